@@ -25,7 +25,7 @@ from localagent.record.audit.entry import AuditKind, line_of, parse_line
 from localagent.record.audit.log import AuditLog
 from localagent.record.audit.segments import segments
 from localagent.record.audit.verify_chain import check_audit
-from localagent.record.journal import Standing
+from localagent.record.journal import JournalStatus
 
 Segment = list[bytes]  # lines, newlines included
 
@@ -145,7 +145,7 @@ def trial(folder: Path, rng: random.Random) -> tuple[str, bool, bool]:
         else:
             path.unlink()
     check = check_audit(folder)
-    found = check.standing is Standing.ALTERED
+    found = check.standing is JournalStatus.ALTERED
     place = check.place
     right = place is not None and any(
         (place.file, place.line) == (names[s], n) for s, n in done.places if s < len(names)
@@ -164,7 +164,7 @@ def measure(count: int, entries: int, seed: int) -> dict[str, object]:
     try:
         folder = write_journal(state, entries)
         results = [trial(folder, rng) for _ in range(count)]
-        sound = check_audit(folder).standing is Standing.WHOLE
+        sound = check_audit(folder).standing is JournalStatus.WHOLE
         return {
             "alterations": count,
             "entries": entries,

@@ -45,7 +45,7 @@ from localagent.jail.api import open_jail
 from localagent.llm.model.quantized_store import serving
 from localagent.llm.model.registry import Registry
 from localagent.llm.process.protocol import CONTEXT_TOKENS, Message
-from localagent.llm.process.shared_prefix import Branch, Row
+from localagent.llm.process.shared_prefix import Branch, LogitRow
 from localagent.llm.scoring.decoder import ModelDecoder
 from localagent.llm.scoring.scorer import ModelScorer
 from localagent.repair.ordering.weights import load_weights
@@ -91,7 +91,11 @@ class Recording(ModelScorer):
     def exchange(self, request: Message, *args: object, **more: object) -> Iterator[Message]:  # type: ignore[override]
         if request["kind"] == "grow":
             branches = [
-                Branch(at=at, tokens=tuple(tokens), rows=tuple(Row(index=i, top=t, asked=tuple(a)) for i, t, a in rows))
+                Branch(
+                    at=at,
+                    tokens=tuple(tokens),
+                    rows=tuple(LogitRow(index=i, top=t, asked=tuple(a)) for i, t, a in rows),
+                )
                 for at, tokens, rows in request["branches"]
             ]
             self.asked.append(Question(request["trunk"], branches))
@@ -114,7 +118,7 @@ def flat(decoder: ModelDecoder) -> Workload:
         Branch(
             at=len(prefix),
             tokens=tuple(tokens[:-1]),
-            rows=tuple(Row(index=k - 1, asked=(token,)) for k, token in enumerate(tokens)),
+            rows=tuple(LogitRow(index=k - 1, asked=(token,)) for k, token in enumerate(tokens)),
         )
         for tokens in texts
     ]
@@ -189,7 +193,7 @@ class HighLevel:
             out += [told[k] for k in range(len(branches))]
         return out
 
-    def _row(self, at: int, row: Row) -> tuple[float, ...]:
+    def _row(self, at: int, row: LogitRow) -> tuple[float, ...]:
         logits: NDArray[np.float32] = self.llama.scores[at]
         most = float(logits.max())
         total = most + float(np.log(np.exp(logits - most).sum(dtype=np.float64)))

@@ -35,7 +35,7 @@ from localagent.gate.patch_gates import PatchGates  # noqa: E402
 from localagent.gate.rule_catalogue import RULES, for_a_person, own_ids, rule_texts  # noqa: E402
 from localagent.policy.limits import meet_limits  # noqa: E402
 from localagent.policy.load import load_policy, parse_policy  # noqa: E402
-from localagent.policy.policy_layers import LAYER_SCHEMA, Source, combine  # noqa: E402
+from localagent.policy.policy_layers import LAYER_SCHEMA, PolicySource, combine  # noqa: E402
 from localagent.repo.diff.apply_in_memory import apply_diff  # noqa: E402
 from localagent.repo.diff.parse_diff import parse_diff  # noqa: E402
 
@@ -96,7 +96,7 @@ class Fuzz:
         self._policy = load_policy(ROOT / "policies" / "default.toml")
         self._rules = rule_texts(self._policy)
         self._gates = PatchGates(self._policy)
-        self._reference = Source(name="default", data=POLICY)
+        self._reference = PolicySource(name="default", data=POLICY)
         cut = POLICY.index(b"[danger]")
         tables = POLICY[POLICY.index(b"[paths]") : cut]
         layered = tables.replace(b'known_names = "known-packages.txt"\n', b"").replace(b"\n[", b"\n[tool.localagent.")
@@ -124,7 +124,7 @@ class Fuzz:
     def _a_policy(self, chance: random.Random) -> str:
         kind = chance.randrange(3)
         data = _rubble(chance) if chance.random() < 0.1 else _mutated(chance, self._policies[kind])
-        source = Source(name="x.toml", data=data)
+        source = PolicySource(name="x.toml", data=data)
         try:
             if kind == 0:
                 policy = parse_policy(data, "x.toml")

@@ -22,7 +22,7 @@ from jail_programs import compare, programs  # noqa: E402
 from jail_start import measure  # noqa: E402
 
 from localagent.errors import CannotEnforce  # noqa: E402
-from localagent.jail.api import Kind, NamespaceJail, open_jail  # noqa: E402
+from localagent.jail.api import BackendKind, NamespaceJail, open_jail  # noqa: E402
 
 RATIO_BAR = 1.5
 
@@ -74,7 +74,7 @@ def _line(row: Row) -> str:
 
 
 def _jails() -> Iterator[NamespaceJail]:
-    for kind in Kind:
+    for kind in BackendKind:
         try:
             yield open_jail(backend=kind)
         except CannotEnforce as fault:

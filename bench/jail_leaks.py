@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
-from localagent.jail.api import Kind, NamespaceJail, Workspace, fresh_uid
+from localagent.jail.api import BackendKind, NamespaceJail, Workspace, fresh_uid
 from localagent.jail.backends.backend import Backend
 from localagent.jail.backends.level import Layer
 from localagent.jail.files.host import JAIL_UID_BASE
@@ -133,7 +133,7 @@ def backend_as(jail: NamespaceJail) -> str:
 
 def backend_from(text: str) -> Backend:
     facts = json.loads(text)
-    facts |= {"kind": Kind(facts["kind"]), "needs": tuple(facts["needs"])}
+    facts |= {"kind": BackendKind(facts["kind"]), "needs": tuple(facts["needs"])}
     facts |= {"layers": frozenset(Layer(name) for name in facts["layers"])}
     if (wall := facts["landlock"]) is not None:
         binds = tuple(Bind(**bind | {"access": Access(bind["access"])}) for bind in wall["binds"])

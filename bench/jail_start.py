@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 
 from localagent.domain.jailspec import JailSpec
-from localagent.jail.api import Kind, NamespaceJail
+from localagent.jail.api import BackendKind, NamespaceJail
 from localagent.jail.backends.bubblewrap import SYNTHETIC_ETC, Descriptors, bwrap_argv
 from localagent.jail.backends.handoff import memfd
 from localagent.jail.backends.nsjail import WORK_FOLDERS, Handed, Surroundings, nsjail_argv, nsjail_config
@@ -30,7 +30,7 @@ class Start:
 
 def measure(jail: NamespaceJail, pairs: int) -> Start:
     """Alternated pairs; which of the two goes first changes from pair to pair."""
-    bare = _bare_bubblewrap if jail._backend.kind is Kind.BUBBLEWRAP else _bare_nsjail
+    bare = _bare_bubblewrap if jail._backend.kind is BackendKind.BUBBLEWRAP else _bare_nsjail
     uid = host.fresh_uid()
     ours_ms, bare_ms = [], []
     for number in range(pairs + 3):

@@ -31,7 +31,7 @@ from localagent.repair.ordering.ranker_features import Matrix  # noqa: E402
 from localagent.repair.ordering.weights import load_weights  # noqa: E402
 from localagent.training.ranker_corpus import Corpus  # noqa: E402
 from localagent.training.ranker_judging import FOLDS, figures, fold_of, rank, scored  # noqa: E402
-from localagent.training.ranker_learning import Listed, Settings, learn, listed  # noqa: E402
+from localagent.training.ranker_learning import Listed, RankerSettings, learn, listed  # noqa: E402
 from localagent.training.ranker_run import SAMPLES  # noqa: E402
 from localagent.training.ranker_samples import Sample  # noqa: E402
 
@@ -74,7 +74,7 @@ def main() -> int:
         print("no samples: run `localagent train --from CLONE... --preset ranker` first", file=sys.stderr)
         return 2
     folds = {f: [s for x, s in found if x.truth and fold_of(s.group) != f] for f in range(FOLDS)}
-    learned = {f: learn(some, Settings(), with_model=True) for f, some in folds.items()}
+    learned = {f: learn(some, RankerSettings(), with_model=True) for f, some in folds.items()}
     model = serving(Registry(house.models_dir, house.data_dir).default(), house.data_dir)
     scorer = ModelScorer(model, open_jail(least=least_level(house)), threads=1)
     onward = ModelOnward(ModelDecoder(scorer), scorer)

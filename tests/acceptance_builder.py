@@ -5,7 +5,7 @@ from textwrap import dedent
 from localagent.domain.edit import FileChange, Patch
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
-from localagent.repair.acceptance.contradictions import Context, contradictions, supports
+from localagent.repair.acceptance.contradictions import PatchContext, contradictions, supports
 
 M = RepoPath("src/m.py")
 
@@ -23,12 +23,12 @@ def swapped(before: str, old: str, new: str) -> Patch:
 
 
 def against(patch: Patch, *failures: Failure) -> set[str]:
-    return {c.kind.value for c in contradictions(patch, Context(failures=failures))}
+    return {c.kind.value for c in contradictions(patch, PatchContext(failures=failures))}
 
 
 def reasons(patch: Patch, *failures: Failure) -> str:
-    return "\n".join(c.why for c in contradictions(patch, Context(failures=failures)))
+    return "\n".join(c.why for c in contradictions(patch, PatchContext(failures=failures)))
 
 
 def speaking_for(patch: Patch, *failures: Failure) -> set[str]:
-    return {s.kind.value for s in supports(patch, Context(failures=failures))}
+    return {s.kind.value for s in supports(patch, PatchContext(failures=failures))}

@@ -13,10 +13,10 @@ import pytest
 
 from localagent.domain.jailspec import Access, Bind
 from localagent.errors import CannotEnforce
-from localagent.jail.api import Kind, NamespaceJail
+from localagent.jail.api import BackendKind, NamespaceJail
 from localagent.jail.attacks.attack import Attack
-from localagent.jail.attacks.stage import Stage
-from localagent.jail.attacks.suite import ENV, Cast, Seen, limits_of, play, spec_of
+from localagent.jail.attacks.stage import AttackStage
+from localagent.jail.attacks.suite import ENV, AttackOutcome, Cast, limits_of, play, spec_of
 from localagent.jail.boundaries import OPENABLE, Wall
 from localagent.jail.probe import selection
 
@@ -29,19 +29,19 @@ def open_jail_without(walls: frozenset[Wall]) -> NamespaceJail:
     if Wall.USER in walls and os.geteuid() != 0:
         pytest.skip("only root can be in a jail without a user namespace")
     try:
-        backend = replace(selection.find_backend(Kind.BUBBLEWRAP), open_walls=walls, landlock=None)
+        backend = replace(selection.find_backend(BackendKind.BUBBLEWRAP), open_walls=walls, landlock=None)
         return NamespaceJail(replace(backend, cgroups=None) if Wall.PROCESSES in walls else backend)
     except CannotEnforce as fault:
         pytest.skip(f"walls are opened with bubblewrap: {fault}")
 
 
 @contextmanager
-def staged(scratch: Path) -> Iterator[Stage]:
-    with Stage(scratch, "/nonexistent") as stage:
+def staged(scratch: Path) -> Iterator[AttackStage]:
+    with AttackStage(scratch, "/nonexistent") as stage:
         yield stage
 
 
-def control(attack: Attack, stage: Stage) -> Seen:
+def control(attack: Attack, stage: AttackStage) -> AttackOutcome:
     """What the attack comes to without the wall that holds it."""
     jail = open_jail_without(frozenset(attack.opens))
     limits = limits_of(tuple({**dict(attack.limits), **dict(attack.raised)}.items()))
@@ -58,7 +58,7 @@ def control(attack: Attack, stage: Stage) -> Seen:
     return play(jail, cast, stage)[attack.name]
 
 
-def _with_a_descriptor(jail: NamespaceJail, cast: Cast, stage: Stage) -> Seen:
+def _with_a_descriptor(jail: NamespaceJail, cast: Cast, stage: AttackStage) -> AttackOutcome:
     """A jail with a channel, whose descriptor is there for the taking."""
     from localagent.jail.attacks.suite import answers
 

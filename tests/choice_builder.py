@@ -6,7 +6,7 @@ from localagent.domain.behaviour import Behaviours
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Splice
 from localagent.domain.paths import RepoPath
 from localagent.repair.acceptance.confidence_model import ConfidenceModel
-from localagent.repair.acceptance.ranking import Standing
+from localagent.repair.acceptance.ranking import RankedCandidate
 
 M = RepoPath("m.py")
 
@@ -26,16 +26,17 @@ def near(rows: Mapping[int, tuple[str, ...]]) -> Behaviours:
     return Behaviours(rows=rows, kept=(True,) * width, seen=(False,) * width)
 
 
-def alone(made: Candidate) -> list[Standing]:
-    return [Standing(candidate=made, cost=0.0, row=())]
+def alone(made: Candidate) -> list[RankedCandidate]:
+    return [RankedCandidate(candidate=made, cost=0.0, row=())]
 
 
 SWAP, COLON = edit("compare-swap", "< -> <="), edit("tokens.insert-colon")
 
 
-def standings(*costs: float, row: str = "") -> list[Standing]:
+def standings(*costs: float, row: str = "") -> list[RankedCandidate]:
     return [
-        Standing(candidate=candidate(n, c, SWAP), cost=c, row=(row or f"ok:{n}",)) for n, c in enumerate(costs, start=1)
+        RankedCandidate(candidate=candidate(n, c, SWAP), cost=c, row=(row or f"ok:{n}",))
+        for n, c in enumerate(costs, start=1)
     ]
 
 

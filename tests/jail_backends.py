@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 
 from localagent.errors import CannotEnforce
-from localagent.jail.api import Kind, NamespaceJail, open_jail
+from localagent.jail.api import BackendKind, NamespaceJail, open_jail
 from localagent.jail.launcher import landlock_ruleset
 
 WAYS = ["machine code", "interpreter"]
-KINDS = [pytest.param(kind, id=str(kind)) for kind in Kind]
+KINDS = [pytest.param(kind, id=str(kind)) for kind in BackendKind]
 
 
-def jail_by(kind: Kind) -> NamespaceJail:
+def jail_by(kind: BackendKind) -> NamespaceJail:
     """The jail of this kind, or a skip that says why there is none."""
     try:
         return open_jail(backend=kind)

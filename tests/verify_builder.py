@@ -25,7 +25,7 @@ from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.evidence.differential import Differ
 from localagent.verify.worker.jail_pool import Rooms
 from localagent.verify.worker.worker_client import OpenRequest
-from localagent.verify.worker.worker_spec import Place, Use
+from localagent.verify.worker.worker_spec import WorkerSpec, WorkerUse
 
 CALC = (
     "def clamp(value: int, low: int, high: int) -> int:\n"
@@ -114,13 +114,13 @@ def verified(files: Mapping[str, str], text: str, **more: Any) -> Verification:
 def differ(before: Mapping[str, str], after: Mapping[str, str], *, seed: int = 0) -> Iterator[Differ]:
     """Old against new of two trees, without gates and without verdict."""
     with scratch_home() as root:
-        limits = {use: load(CHECKOUT / "sandbox" / f"{use.value}.toml").limits for use in Use}
+        limits = {use: load(CHECKOUT / "sandbox" / f"{use.value}.toml").limits for use in WorkerUse}
 
         def rooms(name: str, files: Mapping[str, str]) -> Rooms:
             for path, text in files.items():
                 (root / name / path).parent.mkdir(parents=True, exist_ok=True)
                 (root / name / path).write_text(text)
-            place = Place.make(
+            place = WorkerSpec.make(
                 jail=open_jail(),
                 repo=str(root / "repo"),
                 store=root / name,

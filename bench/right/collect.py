@@ -21,7 +21,7 @@ from bench.right.candidates import Found, load
 from localagent.domain.strength import Grade
 from localagent.repair.acceptance.ambiguity import FEW_TESTS, undecided, unproven
 from localagent.repair.acceptance.confidence_model import grade_signals
-from localagent.repair.acceptance.ranking import Standing
+from localagent.repair.acceptance.ranking import RankedCandidate
 
 HERE = Path(__file__).resolve().parent
 LABELS, READINGS = HERE / "labels.jsonl", HERE / "readings.json"
@@ -39,7 +39,7 @@ def asks(features: dict[str, Any], candidates: Found) -> bool:
     """Whether `fix` leaves the choice to a person before it comes to a confidence: few tests, and rivals or a guess."""
     known = {c.number: c for c in candidates.candidates}
     order = [
-        Standing(candidate=known[r["number"]], cost=r["cost"], row=(r["behaviour"],) if r["behaviour"] else ())
+        RankedCandidate(candidate=known[r["number"]], cost=r["cost"], row=(r["behaviour"],) if r["behaviour"] else ())
         for r in features["candidates"]
     ]
     tests, first = features["tests"], features["candidates"][0]

@@ -16,7 +16,7 @@ from localagent.errors import CannotEnforce, UsageFault
 from localagent.fs import openat
 from localagent.gate.rule_catalogue import own_ids
 from localagent.policy.load import MOST_BYTES, REMEDY, parse_policy, parse_toml, read_bounded
-from localagent.policy.policy_layers import LAYER_SCHEMA, Layered, Source, allowed_bases, combine
+from localagent.policy.policy_layers import LAYER_SCHEMA, Layered, PolicySource, allowed_bases, combine
 from localagent.text.strict_json import dump, load
 
 DEFAULT = "default"
@@ -35,8 +35,8 @@ class OpenPolicy:
     layered: Layered
     path: Path
     source: bytes
-    system: tuple[Source, ...] = ()
-    project: Source | None = None
+    system: tuple[PolicySource, ...] = ()
+    project: PolicySource | None = None
 
     @property
     def policy(self) -> Policy:
@@ -48,7 +48,7 @@ class OpenPolicy:
         return dump(
             {
                 "schema": _RECORDED,
-                "base": _told(Source(name=str(self.path), data=self.source)),
+                "base": _told(PolicySource(name=str(self.path), data=self.source)),
                 "system": [_told(layer) for layer in self.system],
                 "project": None if self.project is None else _told(self.project),
             },
@@ -69,12 +69,12 @@ def reopened(data: bytes) -> Policy:
     return combine(base, system, project, base.data).policy
 
 
-def _told(source: Source) -> dict[str, str]:
+def _told(source: PolicySource) -> dict[str, str]:
     return {"name": source.name, "text": source.data.decode("utf-8", "surrogateescape")}
 
 
-def _heard(told: dict[str, str]) -> Source:
-    return Source(name=str(told["name"]), data=told["text"].encode("utf-8", "surrogateescape"))
+def _heard(told: dict[str, str]) -> PolicySource:
+    return PolicySource(name=str(told["name"]), data=told["text"].encode("utf-8", "surrogateescape"))
 
 
 def open_policy(settings: Settings, named: Path | None = None, repo: Path | None = None) -> OpenPolicy:
@@ -91,7 +91,7 @@ def open_policy(settings: Settings, named: Path | None = None, repo: Path | None
     project = _project(repo, faults)
     owned.refuse_unsealed()
     try:
-        layered = combine(Source(name=str(path), data=source), system or (), project, reference, own_ids())
+        layered = combine(PolicySource(name=str(path), data=source), system or (), project, reference, own_ids())
     except UsageFault as fault:
         raise UsageFault((*faults, *fault.faults), remedy=fault.remedy) from fault
     if faults or path is None:
@@ -101,7 +101,7 @@ def open_policy(settings: Settings, named: Path | None = None, repo: Path | None
 
 def check_file(path: Path) -> str:
     """What a right file is: a policy, a layer, or a repository's pyproject.toml. UsageFault with every fault of it."""
-    source = Source(name=str(path), data=read_bounded(path))
+    source = PolicySource(name=str(path), data=read_bounded(path))
     if path.name == PROJECT:
         combined = combine(_reference(), (), source, _reference().data, own_ids())
         keys = "no" if len(combined.layers) < 2 else "a right"
@@ -114,9 +114,9 @@ def check_file(path: Path) -> str:
     return f"policy {policy.name!r} is right ({len(policy.dangers)} rules of dangers)"
 
 
-def _reference() -> Source:
+def _reference() -> PolicySource:
     path = data_root() / "policies" / f"{DEFAULT}{_SUFFIX}"
-    return Source(name=str(path), data=path.read_bytes())
+    return PolicySource(name=str(path), data=path.read_bytes())
 
 
 def _base_bytes(path: Path, owned: "_Owned", reference: bytes, faults: list[str]) -> bytes:
@@ -130,7 +130,7 @@ def _base_bytes(path: Path, owned: "_Owned", reference: bytes, faults: list[str]
         return reference
 
 
-def _project(repo: Path | None, faults: list[str]) -> Source | None:
+def _project(repo: Path | None, faults: list[str]) -> PolicySource | None:
     """The repository's pyproject.toml; what stands there and cannot be read is a fault, since it could ask for more."""
     if repo is None or not repo.is_dir():
         return None
@@ -143,7 +143,7 @@ def _project(repo: Path | None, faults: list[str]) -> Source | None:
     except OSError as error:
         faults.append(f"{name}: cannot be read for its [tool.localagent]: {error.strerror or error}")
         return None
-    return Source(name=name, data=data)
+    return PolicySource(name=name, data=data)
 
 
 class _Owned:
@@ -156,7 +156,7 @@ class _Owned:
         self._unsealed: list[str] = []
         self.bases = self._root / _BASES
 
-    def layers(self) -> tuple[Source, ...] | None:
+    def layers(self) -> tuple[PolicySource, ...] | None:
         """The layers in the order of their names; None where the machine's owner has no say."""
         folder = self._root / _LAYERS
         names = self._names(folder)
@@ -168,10 +168,10 @@ class _Owned:
                 continue
             data = self.read(folder / name)
             if data is not None:
-                found.append(Source(name=str(folder / name), data=data))
+                found.append(PolicySource(name=str(folder / name), data=data))
         return tuple(found)
 
-    def base(self, named: Path | None, system: Sequence[Source] | None, faults: list[str]) -> Path | None:
+    def base(self, named: Path | None, system: Sequence[PolicySource] | None, faults: list[str]) -> Path | None:
         """The base's file; where there are layers, by a name that they allow alone (the first one by default)."""
         allowed: tuple[str, ...] | None = None
         if system is not None:

@@ -16,7 +16,7 @@ from localagent.domain.gate import Allow, Decision, Severity
 from localagent.domain.outcome import Baseline, CheckResult, Failure, Outcome, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
-from localagent.gate.core.rule import Example, Rule
+from localagent.gate.core.rule import Rule, RuleExample
 from localagent.gate.patch_gates import PatchGates
 from localagent.gate.repair_gates import Chain, open_gate_chain
 from localagent.gate.rule_catalogue import IN_PATCHES, IN_REPAIRS, WHILE_READING
@@ -34,7 +34,7 @@ _TEST_FILE = RepoPath("tests/test_it.py")
 _TEST = "tests/test_it.py::test_f[1-2]"
 
 
-class Kind(StrEnum):
+class RuleKind(StrEnum):
     """Where a rule stands."""
 
     GATE = "gate"
@@ -47,7 +47,7 @@ class Tried:
     """One example of one rule. `wrong` says what it did instead, "" if it did as it says."""
 
     rule: str
-    kind: Kind
+    kind: RuleKind
     example: str
     wrong: str
 
@@ -61,7 +61,7 @@ def try_all(policy: Policy, default: Policy) -> Iterator[Tried]:
             for key, wanted, texts in (("match", True, command.match), ("not_match", False, command.not_match)):
                 for number, text in enumerate(texts):
                     wrong = example_fault(command, text, wanted=wanted)
-                    yield Tried(rule=command.id, kind=Kind.COMMAND, example=f"{key}[{number}]", wrong=wrong)
+                    yield Tried(rule=command.id, kind=RuleKind.COMMAND, example=f"{key}[{number}]", wrong=wrong)
 
 
 def try_gates(default: Policy) -> Iterator[Tried]:
@@ -88,16 +88,16 @@ def try_dangers(policy: Policy) -> Iterator[Tried]:
         for key, texts in (("match", rule.match), ("not_match", rule.not_match)):
             for number, code in enumerate(texts):
                 wrong = _wrong(rule.id, introduced(gate, code), key)
-                yield Tried(rule=rule.id, kind=Kind.DANGER, example=f"{key}[{number}]", wrong=wrong)
+                yield Tried(rule=rule.id, kind=RuleKind.DANGER, example=f"{key}[{number}]", wrong=wrong)
 
 
-def _numbered(rule: Rule) -> Iterator[tuple[str, int, Example]]:
+def _numbered(rule: Rule) -> Iterator[tuple[str, int, RuleExample]]:
     for key, examples in (("match", rule.match), ("not_match", rule.not_match)):
         yield from ((key, number, example) for number, example in enumerate(examples))
 
 
 def _tried(rule: Rule, example: str, fired: set[str], key: str, *, alone: bool = False) -> Tried:
-    return Tried(rule=rule.id, kind=Kind.GATE, example=example, wrong=_wrong(rule.id, fired, key, alone=alone))
+    return Tried(rule=rule.id, kind=RuleKind.GATE, example=example, wrong=_wrong(rule.id, fired, key, alone=alone))
 
 
 def _wrong(rule: str, fired: set[str], key: str, *, alone: bool = False) -> str:
@@ -115,7 +115,7 @@ def _rules(decisions: Sequence[Decision]) -> set[str]:
     }
 
 
-def while_reading(example: Example, scratch: Path) -> set[str]:
+def while_reading(example: RuleExample, scratch: Path) -> set[str]:
     """What the reader of patches says of `example.patch`, for a tree whose one file is the example's before."""
     place = scratch / example.path
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -127,7 +127,7 @@ def while_reading(example: Example, scratch: Path) -> set[str]:
     return set()
 
 
-def in_repair(chain: GateChain, example: Example) -> set[str]:
+def in_repair(chain: GateChain, example: RuleExample) -> set[str]:
     """The rules that fire on an example that is a repair."""
     failure = Failure(exception=example.exception, message="") if example.exception else None
     baseline = Baseline(
@@ -152,11 +152,11 @@ def in_repair(chain: GateChain, example: Example) -> set[str]:
     )
 
 
-def in_patch(gates: PatchGates, example: Example) -> set[str]:
+def in_patch(gates: PatchGates, example: RuleExample) -> set[str]:
     """The rules that fire on an example that is a patch of anybody's."""
     entries = [_entry(example, path) for path in _paths(example)]
     if example.test:
-        test = Example(before="", after=example.test, path=_TEST_FILE, modes=":100644")
+        test = RuleExample(before="", after=example.test, path=_TEST_FILE, modes=":100644")
         entries.append(_entry(test, _TEST_FILE))
     if example.gone:
         entries.append(_entry(replace(example, before=example.gone, after="", modes="100644:", source=""), _GONE))
@@ -169,20 +169,20 @@ def introduced(gate: Dangerous, code: str) -> set[str]:
     head = "" if "import *" not in code else code.splitlines()[0] + "\n"
     body = body.replace("    " + head, "") if head else body
     before = f"{head}def f(x):\n    pass\n"
-    return in_repair(Chain([gate]), Example(before=before, after=before + body))
+    return in_repair(Chain([gate]), RuleExample(before=before, after=before + body))
 
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _paths(example: Example) -> tuple[RepoPath, ...]:
+def _paths(example: RuleExample) -> tuple[RepoPath, ...]:
     """The example's path, and as many more as it wants."""
     first = RepoPath(example.path)
     return (first, *(RepoPath(f"pkg/more_{n}.py") for n in range(1, int(example.files))))
 
 
-def _entry(example: Example, path: RepoPath) -> TreeChange:
+def _entry(example: RuleExample, path: RepoPath) -> TreeChange:
     source = RepoPath(example.source) if example.source else path
     modes = [FileMode(m) if m else None for m in example.modes.split(":")]
     kind = ChangeKind.RENAMED if source != path else ChangeKind.MODIFIED

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from localagent.app.review.patch_tests import Vouching
-from localagent.batch.pool import Ended
+from localagent.batch.pool import WorkerEnded
 from localagent.domain.edit import Patch
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
@@ -16,7 +16,7 @@ HELD = 75  # a worker's exit status: a twin of its repository is being worked on
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Repaired:
+class RepairedFile:
     """One file after its repairs. `after` is None where nothing changed; `refused` says why repairs were not made.
 
     `repaired` are (line, rule, message); `left` the rules of the findings that stay.
@@ -29,7 +29,7 @@ class Repaired:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answered:
+class FindingOutcome:
     """What became of one finding, in the words of `localagent remediate`. `settled`: nothing was to be done."""
 
     reported: Reported
@@ -54,7 +54,7 @@ class Findings:
     policy: Policy
 
 
-class Crew(Protocol):
+class WorkerCrew(Protocol):
     """Who works off repositories: processes of this machine, or a cluster. Answers lie in the run when one ended."""
 
     @property
@@ -75,7 +75,7 @@ class Crew(Protocol):
         """Begin with a repository, which has so much time."""
         ...
 
-    def wait(self, seconds: float) -> list[Ended]:
+    def wait(self, seconds: float) -> list[WorkerEnded]:
         """Those that ended within so many seconds."""
         ...
 
@@ -87,17 +87,17 @@ class Crew(Protocol):
 class Codemods(Protocol):
     """Repairs files in memory, each proven, by the rules named (none: the standard ones)."""
 
-    def repair(self, path: RepoPath, data: bytes, rules: Sequence[str], policy: Policy) -> Repaired:
+    def repair(self, path: RepoPath, data: bytes, rules: Sequence[str], policy: Policy) -> RepairedFile:
         """A file's repairs, judged by the gates of a policy."""
         ...
 
-    def remediate(self, findings: Findings) -> tuple[tuple[Answered, ...], Patch]:
+    def remediate(self, findings: Findings) -> tuple[tuple[FindingOutcome, ...], Patch]:
         """Other tools' findings, answered one by one, and the patch of what was repaired."""
         ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ways:
+class WorkerCommands:
     """How workers are started (a run's folder and more follow), and the names of the rules there are."""
 
     worker: tuple[str, ...]

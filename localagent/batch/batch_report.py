@@ -10,9 +10,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from localagent.batch.energy import energy_of
-from localagent.batch.fleet import Fleet, Work
+from localagent.batch.fleet import Fleet, WorkKind
 from localagent.batch.runs import RunRecord, RunStore
-from localagent.batch.task_result import SETTLED, Answer, State, Step
+from localagent.batch.task_result import SETTLED, RepositoryResult, RepositoryState, WorkStep
 from localagent.domain.edit import digest_of
 from localagent.fs.atomic_files import RecordDamaged, read_bounded
 from localagent.report.confidence_text import likeliest_first, short
@@ -22,30 +22,30 @@ SCHEMA = "localagent/batch-report/1"
 NIGHTS = 30
 _REPORT_BYTES = 1 << 30
 _WORTH = {
-    State.FIXED: 10_000,
-    State.NEEDS_PERSON: 8_000,
-    State.LOW_CONFIDENCE: 7_000,
-    State.GAVE_UP: 6_000,
-    State.CANNOT_ENFORCE: 5_500,
-    State.FAULT: 5_000,
-    State.OUT_OF_BUDGET: 4_500,
-    State.REFUSED: 4_000,
-    State.IMPROVED: 2_000,
-    State.NOT_REACHED: 1_000,
-    State.CLEAN: 0,
+    RepositoryState.FIXED: 10_000,
+    RepositoryState.NEEDS_PERSON: 8_000,
+    RepositoryState.LOW_CONFIDENCE: 7_000,
+    RepositoryState.GAVE_UP: 6_000,
+    RepositoryState.CANNOT_ENFORCE: 5_500,
+    RepositoryState.FAULT: 5_000,
+    RepositoryState.OUT_OF_BUDGET: 4_500,
+    RepositoryState.REFUSED: 4_000,
+    RepositoryState.IMPROVED: 2_000,
+    RepositoryState.NOT_REACHED: 1_000,
+    RepositoryState.CLEAN: 0,
 }
 _MOST_EXTRA = 999
-_OTHERS = (Work.SARIF, Work.TYPE_ERRORS)  # what other tools find
+_OTHERS = (WorkKind.SARIF, WorkKind.TYPE_ERRORS)  # what other tools find
 _ASK = {
-    State.NEEDS_PERSON: "choose among the proposals",
-    State.LOW_CONFIDENCE: "read the proposals and take the right one, or none",
-    State.GAVE_UP: "repair it by hand: no patch was found",
-    State.CANNOT_ENFORCE: "make the boundary enforceable",
-    State.FAULT: "see why the work broke off",
-    State.OUT_OF_BUDGET: "see why it takes so long",
-    State.REFUSED: "give it what the work needs",
-    State.FIXED: "read the patch and apply it",
-    State.IMPROVED: "read the patch and apply it",
+    RepositoryState.NEEDS_PERSON: "choose among the proposals",
+    RepositoryState.LOW_CONFIDENCE: "read the proposals and take the right one, or none",
+    RepositoryState.GAVE_UP: "repair it by hand: no patch was found",
+    RepositoryState.CANNOT_ENFORCE: "make the boundary enforceable",
+    RepositoryState.FAULT: "see why the work broke off",
+    RepositoryState.OUT_OF_BUDGET: "see why it takes so long",
+    RepositoryState.REFUSED: "give it what the work needs",
+    RepositoryState.FIXED: "read the patch and apply it",
+    RepositoryState.IMPROVED: "read the patch and apply it",
 }
 
 
@@ -54,7 +54,7 @@ def report_of(run: RunRecord, fleet: Fleet, *, why_ended: str = "") -> dict[str,
     answers = [_answer(run, fleet, number, why_ended) for number in range(len(fleet.members))]
     rows = [_row(answer, fleet) for answer in answers]
     rows.sort(key=_order)
-    reached = all(answer.state is not State.NOT_REACHED for answer in answers)
+    reached = all(answer.state is not RepositoryState.NOT_REACHED for answer in answers)
     return {
         "schema": SCHEMA,
         "run": run.id,
@@ -72,7 +72,7 @@ def report_of(run: RunRecord, fleet: Fleet, *, why_ended: str = "") -> dict[str,
                 "why": row["reason"],
             }
             for row in rows
-            if State(row["state"]) not in SETTLED and row["state"] != State.NOT_REACHED
+            if RepositoryState(row["state"]) not in SETTLED and row["state"] != RepositoryState.NOT_REACHED
         ],
         "repositories": rows,
         "trend": [],
@@ -81,7 +81,7 @@ def report_of(run: RunRecord, fleet: Fleet, *, why_ended: str = "") -> dict[str,
 
 def _order(row: dict[str, Any]) -> tuple[Any, ...]:
     """By state; within one by confidence, what is not known last; then by how much there is."""
-    return -_WORTH[State(row["state"])], likeliest_first(row["confidence"]), -row["value"], row["name"]
+    return -_WORTH[RepositoryState(row["state"])], likeliest_first(row["confidence"]), -row["value"], row["name"]
 
 
 def with_trend(report: dict[str, Any], store: RunStore) -> dict[str, Any]:
@@ -105,22 +105,22 @@ def exit_of(report: dict[str, Any]) -> int:
 def headline(report: dict[str, Any]) -> str:
     """One line."""
     s = report["summary"]
-    parts = [f"{s['states'][state]} {state}" for state in State if s["states"].get(state)]
+    parts = [f"{s['states'][state]} {state}" for state in RepositoryState if s["states"].get(state)]
     tail = "" if report["complete"] else f" ({report['why_incomplete']})"
     return f"{report['fleet']}: {s['repositories']} repositories: {', '.join(parts)}{tail}"
 
 
-def _answer(run: RunRecord, fleet: Fleet, number: int, why: str) -> Answer:
+def _answer(run: RunRecord, fleet: Fleet, number: int, why: str) -> RepositoryResult:
     try:
         answer = run.answer(number)
     except RecordDamaged as damage:
         answer, why = None, str(damage)
     reason = why or "the run was interrupted before"
     name = fleet.members[number].name
-    return answer or Answer(number=number, name=name, state=State.NOT_REACHED, reason=reason)
+    return answer or RepositoryResult(number=number, name=name, state=RepositoryState.NOT_REACHED, reason=reason)
 
 
-def _row(answer: Answer, fleet: Fleet) -> dict[str, Any]:
+def _row(answer: RepositoryResult, fleet: Fleet) -> dict[str, Any]:
     source = fleet.members[answer.number].source
     plain = answer.json()
     return {
@@ -137,19 +137,19 @@ def _row(answer: Answer, fleet: Fleet) -> dict[str, Any]:
     }
 
 
-def _value(answer: Answer) -> int:
+def _value(answer: RepositoryResult) -> int:
     """What a look at it is worth: more tests turned or failing, more repairs, first within one state."""
     extra = sum(len(s.turned) * 10 + len(s.failing) + len(s.repaired) + _fixed(s) for s in answer.steps)
     return _WORTH[answer.state] + min(extra, _MOST_EXTRA)
 
 
-def _likeliest(answer: Answer) -> dict[str, Any] | None:
+def _likeliest(answer: RepositoryResult) -> dict[str, Any] | None:
     """The confidence of the likeliest patch or proposal."""
     known = [told for step in answer.steps for told in step.confidences if told is not None]
     return short(min(known, key=likeliest_first, default=None))
 
 
-def _what_to_do(answer: Answer) -> str:
+def _what_to_do(answer: RepositoryResult) -> str:
     ask = _ASK.get(answer.state, "")
     task = next((step.task for step in answer.steps if step.proposals), "")
     if task:
@@ -159,15 +159,15 @@ def _what_to_do(answer: Answer) -> str:
     return ask
 
 
-def _summary(answers: Sequence[Answer]) -> dict[str, Any]:
+def _summary(answers: Sequence[RepositoryResult]) -> dict[str, Any]:
     steps = [step for answer in answers for step in answer.steps]
-    tests = [step for step in steps if step.work is Work.FAILING_TESTS]
+    tests = [step for step in steps if step.work is WorkKind.FAILING_TESTS]
     states = Counter(answer.state.value for answer in answers)
     return {
         "repositories": len(answers),
         "states": dict(sorted(states.items())),
         "failing": sum(len(step.failing) for step in tests),
-        "turned": sum(len(step.turned) for step in tests if step.state is State.FIXED),
+        "turned": sum(len(step.turned) for step in tests if step.state is RepositoryState.FIXED),
         "patches": sum(bool(step.patch) for step in steps),
         "repairs": sum(_repairs(step) for step in steps),
         "findings": sum(int(step.evidence.get("findings", 0)) for step in steps if step.work in _OTHERS),
@@ -177,11 +177,11 @@ def _summary(answers: Sequence[Answer]) -> dict[str, Any]:
     }
 
 
-def _repairs(step: Step) -> int:
-    return int(step.evidence.get("repairs", 0)) if step.work is not Work.FAILING_TESTS else 0
+def _repairs(step: WorkStep) -> int:
+    return int(step.evidence.get("repairs", 0)) if step.work is not WorkKind.FAILING_TESTS else 0
 
 
-def _fixed(step: Step) -> int:
+def _fixed(step: WorkStep) -> int:
     return sum(one["state"] == "fixed" for one in step.findings)
 
 
@@ -202,7 +202,7 @@ def _point(report: dict[str, Any]) -> dict[str, Any]:
     return {
         "run": str(report["run"]),
         "began": datetime.fromisoformat(report["began"]).isoformat(timespec="seconds"),
-        "states": {State(name).value: int(count) for name, count in states.items()},
+        "states": {RepositoryState(name).value: int(count) for name, count in states.items()},
         "seconds": float(report["summary"]["seconds"]),
     }
 

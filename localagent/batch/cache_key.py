@@ -12,7 +12,7 @@ from pathlib import Path
 from localagent import __version__
 from localagent.app.policies import DEFAULT, open_policy
 from localagent.app.settings import PACKAGE, Settings
-from localagent.batch.fleet import Member
+from localagent.batch.fleet import FleetMember
 from localagent.domain.edit import digest_of
 from localagent.errors import CannotEnforce
 from localagent.fs.atomic_files import RecordDamaged, read_bounded
@@ -25,27 +25,27 @@ _MOST_PACKAGES = 20_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Basis:
+class CacheBasis:
     """What holds for a whole run: `tool` covers our code and data, `policies` maps each policy file to its digest."""
 
     tool: str
     policies: dict[str, str]
 
 
-def basis_of(members: tuple[Member, ...], settings: Settings) -> Basis:
+def basis_of(members: tuple[FleetMember, ...], settings: Settings) -> CacheBasis:
     """As things stand now. UsageFault where a policy cannot be read."""
     paths = {policy_of(member) for member in members}
     # the system's layers too; the repository's is part of its tree
     policies = {str(path): digest_of(open_policy(settings, path).recorded()) for path in sorted(paths)}
-    return Basis(tool=_tool(settings), policies=policies)
+    return CacheBasis(tool=_tool(settings), policies=policies)
 
 
-def policy_of(member: Member) -> Path:
+def policy_of(member: FleetMember) -> Path:
     """The policy that holds for a repository."""
     return member.policy or Path(DEFAULT)
 
 
-def key_of(member: Member, tree: str, basis: Basis, settings: Settings) -> str:
+def key_of(member: FleetMember, tree: str, basis: CacheBasis, settings: Settings) -> str:
     """Equal keys, equal answers: the repository's name and place are no part of it."""
     request = {
         "work": member.work,
@@ -94,7 +94,7 @@ def _model(settings: Settings) -> str:
         return "none"
 
 
-def _environment(member: Member) -> list[object]:
+def _environment(member: FleetMember) -> list[object]:
     """The interpreter and the names and versions beside it. Looks, does not run."""
     own = default_python(member.source.folder) if not member.source.revision else None
     named = Path(member.python or own or sys.executable)

@@ -28,7 +28,7 @@ _SKEW = timedelta(minutes=5)
 AUTHORITY = "ca"
 
 
-class Role(StrEnum):
+class CertificateRole(StrEnum):
     """Who a certificate is for."""
 
     SCHEDULER = "scheduler"
@@ -44,7 +44,7 @@ class KeyPair:
     key: Path
 
 
-def pair_of(folder: Path, role: Role) -> KeyPair:
+def pair_of(folder: Path, role: CertificateRole) -> KeyPair:
     """The files of a role."""
     return KeyPair(certificate=folder / f"{role.value}.pem", key=folder / f"{role.value}.key")
 
@@ -70,7 +70,7 @@ def make_certificates(folder: Path, hosts: Sequence[str], days: int) -> list[Pat
         raise UsageFault(f"{folder}: {error.strerror or error}") from error
 
 
-def faults_of(folder: Path, role: Role, now: datetime | None = None) -> list[str]:
+def faults_of(folder: Path, role: CertificateRole, now: datetime | None = None) -> list[str]:
     """What is wrong with the files that a role needs: absent, readable for others, run out, of another authority."""
     pair, authority = pair_of(folder, role), folder / f"{AUTHORITY}.pem"
     faults = [f"{path} is not a file" for path in (authority, pair.certificate, pair.key) if not path.is_file()]
@@ -113,7 +113,7 @@ def _made(folder: Path, hosts: Sequence[str], days: int) -> list[Path]:
         .sign(key, hashes.SHA256())
     )
     written = _write(folder, AUTHORITY, authority, key)
-    for role in Role:
+    for role in CertificateRole:
         own = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"localagent batch {role.value}")])
         names = [_alternative(host) for host in hosts] or [x509.DNSName("localhost")]

@@ -16,11 +16,11 @@ from typing import Any
 from localagent.app.settings import Settings
 from localagent.batch.batch_ports import HELD
 from localagent.batch.cache_key import key_of
-from localagent.batch.certificates import AUTHORITY, Role, faults_of, pair_of
+from localagent.batch.certificates import AUTHORITY, CertificateRole, faults_of, pair_of
 from localagent.batch.cluster_settings import CLIENT
 from localagent.batch.cluster_task import received, request_of, unsent
 from localagent.batch.fleet import Cluster, Fleet
-from localagent.batch.pool import Ended
+from localagent.batch.pool import WorkerEnded
 from localagent.batch.runs import RunRecord, RunStore
 from localagent.batch.snapshot_archive import pack
 from localagent.batch.trees import seen_tree
@@ -47,9 +47,9 @@ def connected(cluster: Cluster) -> Iterator[Any]:
         raise CannotEnforce(
             "a cluster needs the extra `cluster`, which is not installed here", remedy="pip install localagent[cluster]"
         ) from error
-    if faults := faults_of(cluster.certificates, Role.CLIENT):
+    if faults := faults_of(cluster.certificates, CertificateRole.CLIENT):
         raise UsageFault(faults, remedy="`localagent batch certs` makes certificates")
-    pair = pair_of(cluster.certificates, Role.CLIENT)
+    pair = pair_of(cluster.certificates, CertificateRole.CLIENT)
     with dask.config.set(CLIENT):
         security = Security(
             require_encryption=True,
@@ -94,7 +94,7 @@ class ClusterCrew:
         self._jobs = jobs
         self._longest = max(member.max_seconds for member in fleet.members)  # of the task that one may wait behind
         self._sent: dict[int, _Sent] = {}
-        self._ended: list[Ended] = []
+        self._ended: list[WorkerEnded] = []
         self._tries: dict[str, int] = {}
         self._threads = 0
         self._counted = -math.inf
@@ -149,7 +149,7 @@ class ClusterCrew:
         deadline = began + seconds + before * self._longest + STRAGGLE_SECONDS
         self._sent[number] = _Sent(future, key, snapshot.digest, commit, time.monotonic(), deadline)
 
-    def wait(self, seconds: float) -> list[Ended]:
+    def wait(self, seconds: float) -> list[WorkerEnded]:
         """Those that ended within so many seconds; stragglers end without an answer, to be sent to another.
 
         CannotEnforce where the scheduler is gone: what was out is lost with it, and no repository's fault.
@@ -205,4 +205,4 @@ class ClusterCrew:
     def _end(self, number: int, code: int, began: float) -> None:
         """A task that is lost cost the repository nothing: its budget is whole for the next try."""
         seconds = 0.0 if code == _LOST else time.monotonic() - began
-        self._ended.append(Ended(number=number, code=code, late=False, seconds=seconds))
+        self._ended.append(WorkerEnded(number=number, code=code, late=False, seconds=seconds))

@@ -15,15 +15,15 @@ from typing import Any
 from localagent.app.jail_level import least_level
 from localagent.app.policies import OpenPolicy, open_policy
 from localagent.app.settings import Settings
-from localagent.batch.batch_ports import Ways
-from localagent.batch.cache_key import Basis, basis_of, policy_of
-from localagent.batch.fleet import Fleet, Member
+from localagent.batch.batch_ports import WorkerCommands
+from localagent.batch.cache_key import CacheBasis, basis_of, policy_of
+from localagent.batch.fleet import Fleet, FleetMember
 from localagent.batch.parse_fleet import SCHEMA as FLEET_SCHEMA
 from localagent.batch.parse_fleet import parse_fleet
 from localagent.batch.run import Begun, Night
-from localagent.batch.runs import Plan, RunStore
+from localagent.batch.runs import RunPlan, RunStore
 from localagent.batch.snapshot_archive import WrongParcel, unpack
-from localagent.batch.task_result import Answer, State, parse_answer
+from localagent.batch.task_result import RepositoryResult, RepositoryState, parse_answer
 from localagent.domain.edit import digest_of
 from localagent.domain.policy import JailLevel, Permission
 from localagent.errors import AnswerIsNo, CannotEnforce, LocalagentError
@@ -116,7 +116,7 @@ def substance(opened: OpenPolicy) -> str:
     return digest_of(dump({"base": digest_of(opened.source), "system": layers}))
 
 
-def answer_task(data: bytes, tree: bytes, ways: Ways, settings: Settings) -> bytes:
+def answer_task(data: bytes, tree: bytes, ways: WorkerCommands, settings: Settings) -> bytes:
     """The worker: an answer as JSON, always; what may not be done here is its reason."""
     name = ""
     try:
@@ -127,22 +127,34 @@ def answer_task(data: bytes, tree: bytes, ways: Ways, settings: Settings) -> byt
     except LocalagentError as no:
         return dump(_refused(name, 0, no).json())
     except ValueError as fault:
-        return dump(Answer(number=0, name=name, state=State.FAULT, reason=f"a task was refused: {fault}").json())
+        return dump(
+            RepositoryResult(
+                number=0, name=name, state=RepositoryState.FAULT, reason=f"a task was refused: {fault}"
+            ).json()
+        )
 
 
-def unsent(member: Member, number: int, no: LocalagentError) -> Answer:
+def unsent(member: FleetMember, number: int, no: LocalagentError) -> RepositoryResult:
     """The client's answer for a repository that cannot be sent."""
     answer = _refused(member.name, number, no)
     return replace(answer, reason=answer.reason.replace(str(member.source.folder), "the repository"))
 
 
-def _refused(name: str, number: int, no: LocalagentError) -> Answer:
+def _refused(name: str, number: int, no: LocalagentError) -> RepositoryResult:
     cannot = isinstance(no, CannotEnforce)
-    state = State.CANNOT_ENFORCE if cannot else State.REFUSED if isinstance(no, AnswerIsNo) else State.FAULT
-    return Answer(number=number, name=name, state=state, reason=str(no), remedy=no.remedy)
+    state = (
+        RepositoryState.CANNOT_ENFORCE
+        if cannot
+        else RepositoryState.REFUSED
+        if isinstance(no, AnswerIsNo)
+        else RepositoryState.FAULT
+    )
+    return RepositoryResult(number=number, name=name, state=state, reason=str(no), remedy=no.remedy)
 
 
-def _answered(request: Request, tree: bytes, ways: Ways, settings: Settings, scratch: Path) -> Answer:
+def _answered(
+    request: Request, tree: bytes, ways: WorkerCommands, settings: Settings, scratch: Path
+) -> RepositoryResult:
     (scratch / "policy.toml").write_text(request.policy, encoding="utf-8")
     for n, log in enumerate(request.logs):
         (scratch / f"{n}.sarif").write_text(log, encoding="utf-8")
@@ -150,7 +162,7 @@ def _answered(request: Request, tree: bytes, ways: Ways, settings: Settings, scr
     fleet = parse_fleet(request.fleet.encode("utf-8"), "the task", scratch, ways.rules)
     basis = basis_of(fleet.members, settings)
     _recheck(request, fleet.members[0], basis, settings)
-    plan = Plan(
+    plan = RunPlan(
         text=request.fleet,
         source="the task",
         folder=str(scratch),
@@ -176,7 +188,7 @@ def _same(found: str, request: Request) -> None:
         raise WrongParcel(f"the tree that came is {found}, not {request.tree}")
 
 
-def _recheck(request: Request, member: Member, basis: Basis, settings: Settings) -> None:
+def _recheck(request: Request, member: FleetMember, basis: CacheBasis, settings: Settings) -> None:
     """CannotEnforce where this machine would not do what the run was begun to do."""
     opened = open_policy(settings, policy_of(member))
     if basis.tool != request.tool:
@@ -193,7 +205,7 @@ def _recheck(request: Request, member: Member, basis: Basis, settings: Settings)
     open_jail(allow_third_party=opened.policy.third_party_binaries is Permission.ALLOW, least=least)
 
 
-def received(data: bytes, member: Member, number: int, tree: str) -> Answer:
+def received(data: bytes, member: FleetMember, number: int, tree: str) -> RepositoryResult:
     """The client: an answer from a worker, put in its place. ValueError where it is not one for this tree."""
     answer = parse_answer(load(data))
     if answer.name != member.name or answer.tree not in ("", tree):

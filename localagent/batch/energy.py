@@ -25,13 +25,13 @@ class How(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reading:
+class EnergyReading:
     """Counters by package: microjoules, and where each begins again at nought."""
 
     counters: dict[str, tuple[int, int]]
 
 
-def read_counters(powercap: Path = POWERCAP) -> Reading | None:
+def read_counters(powercap: Path = POWERCAP) -> EnergyReading | None:
     """The packages' counters now; None where there is none, or none that may be read."""
     found = {}
     for package in sorted(powercap.glob("intel-rapl:*")):
@@ -42,10 +42,10 @@ def read_counters(powercap: Path = POWERCAP) -> Reading | None:
         except (OSError, ValueError):
             return None
         found[package.name] = (used, most)
-    return Reading(counters=found) if found else None
+    return EnergyReading(counters=found) if found else None
 
 
-def joules_between(before: Reading, after: Reading) -> float | None:
+def joules_between(before: EnergyReading, after: EnergyReading) -> float | None:
     """What was used; None where the counters are not the same ones. A counter that began again did so once."""
     if before.counters.keys() != after.counters.keys():
         return None

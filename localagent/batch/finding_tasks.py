@@ -17,10 +17,10 @@ from typing import Any
 
 from localagent.app.evidence.recorded_patch import Remedied
 from localagent.app.review.patch_tests import Vouching
-from localagent.batch.batch_ports import Answered, Codemods, Findings
-from localagent.batch.fleet import Member, Work
+from localagent.batch.batch_ports import Codemods, FindingOutcome, Findings
+from localagent.batch.fleet import FleetMember, WorkKind
 from localagent.batch.stacked_patches import Patches, Proofs, too_late
-from localagent.batch.task_result import State, Step
+from localagent.batch.task_result import RepositoryState, WorkStep
 from localagent.domain.edit import Patch, digest_of
 from localagent.domain.paths import RepoPath
 from localagent.errors import UsageFault
@@ -34,28 +34,30 @@ _MOVED = "the tree changed while it was worked on: findings were not repaired"
 
 
 def sarif_findings(
-    member: Member, folder: Path, patches: Patches, proofs: Proofs, rules: Codemods, left: Callable[[], float]
-) -> Step:
+    member: FleetMember, folder: Path, patches: Patches, proofs: Proofs, rules: Codemods, left: Callable[[], float]
+) -> WorkStep:
     """Repairs for the findings of a repository's logs, on top of the earlier steps. UsageFault for a wrong log."""
     began = time.monotonic()
     logs = [_bytes(path) for path in member.sarif]
     reported = [_carried(one, patches) for log in logs for one in read_log(log, _roots(member, folder)).results]
     digests = tuple(map(digest_of, logs))
-    return _remedied(Work.SARIF, reported, (patches, proofs, rules), left, began, digests)
+    return _remedied(WorkKind.SARIF, reported, (patches, proofs, rules), left, began, digests)
 
 
-def type_errors(member: Member, patches: Patches, proofs: Proofs, rules: Codemods, left: Callable[[], float]) -> Step:
+def type_errors(
+    member: FleetMember, patches: Patches, proofs: Proofs, rules: Codemods, left: Callable[[], float]
+) -> WorkStep:
     """Repairs for what mypy finds in the tree as it is now; mypy runs once more on what comes of them."""
     del member
     began = time.monotonic()
     if left() < 1:
-        return too_late(Work.TYPE_ERRORS, "mypy was not run")
+        return too_late(WorkKind.TYPE_ERRORS, "mypy was not run")
     verifier = proofs.ground().verifier
     found = verifier.type_errors(patches.changed)
     if isinstance(found, Silence):
-        return Step(work=Work.TYPE_ERRORS, state=State.REFUSED, outcome="refused", reason=found.why)
+        return WorkStep(work=WorkKind.TYPE_ERRORS, state=RepositoryState.REFUSED, outcome="refused", reason=found.why)
     reported = [_reported(n, one) for n, one in enumerate(found)]
-    step = _remedied(Work.TYPE_ERRORS, reported, (patches, proofs, rules), left, began)
+    step = _remedied(WorkKind.TYPE_ERRORS, reported, (patches, proofs, rules), left, began)
     if not step.patch:
         return step
     again = verifier.type_errors(patches.changed)
@@ -67,7 +69,7 @@ def type_errors(member: Member, patches: Patches, proofs: Proofs, rules: Codemod
     )
 
 
-def _roots(member: Member, folder: Path) -> tuple[Path, ...]:
+def _roots(member: FleetMember, folder: Path) -> tuple[Path, ...]:
     """Where the repository stood when a log was made."""
     was = (Path(member.sarif_was_at),) if member.sarif_was_at else ()
     return tuple(dict.fromkeys((folder, member.source.folder, member.source.folder.resolve(), *was)))
@@ -110,17 +112,17 @@ def _reported(number: int, found: ToolFinding) -> Reported:
 
 
 def _remedied(
-    work: Work,
+    work: WorkKind,
     reported: Sequence[Reported],
     parts: tuple[Patches, Proofs, Codemods],
     left: Callable[[], float],
     began: float,
     digests: tuple[str, ...] = (),
-) -> Step:
+) -> WorkStep:
     """`digests` are those of the logs. What there is to repair is a task, from before its tests run to its end."""
     patches, proofs, rules = parts
     if patches.moved:
-        return Step(work=work, state=State.REFUSED, outcome="refused", reason=_MOVED)
+        return WorkStep(work=work, state=RepositoryState.REFUSED, outcome="refused", reason=_MOVED)
     if proofs.wanted and left() < proofs.need_seconds:
         return too_late(work, "no time is left to run the tests")
 
@@ -151,14 +153,14 @@ def _remedied(
     return replace(step, seconds=round(time.monotonic() - began, 3))
 
 
-def _step(work: Work, answered: Sequence[Answered], patch: Patch, *, tested: bool) -> Step:
+def _step(work: WorkKind, answered: Sequence[FindingOutcome], patch: Patch, *, tested: bool) -> WorkStep:
     fixed = [one for one in answered if one.fixed]
     open_ = [one for one in answered if not one.fixed and not one.settled]
-    state = State.IMPROVED if patch.changes else State.GAVE_UP if open_ else State.CLEAN
+    state = RepositoryState.IMPROVED if patch.changes else RepositoryState.GAVE_UP if open_ else RepositoryState.CLEAN
     counts = Counter(one.state for one in answered)
     told = ", ".join(f"{counts[name]} {name}" for name in ("fixed", "skipped", "failed", "won't-fix") if counts[name])
     ordered = sorted(answered, key=lambda one: (not one.fixed, one.settled))
-    return Step(
+    return WorkStep(
         work=work,
         state=state,
         outcome="repaired" if patch.changes else "gave-up" if open_ else "nothing",
@@ -177,7 +179,7 @@ def _step(work: Work, answered: Sequence[Answered], patch: Patch, *, tested: boo
     )
 
 
-def _told(one: Answered) -> dict[str, Any]:
+def _told(one: FindingOutcome) -> dict[str, Any]:
     found = one.reported
     return {
         "tool": found.tool,

@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 
 
-class Work(StrEnum):
+class WorkKind(StrEnum):
     """What can be done in a repository, in the order in which it is done."""
 
     FAILING_TESTS = "failing-tests"
@@ -24,7 +24,7 @@ class DiskPriority(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Source:
+class TreeSource:
     """Where a tree comes from: a folder as it stands, or a revision out of an object store (`revision` is not "")."""
 
     folder: Path
@@ -32,7 +32,7 @@ class Source:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Member:
+class FleetMember:
     """One repository and its budget. `name` is unique in the fleet and fit to be a file's name.
 
     `guard`: as `fix --guard` says it, empty for the whole suite. `sarif` are other tools' logs, made where the
@@ -40,8 +40,8 @@ class Member:
     """
 
     name: str
-    source: Source
-    work: tuple[Work, ...]
+    source: TreeSource
+    work: tuple[WorkKind, ...]
     tests: tuple[str, ...] = ()
     guard: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
@@ -58,7 +58,7 @@ class Member:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Window:
+class TimeWindow:
     """The part of the day, in local time, in which work may run; it may pass midnight."""
 
     start: time
@@ -91,10 +91,10 @@ class Fleet:
     """What FLEET.toml says. `max_seconds` bounds the sum over all repositories, None for no bound."""
 
     name: str
-    members: tuple[Member, ...]
+    members: tuple[FleetMember, ...]
     jobs: int = 1
     max_seconds: float | None = None
-    window: Window | None = None
+    window: TimeWindow | None = None
     nice: int = 10
     disk: DiskPriority = DiskPriority.IDLE
     cluster: Cluster | None = None

@@ -12,7 +12,7 @@ from typing import Any
 
 from localagent import __version__
 from localagent.batch.batch_report import patches_of
-from localagent.batch.fleet import Fleet, Work
+from localagent.batch.fleet import Fleet, WorkKind
 from localagent.errors import UsageFault
 from localagent.fs.atomic_files import write_through
 from localagent.text.bounded import one_line
@@ -85,10 +85,10 @@ def _mail(row: dict[str, Any], report: dict[str, Any], step: dict[str, Any], dif
 
 
 def _subject(step: dict[str, Any]) -> str:
-    if step["work"] == Work.CODEMODS:
+    if step["work"] == WorkKind.CODEMODS:
         return f"Repair known mistakes in {step['files']} files"
-    if step["work"] in (Work.SARIF, Work.TYPE_ERRORS):
-        what = "type errors" if step["work"] == Work.TYPE_ERRORS else "findings of other tools"
+    if step["work"] in (WorkKind.SARIF, WorkKind.TYPE_ERRORS):
+        what = "type errors" if step["work"] == WorkKind.TYPE_ERRORS else "findings of other tools"
         return f"Repair {what} in {step['files']} files"
     count = len(step["turned"])
     return f"Repair what {count} failing {'test' if count == 1 else 'tests'} showed"

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from localagent.batch.batch_report import headline, patches_of
-from localagent.batch.task_result import SETTLED, State
+from localagent.batch.task_result import SETTLED, RepositoryState
 from localagent.batch.trend import COLOURS, chart
 from localagent.report.confidence_text import confidence_figure
 from localagent.report.text import confidence_lines
@@ -111,7 +111,7 @@ def _table(report: dict[str, Any]) -> Iterator[str]:
 
 
 def _state(state: str) -> str:
-    kind = "good" if State(state) in SETTLED else "bad"
+    kind = "good" if RepositoryState(state) in SETTLED else "bad"
     return f'<span class="state {kind}">{_line(state)}</span>'
 
 

@@ -5,14 +5,14 @@ from xml.sax.saxutils import escape, quoteattr
 
 from localagent import __version__
 from localagent.batch.batch_report import headline
-from localagent.batch.fleet import Work
-from localagent.batch.task_result import SETTLED, State
+from localagent.batch.fleet import WorkKind
+from localagent.batch.task_result import SETTLED, RepositoryState
 from localagent.report.review_formats import uri_of
 from localagent.text.bounded import one_line
 from localagent.text.strict_json import dump
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-_ERRORS = {State.FAULT, State.CANNOT_ENFORCE, State.OUT_OF_BUDGET}
+_ERRORS = {RepositoryState.FAULT, RepositoryState.CANNOT_ENFORCE, RepositoryState.OUT_OF_BUDGET}
 _RULES = {
     "failing-test": "a test fails on the tree as it stands",
     "repository-needs-person": "a repository could not be settled without a person",
@@ -40,10 +40,10 @@ def _head(counts: list[int]) -> str:
 
 
 def _case(row: dict[str, Any], step: dict[str, Any]) -> str:
-    state = State(step["state"])
+    state = RepositoryState(step["state"])
     body = ""
     if state not in SETTLED:
-        kind = "skipped" if state is State.NOT_REACHED else "error" if state in _ERRORS else "failure"
+        kind = "skipped" if state is RepositoryState.NOT_REACHED else "error" if state in _ERRORS else "failure"
         told = _xml(one_line(step["reason"], _TEXT))
         rest = "" if kind == "skipped" else escape(_xml(one_line(row["what_to_do"], _TEXT)))
         typed = "" if kind == "skipped" else f" type={quoteattr(state.value)}"
@@ -101,7 +101,7 @@ def _results(row: dict[str, Any]) -> list[dict[str, Any]]:
     found = []
     for step in row["steps"]:
         fixed = step["state"] in SETTLED and bool(step["patch"])
-        if step["work"] == Work.FAILING_TESTS:
+        if step["work"] == WorkKind.FAILING_TESTS:
             for failing in step["failing"]:
                 place = failing["where"][-1] if failing["where"] else {}
                 said = f"{failing['id']} fails: {failing['exception']}: {failing['message']}"
@@ -114,7 +114,7 @@ def _results(row: dict[str, Any]) -> list[dict[str, Any]]:
             place = one if one["path"] else {}
             if not one["settled"]:
                 found.append(_result(row, rule, "warning", said, place, fixed=one["state"] == "fixed"))
-    if State(row["state"]) not in SETTLED and row["state"] != State.NOT_REACHED:
+    if RepositoryState(row["state"]) not in SETTLED and row["state"] != RepositoryState.NOT_REACHED:
         said = f"{row['state']}: {row['reason']}; what to do: {row['what_to_do']}"
         found.append(_result(row, "repository-needs-person", "error", said, {}, fixed=False))
     return found

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from datetime import time
 from pathlib import Path
 
-from localagent.batch.certificates import Role, faults_of
-from localagent.batch.fleet import Cluster, DiskPriority, Fleet, Member, Source, Window, Work
+from localagent.batch.certificates import CertificateRole, faults_of
+from localagent.batch.fleet import Cluster, DiskPriority, Fleet, FleetMember, TimeWindow, TreeSource, WorkKind
 from localagent.batch.toml_table import LineFaults, Sheet
 from localagent.domain.edit import digest_of
 from localagent.domain.guard import DEFAULT_SECONDS, guard_faults
@@ -107,7 +107,7 @@ def _name(table: Sheet, key: str, name: str) -> str:
     return name
 
 
-def _window(table: Sheet) -> Window | None:
+def _window(table: Sheet) -> TimeWindow | None:
     texts = [table.take_text(key) for key in ("from", "until")]
     for key, text in zip(("from", "until"), texts, strict=True):
         if text != "missing" and not _CLOCK.fullmatch(text):
@@ -117,7 +117,7 @@ def _window(table: Sheet) -> Window | None:
         return None
     if texts[0] == texts[1]:
         table.fault("until", "the window is empty: leave [window] out to work at any time")
-    return Window(start=time.fromisoformat(texts[0]), end=time.fromisoformat(texts[1]))
+    return TimeWindow(start=time.fromisoformat(texts[0]), end=time.fromisoformat(texts[1]))
 
 
 def _cluster(table: Sheet, place: _Place) -> Cluster:
@@ -125,19 +125,19 @@ def _cluster(table: Sheet, place: _Place) -> Cluster:
     if not _SCHEDULER.fullmatch(scheduler):
         table.fault("scheduler", f"{scheduler!r} is no tls://HOST:PORT: nothing goes to a cluster without TLS")
     folder = _path(table, "certificates", place)
-    for fault in faults_of(folder, Role.CLIENT) if place.look else ():
+    for fault in faults_of(folder, CertificateRole.CLIENT) if place.look else ():
         table.fault("certificates", fault)
     level = table.choice("level", JailLevel, JailLevel.L1)
     table.close()
     return Cluster(scheduler=scheduler, certificates=folder, level=level.value)
 
 
-def _member_keys(table: Sheet, place: _Place, defaults: Member | None) -> Member:
+def _member_keys(table: Sheet, place: _Place, defaults: FleetMember | None) -> FleetMember:
     """What may stand in [each] and in [[repository]] alike."""
-    default = defaults or Member(name="", source=Source(folder=Path()), work=(Work.FAILING_TESTS,))
-    return Member(
+    default = defaults or FleetMember(name="", source=TreeSource(folder=Path()), work=(WorkKind.FAILING_TESTS,))
+    return FleetMember(
         name="",
-        source=Source(folder=Path()),
+        source=TreeSource(folder=Path()),
         work=_work(table, default.work),
         max_seconds=table.seconds("max_seconds", default.max_seconds, most=_MAX_SECONDS) or default.max_seconds,
         max_candidates=table.count("max_candidates", default.max_candidates, least=1, most=1_000_000),
@@ -157,19 +157,19 @@ def _rule_fault(rule: str, place: _Place) -> str:
     )
 
 
-def _work(table: Sheet, default: tuple[Work, ...]) -> tuple[Work, ...]:
+def _work(table: Sheet, default: tuple[WorkKind, ...]) -> tuple[WorkKind, ...]:
     def fault(name: str) -> str:
-        return "" if name in set(Work) else f"{name!r} is no work: one of {', '.join(Work)}"
+        return "" if name in set(WorkKind) else f"{name!r} is no work: one of {', '.join(WorkKind)}"
 
     names = table.texts("work", tuple(default), fault)
     if not names:
-        table.fault("work", f"names nothing to do: {', '.join(Work)}")
+        table.fault("work", f"names nothing to do: {', '.join(WorkKind)}")
     if len(set(names)) < len(names):
         table.fault("work", "names something twice")
-    return tuple(work for work in Work if work.value in names)
+    return tuple(work for work in WorkKind if work.value in names)
 
 
-def _member(table: Sheet, place: _Place, defaults: Member) -> Member:
+def _member(table: Sheet, place: _Place, defaults: FleetMember) -> FleetMember:
     given = [key for key in ("path", "mirror") if table.holds(key)]
     if len(given) != 1:
         table.fault("path", "either `path`, a working tree, or `mirror`, an object store with a `revision`")
@@ -185,7 +185,7 @@ def _member(table: Sheet, place: _Place, defaults: Member) -> Member:
     member = replace(
         shared,
         name=_name(table, "name", table.text("name", folder.name.removesuffix(".git"))),
-        source=Source(folder=folder, revision=revision),
+        source=TreeSource(folder=folder, revision=revision),
         tests=table.texts("tests", ()),
         guard=_guard(table),
         checks=table.texts("checks", (), _command_fault),
@@ -193,10 +193,10 @@ def _member(table: Sheet, place: _Place, defaults: Member) -> Member:
         sarif=_logs(table, place),
         sarif_was_at=_was_at(table),
     )
-    if Work.SARIF in member.work and not member.sarif:
+    if WorkKind.SARIF in member.work and not member.sarif:
         table.fault("sarif", "is missing: the logs whose findings are to be repaired")
-    if member.sarif and Work.SARIF not in member.work:
-        table.fault("sarif", f"is for the work {Work.SARIF.value!r}, which is not asked for")
+    if member.sarif and WorkKind.SARIF not in member.work:
+        table.fault("sarif", f"is for the work {WorkKind.SARIF.value!r}, which is not asked for")
     table.close()
     return member
 
@@ -263,7 +263,7 @@ def _python(table: Sheet, place: _Place) -> str:
     return str(path)
 
 
-def _unlike(entries: list[Sheet], members: list[Member]) -> None:
+def _unlike(entries: list[Sheet], members: list[FleetMember]) -> None:
     """No name and no tree stands twice."""
     names: dict[str, str] = {}
     sources: dict[tuple[str, str], str] = {}

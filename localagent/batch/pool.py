@@ -16,7 +16,7 @@ from localagent.errors import CannotEnforce
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ended:
+class WorkerEnded:
     """A worker that is gone. `code` is -n for a signal; `late`: it was ended for the time."""
 
     number: int
@@ -34,7 +34,7 @@ class _Worker:
     late: bool = False
 
 
-class Pool:
+class BatchPool:
     """At most `jobs` workers. It belongs to the thread that made it, which the workers do not outlive."""
 
     def __init__(self, jobs: int, *, passed: Sequence[int] = ()) -> None:
@@ -74,7 +74,7 @@ class Pool:
         now = time.monotonic()
         return sum(now - worker.began for worker in self._workers.values())
 
-    def wait(self, seconds: float) -> list[Ended]:
+    def wait(self, seconds: float) -> list[WorkerEnded]:
         """Those that ended, or were ended for their time, within so many seconds."""
         until = time.monotonic() + seconds
         while self._workers:
@@ -97,7 +97,7 @@ class Pool:
         for number in self.busy:
             self._buried(number)
 
-    def _buried(self, number: int) -> Ended:
+    def _buried(self, number: int) -> WorkerEnded:
         """Reap one that has ended; first what is left of its session, while its number cannot be another's."""
         worker = self._workers.pop(number)
         os.waitid(os.P_PIDFD, worker.handle, os.WEXITED | os.WNOWAIT)
@@ -105,4 +105,4 @@ class Pool:
             os.killpg(worker.process.pid, signal.SIGKILL)
         code = worker.process.wait()
         os.close(worker.handle)
-        return Ended(number=number, code=code, late=worker.late, seconds=time.monotonic() - worker.began)
+        return WorkerEnded(number=number, code=code, late=worker.late, seconds=time.monotonic() - worker.began)

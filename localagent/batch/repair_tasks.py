@@ -11,13 +11,13 @@ from typing import Any
 
 from localagent.app.fix.request import FixOutcome, FixRequest
 from localagent.app.fix.run import run_fix
-from localagent.app.review.patch_tests import Proof
+from localagent.app.review.patch_tests import TestProof
 from localagent.app.settings import Settings
 from localagent.batch.batch_ports import Codemods
 from localagent.batch.cache_key import policy_of
-from localagent.batch.fleet import Member, Work
+from localagent.batch.fleet import FleetMember, WorkKind
 from localagent.batch.stacked_patches import Patches, Proofs, too_late
-from localagent.batch.task_result import State, Step
+from localagent.batch.task_result import RepositoryState, WorkStep
 from localagent.domain.edit import FileChange, Patch
 from localagent.domain.guard import DEFAULT_SECONDS, MOST_CHECKS, Guard, guard_of
 from localagent.domain.task import Budget, Event, Stage, Verdict
@@ -39,19 +39,19 @@ _RAN = frozenset(
     }
 )
 _STATES = {
-    Verdict.ACCEPTED: State.FIXED,
-    Verdict.NOTHING_TO_FIX: State.CLEAN,
-    Verdict.PROGRESS: State.NEEDS_PERSON,
-    Verdict.GAVE_UP: State.GAVE_UP,
-    Verdict.NO_TESTS: State.REFUSED,
-    Verdict.UNTRUSTED_TESTS: State.REFUSED,
-    Verdict.ALL_DENIED: State.REFUSED,
-    Verdict.AMBIGUOUS: State.NEEDS_PERSON,
-    Verdict.LOW_CONFIDENCE: State.LOW_CONFIDENCE,
-    Verdict.NEEDS_PERSON: State.NEEDS_PERSON,
-    Verdict.CANNOT_ENFORCE: State.CANNOT_ENFORCE,
-    Verdict.INTERRUPTED: State.FAULT,
-    Verdict.FAULT: State.FAULT,
+    Verdict.ACCEPTED: RepositoryState.FIXED,
+    Verdict.NOTHING_TO_FIX: RepositoryState.CLEAN,
+    Verdict.PROGRESS: RepositoryState.NEEDS_PERSON,
+    Verdict.GAVE_UP: RepositoryState.GAVE_UP,
+    Verdict.NO_TESTS: RepositoryState.REFUSED,
+    Verdict.UNTRUSTED_TESTS: RepositoryState.REFUSED,
+    Verdict.ALL_DENIED: RepositoryState.REFUSED,
+    Verdict.AMBIGUOUS: RepositoryState.NEEDS_PERSON,
+    Verdict.LOW_CONFIDENCE: RepositoryState.LOW_CONFIDENCE,
+    Verdict.NEEDS_PERSON: RepositoryState.NEEDS_PERSON,
+    Verdict.CANNOT_ENFORCE: RepositoryState.CANNOT_ENFORCE,
+    Verdict.INTERRUPTED: RepositoryState.FAULT,
+    Verdict.FAULT: RepositoryState.FAULT,
 }
 
 
@@ -65,18 +65,18 @@ class _Seen:
             self.digest = str(event.data.get("digest"))
 
 
-def guard_within(member: Member, seconds: float) -> Guard:
+def guard_within(member: FleetMember, seconds: float) -> Guard:
     """The guard of a repository that has so many seconds: all its checks take at most a share of them."""
     return guard_of(member.guard, min(DEFAULT_SECONDS, GUARD_SHARE * seconds / MOST_CHECKS))
 
 
 def failing_tests(
-    member: Member, folder: Path, patches: Patches, settings: Settings, left: Callable[[], float]
-) -> tuple[Step, tuple[str, ...]]:
+    member: FleetMember, folder: Path, patches: Patches, settings: Settings, left: Callable[[], float]
+) -> tuple[WorkStep, tuple[str, ...]]:
     """`fix` on the repository as it stands, without applying; and its warnings."""
     began, seconds = time.monotonic(), left()
     if seconds < 1:
-        return too_late(Work.FAILING_TESTS, "the tests were not run"), ()
+        return too_late(WorkKind.FAILING_TESTS, "the tests were not run"), ()
     seen = _Seen()
     guard = guard_within(member, seconds)
     search_seconds = seconds - (guard.task_seconds if member.tests or guard.tests else 0.0)
@@ -106,14 +106,14 @@ def failing_tests(
     return step, warnings
 
 
-def _fix_step(outcome: FixOutcome, *, spent: float, by_clock: bool) -> Step:
+def _fix_step(outcome: FixOutcome, *, spent: float, by_clock: bool) -> WorkStep:
     report = outcome.report
     verdict = Verdict(report["outcome"])
     accepted = verdict is Verdict.ACCEPTED
     late = by_clock and verdict is Verdict.GAVE_UP
-    return Step(
-        work=Work.FAILING_TESTS,
-        state=State.OUT_OF_BUDGET if late else _STATES[verdict],
+    return WorkStep(
+        work=WorkKind.FAILING_TESTS,
+        state=RepositoryState.OUT_OF_BUDGET if late else _STATES[verdict],
         outcome=verdict.value,
         reason=outcome.reason,
         remedy=outcome.remedy,
@@ -143,12 +143,14 @@ def _evidence(report: Mapping[str, Any]) -> dict[str, Any]:
     return {name: report[name] for name in (*names, "diagnosis", "python", "pytest")}
 
 
-def codemods(member: Member, patches: Patches, proofs: Proofs, rules: Codemods, left: Callable[[], float]) -> Step:
+def codemods(
+    member: FleetMember, patches: Patches, proofs: Proofs, rules: Codemods, left: Callable[[], float]
+) -> WorkStep:
     """Every safe repair of every source, on top of what the tests' repair changed."""
     began = time.monotonic()
     if patches.moved:
         reason = "the tree changed while it was worked on: known mistakes were not looked for"
-        return Step(work=Work.CODEMODS, state=State.REFUSED, outcome="refused", reason=reason)
+        return WorkStep(work=WorkKind.CODEMODS, state=RepositoryState.REFUSED, outcome="refused", reason=reason)
     policy = proofs.policy
     changes: list[FileChange] = []
     repaired: list[dict[str, Any]] = []
@@ -156,7 +158,7 @@ def codemods(member: Member, patches: Patches, proofs: Proofs, rules: Codemods, 
     found: Counter[str] = Counter()
     for path in patches.sources:
         if left() <= 0:
-            return too_late(Work.CODEMODS, f"not all of {len(patches.sources):,} files were looked at")
+            return too_late(WorkKind.CODEMODS, f"not all of {len(patches.sources):,} files were looked at")
         before = patches.now(path)
         file = rules.repair(path, before, member.rules, policy)
         found.update(file.left)
@@ -166,13 +168,13 @@ def codemods(member: Member, patches: Patches, proofs: Proofs, rules: Codemods, 
             repaired += [{"path": path, "line": n, "rule": rule, "message": text} for n, rule, text in file.repaired]
     patch = Patch(changes=tuple(sorted(changes, key=lambda change: change.path)))
     if changes and proofs.wanted and left() < proofs.need_seconds:
-        return too_late(Work.CODEMODS, f"{len(repaired)} repairs were made, and no time is left to run the tests")
-    proof, task = _borne(patch, patches, proofs, repaired, sum(found.values())) if changes else (Proof(said=""), "")
+        return too_late(WorkKind.CODEMODS, f"{len(repaired)} repairs were made, and no time is left to run the tests")
+    proof, task = _borne(patch, patches, proofs, repaired, sum(found.values())) if changes else (TestProof(said=""), "")
     if against := proof.against:
         reason = f"{len(repaired)} repairs are not offered: {against}"
-        return Step(
-            work=Work.CODEMODS,
-            state=State.REFUSED,
+        return WorkStep(
+            work=WorkKind.CODEMODS,
+            state=RepositoryState.REFUSED,
             outcome="refused",
             reason=reason,
             remedy="read them with `localagent hook check`",
@@ -180,9 +182,9 @@ def codemods(member: Member, patches: Patches, proofs: Proofs, rules: Codemods, 
             task=task,
             seconds=round(time.monotonic() - began, 3),
         )
-    return Step(
-        work=Work.CODEMODS,
-        state=State.IMPROVED if changes else State.CLEAN,
+    return WorkStep(
+        work=WorkKind.CODEMODS,
+        state=RepositoryState.IMPROVED if changes else RepositoryState.CLEAN,
         outcome="repaired" if changes else "nothing",
         reason=_told(len(repaired), len(changes), sum(found.values())),
         patch=unified_diff(patch).decode("utf-8", "surrogateescape"),
@@ -203,10 +205,10 @@ def codemods(member: Member, patches: Patches, proofs: Proofs, rules: Codemods, 
 
 def _borne(
     patch: Patch, patches: Patches, proofs: Proofs, repaired: Sequence[Mapping[str, Any]], left: int
-) -> tuple[Proof, str]:
+) -> tuple[TestProof, str]:
     """What the tests say of the repairs, where there are any, and the task that has it on the record."""
     with proofs.task() as task:
-        proof = proofs.prover().proof(patches.with_(patch)) if proofs.wanted else Proof(said="")
+        proof = proofs.prover().proof(patches.with_(patch)) if proofs.wanted else TestProof(said="")
         for one in repaired:
             task.answered(dict(one))
         if proof.against:

@@ -15,13 +15,13 @@ from localagent.app.jail_level import least_level
 from localagent.app.policies import open_policy
 from localagent.app.settings import Settings
 from localagent.batch import energy
-from localagent.batch.batch_ports import HELD, Crew, Ways
+from localagent.batch.batch_ports import HELD, WorkerCommands, WorkerCrew
 from localagent.batch.cache_key import basis_of, policy_of
-from localagent.batch.fleet import DiskPriority, Fleet, Member, Work
+from localagent.batch.fleet import DiskPriority, Fleet, FleetMember, WorkKind
 from localagent.batch.parse_fleet import parse_fleet, read_fleet
-from localagent.batch.pool import Ended, Pool
-from localagent.batch.runs import Plan, RunRecord, RunStore
-from localagent.batch.task_result import Answer, State
+from localagent.batch.pool import BatchPool, WorkerEnded
+from localagent.batch.runs import RunPlan, RunRecord, RunStore
+from localagent.batch.task_result import RepositoryResult, RepositoryState
 from localagent.domain.policy import Permission
 from localagent.errors import AnswerIsNo
 from localagent.fs.atomic_files import RecordDamaged
@@ -42,7 +42,12 @@ class Begun:
 
 
 def begin(
-    path: Path, settings: Settings, ways: Ways, *, anytime: bool = False, agree: Callable[[Fleet], None] | None = None
+    path: Path,
+    settings: Settings,
+    ways: WorkerCommands,
+    *,
+    anytime: bool = False,
+    agree: Callable[[Fleet], None] | None = None,
 ) -> Begun:
     """A new run. `agree` may raise against its fleet.
 
@@ -57,7 +62,7 @@ def begin(
         raise AnswerIsNo(f"{why}: nothing was begun", remedy="begin inside it, or say --anytime")
     basis = basis_of(fleet.members, settings)
     _sound(fleet, settings)
-    plan = Plan(
+    plan = RunPlan(
         text=data.decode("utf-8"),
         source=str(path.absolute()),
         folder=str(folder),
@@ -68,7 +73,7 @@ def begin(
     return Begun(run=RunStore(settings.state_dir).create(plan), fleet=fleet)
 
 
-def resume(name: str, settings: Settings, ways: Ways) -> Begun:
+def resume(name: str, settings: Settings, ways: WorkerCommands) -> Begun:
     """A run to go on with ("": the newest). AnswerIsNo where tool or policy are no longer those it was begun with."""
     run = RunStore(settings.state_dir).open(name)
     fleet = fleet_of(run, ways)
@@ -81,7 +86,7 @@ def resume(name: str, settings: Settings, ways: Ways) -> Begun:
     return Begun(run=run, fleet=fleet)
 
 
-def fleet_of(run: RunRecord, ways: Ways) -> Fleet:
+def fleet_of(run: RunRecord, ways: WorkerCommands) -> Fleet:
     """The fleet that a run was begun with."""
     plan = run.plan
     return parse_fleet(plan.text.encode("utf-8"), plan.source, Path(plan.folder), ways.rules, look=False)
@@ -97,9 +102,9 @@ def _sound(fleet: Fleet, settings: Settings) -> None:
         open_jail(allow_third_party=third_party, least=least_level(settings, policy))
 
 
-def _runs_code(member: Member) -> bool:
+def _runs_code(member: FleetMember) -> bool:
     """Whether anything of it would run: codemods alone look."""
-    return set(member.work) != {Work.CODEMODS} or bool(member.tests or member.checks)
+    return set(member.work) != {WorkKind.CODEMODS} or bool(member.tests or member.checks)
 
 
 def _shut(fleet: Fleet) -> str:
@@ -110,7 +115,7 @@ def _shut(fleet: Fleet) -> str:
 class _Local:
     """ports.Crew of this machine's processes."""
 
-    def __init__(self, pool: Pool, argv: Callable[[int], Sequence[str]]) -> None:
+    def __init__(self, pool: BatchPool, argv: Callable[[int], Sequence[str]]) -> None:
         self._argv = argv
         self._pool = pool
 
@@ -128,7 +133,7 @@ class _Local:
     def start(self, number: int, seconds: float) -> None:
         self._pool.start(number, self._argv(number), seconds=seconds)
 
-    def wait(self, seconds: float) -> list[Ended]:
+    def wait(self, seconds: float) -> list[WorkerEnded]:
         return self._pool.wait(seconds)
 
     def end(self) -> None:
@@ -142,11 +147,11 @@ class Night:
         self,
         begun: Begun,
         settings: Settings,
-        ways: Ways,
+        ways: WorkerCommands,
         *,
         jobs: int,
         told: Callable[[str], None],
-        crew: Crew | None = None,
+        crew: WorkerCrew | None = None,
     ) -> None:
         self._run, self._fleet = begun.run, begun.fleet
         self._settings, self._ways, self._told = settings, ways, told
@@ -165,7 +170,7 @@ class Night:
             self._take_stock()
             counters = energy.read_counters()
             energy.begin(self._run.dir)
-            crew = self._crew or _Local(Pool(self._jobs, passed=(lock,)), self._argv)
+            crew = self._crew or _Local(BatchPool(self._jobs, passed=(lock,)), self._argv)
             try:
                 return self._worked(crew, anytime=anytime)
             finally:
@@ -174,7 +179,7 @@ class Night:
                 sweep(self._settings.scratch_dir)
                 RunStore(self._settings.state_dir).kept.prune()
 
-    def _keep_energy(self, before: energy.Reading | None) -> None:
+    def _keep_energy(self, before: energy.EnergyReading | None) -> None:
         """Of this machine: what a cluster used, nobody here measured."""
         after = energy.read_counters() if self._crew is None else None
         energy.keep(self._run.dir, energy.joules_between(before, after) if before and after else None)
@@ -187,14 +192,14 @@ class Night:
             else:
                 self._total += answer.seconds
 
-    def _kept(self, number: int) -> Answer | None:
+    def _kept(self, number: int) -> RepositoryResult | None:
         try:
             return self._run.answer(number)
         except RecordDamaged as damage:
             self._told(f"{damage}: done again")
             return None
 
-    def _worked(self, crew: Crew, *, anytime: bool) -> str:
+    def _worked(self, crew: WorkerCrew, *, anytime: bool) -> str:
         while self._queue or self._held or crew.busy:
             if why := self._over(crew, anytime=anytime):
                 return why
@@ -206,7 +211,7 @@ class Night:
                 self._release()
         return ""
 
-    def _over(self, crew: Crew, *, anytime: bool) -> str:
+    def _over(self, crew: WorkerCrew, *, anytime: bool) -> str:
         """Why no more may be done now, or ""."""
         if not anytime and (why := _shut(self._fleet)):
             return why
@@ -215,7 +220,7 @@ class Night:
             return f"the total budget of {most:g} s is spent"
         return ""
 
-    def _start(self, number: int, crew: Crew) -> None:
+    def _start(self, number: int, crew: WorkerCrew) -> None:
         self._tries[number] += 1
         crew.start(number, self._left(number))
 
@@ -223,7 +228,7 @@ class Night:
         polite = () if self._fleet.disk is DiskPriority.NORMAL else ("ionice", *_CLASSES[self._fleet.disk], "-t")
         return (*polite, *self._ways.worker, str(self._run.dir), str(number), str(os.getpid()))
 
-    def _settle(self, ended: Ended) -> None:
+    def _settle(self, ended: WorkerEnded) -> None:
         """Note what became of a worker: its answer, or why there is none, or that it is to be tried again."""
         member = self._fleet.members[ended.number]
         answer = self._kept(ended.number)
@@ -250,15 +255,15 @@ class Night:
         self._queue.extend(self._held)
         self._held.clear()
 
-    def _unanswered(self, ended: Ended) -> Answer:
+    def _unanswered(self, ended: WorkerEnded) -> RepositoryResult:
         member = self._fleet.members[ended.number]
         seconds = round(self._spent[ended.number] / 100, 3)
         late = ended.late or self._left(ended.number) <= 0
         part = self._part(ended.number)
-        return Answer(
+        return RepositoryResult(
             number=ended.number,
             name=member.name,
-            state=State.OUT_OF_BUDGET if late else State.FAULT,
+            state=RepositoryState.OUT_OF_BUDGET if late else RepositoryState.FAULT,
             reason=f"did not end within its {member.max_seconds:g} s: ended, with all its processes"
             if late
             else f"its worker died {TRIES} times, the last time by {_ending(ended.code)}",
@@ -270,7 +275,7 @@ class Night:
             seconds=seconds,
         )
 
-    def _part(self, number: int) -> Answer | None:
+    def _part(self, number: int) -> RepositoryResult | None:
         """The steps that were done before a worker was ended: what they found is not lost."""
         try:
             return self._run.part(number)

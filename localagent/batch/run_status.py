@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 from localagent.app.settings import Settings
-from localagent.batch.batch_ports import Ways
+from localagent.batch.batch_ports import WorkerCommands
 from localagent.batch.batch_report import report_of, with_trend
 from localagent.batch.html_report import page
 from localagent.batch.junit_sarif import junit, sarif
@@ -35,7 +35,7 @@ def report_now(begun: Begun, settings: Settings) -> dict[str, Any]:
     return with_trend(report_of(begun.run, begun.fleet), RunStore(settings.state_dir))
 
 
-def counted(run: RunRecord, ways: Ways) -> dict[str, Any]:
+def counted(run: RunRecord, ways: WorkerCommands) -> dict[str, Any]:
     """How far a run is: running, finished, or ended before it was."""
     fleet = fleet_of(run, ways)
     states: Counter[str] = Counter()
@@ -63,7 +63,7 @@ def counted(run: RunRecord, ways: Ways) -> dict[str, Any]:
     }
 
 
-def listed(store: RunStore, ways: Ways) -> tuple[list[dict[str, Any]], list[str]]:
+def listed(store: RunStore, ways: WorkerCommands) -> tuple[list[dict[str, Any]], list[str]]:
     """Every run that can be read, newest first, and what is wrong with the others."""
     rows, faults = [], []
     for name in store.names():

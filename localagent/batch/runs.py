@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from localagent.batch.cache_key import Basis
-from localagent.batch.task_result import KEPT, Answer, parse_answer
+from localagent.batch.cache_key import CacheBasis
+from localagent.batch.task_result import KEPT, RepositoryResult, parse_answer
 from localagent.errors import UsageFault
 from localagent.fs.atomic_files import CannotRecord, RecordDamaged, read_bounded, sync_directory, write_private
 from localagent.record.store import new_task_id
@@ -31,14 +31,14 @@ _KEPT_SECONDS = 90 * 86_400.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Plan:
+class RunPlan:
     """What a run was begun with. `text` are the fleet's bytes; `source` and `folder` say where they came from."""
 
     text: str
     source: str
     folder: str
     fleet: str
-    basis: Basis
+    basis: CacheBasis
     began: str
 
 
@@ -47,7 +47,7 @@ class RunRecord:
     """One run's folder."""
 
     dir: Path
-    plan: Plan
+    plan: RunPlan
 
     @property
     def id(self) -> str:
@@ -58,15 +58,15 @@ class RunRecord:
         """Where the answer of one repository is kept."""
         return self.dir / "answers" / f"{number}.json"
 
-    def answer(self, number: int) -> Answer | None:
+    def answer(self, number: int) -> RepositoryResult | None:
         """The answer of one repository; None where there is none yet. RecordDamaged where it is not ours."""
         return self._kept(number, self.answer_path(number))
 
-    def part(self, number: int) -> Answer | None:
+    def part(self, number: int) -> RepositoryResult | None:
         """What a worker knew before its last step, if it came so far."""
         return self._kept(number, self.answer_path(number).with_suffix(".part.json"))
 
-    def _kept(self, number: int, path: Path) -> Answer | None:
+    def _kept(self, number: int, path: Path) -> RepositoryResult | None:
         try:
             answer = parse_answer(load(read_bounded(path, _ANSWER_BYTES)))
         except FileNotFoundError:
@@ -77,11 +77,11 @@ class RunRecord:
             raise RecordDamaged(f"{path} is the answer of another repository", remedy="delete it, and resume the run")
         return answer
 
-    def save_answer(self, answer: Answer) -> None:
+    def save_answer(self, answer: RepositoryResult) -> None:
         """Keep an answer."""
         write_private(self.answer_path(answer.number), dump(answer.json()))
 
-    def save_part(self, answer: Answer) -> None:
+    def save_part(self, answer: RepositoryResult) -> None:
         """Keep what is known so far."""
         write_private(self.answer_path(answer.number).with_suffix(".part.json"), dump(answer.json()))
 
@@ -125,7 +125,7 @@ class RunStore:
         self._runs = state_dir / "batch" / "runs"
         self.kept = KeptAnswers(state_dir / "batch" / "kept")
 
-    def create(self, plan: Plan) -> RunRecord:
+    def create(self, plan: RunPlan) -> RunRecord:
         """Begin a run."""
         folder = self._runs / new_task_id()
         try:
@@ -181,7 +181,7 @@ class KeptAnswers:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def get(self, key: str) -> Answer | None:
+    def get(self, key: str) -> RepositoryResult | None:
         """The answer kept under a key, if there is one that is ours."""
         path = self._path(key)
         try:
@@ -191,7 +191,7 @@ class KeptAnswers:
             return None  # what cannot be believed is found anew
         return answer if answer.key == key else None
 
-    def put(self, answer: Answer, run: str) -> None:
+    def put(self, answer: RepositoryResult, run: str) -> None:
         """Keep an answer that the tree decided, not the clock."""
         if answer.key and answer.state in KEPT and not answer.same_as:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -210,7 +210,7 @@ class KeptAnswers:
         return self._folder / f"{key.removeprefix('sha256:')}.json"
 
 
-def _plan_json(plan: Plan) -> dict[str, Any]:
+def _plan_json(plan: RunPlan) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "fleet": plan.fleet,
@@ -223,7 +223,7 @@ def _plan_json(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _parse_plan(found: object) -> Plan:
+def _parse_plan(found: object) -> RunPlan:
     keys = {"schema", "fleet", "text", "source", "folder", "tool", "policies", "began"}
     if not isinstance(found, dict) or set(found) != keys or found["schema"] != SCHEMA:
         raise ValueError("not the plan of a run")
@@ -232,11 +232,11 @@ def _parse_plan(found: object) -> Plan:
     if not isinstance(policies, Mapping) or not all(isinstance(t, str) for t in (*texts, *policies.values())):
         raise ValueError("not the plan of a run")
     datetime.fromisoformat(found["began"])
-    return Plan(
+    return RunPlan(
         text=found["text"],
         source=found["source"],
         folder=found["folder"],
         fleet=found["fleet"],
-        basis=Basis(tool=found["tool"], policies=dict(policies)),
+        basis=CacheBasis(tool=found["tool"], policies=dict(policies)),
         began=found["began"],
     )

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from localagent.app.evidence.recorded_patch import Remedied, Remedy, Remedying, remedied
 from localagent.app.policies import OpenPolicy, open_policy
-from localagent.app.review.patch_tests import Ground, ProofRequest, Prover, open_ground
+from localagent.app.review.patch_tests import ProofRequest, Prover, TestedSnapshot, open_ground
 from localagent.app.settings import Settings
 from localagent.batch.cache_key import policy_of
-from localagent.batch.fleet import Member, Work
-from localagent.batch.task_result import State, Step
+from localagent.batch.fleet import FleetMember, WorkKind
+from localagent.batch.task_result import RepositoryState, WorkStep
 from localagent.domain.edit import FileChange, Patch
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
@@ -60,13 +60,13 @@ class Patches:
             changes=tuple(FileChange(path=p, before=self.sources[p], after=data) for p, data in sorted(after.items()))
         )
 
-    def lines(self, path: RepoPath) -> "Lines":
+    def lines(self, path: RepoPath) -> "LineMap":
         """Where the lines of a file went."""
         before = self.sources[path]
-        return Lines(before, self.changed.get(path, before))
+        return LineMap(before, self.changed.get(path, before))
 
 
-class Lines:
+class LineMap:
     """Lines of a text and of the text after a change, 1-based; 0 for a line that was changed or taken away."""
 
     def __init__(self, before: bytes, after: bytes) -> None:
@@ -90,7 +90,7 @@ class Proofs:
 
     def __init__(
         self,
-        member: Member,
+        member: FleetMember,
         folder: Path,
         patches: Patches,
         settings: Settings,
@@ -99,7 +99,7 @@ class Proofs:
     ) -> None:
         self._member, self._folder, self._patches = member, folder, patches
         self._settings, self._left, self._stack = settings, left, stack
-        self._ground: Ground | None = None
+        self._ground: TestedSnapshot | None = None
         self._prover: Prover | None = None
 
     @property
@@ -143,7 +143,7 @@ class Proofs:
         borne = said if said is not None and said.full is not None else None
         return Remedy(patch=patch, reason=reason, remain=remain, borne=borne, snapshot=self._patches.digest)
 
-    def ground(self) -> Ground:
+    def ground(self) -> TestedSnapshot:
         """CannotEnforce without a sound jail."""
         if self._ground is None:
             member = self._member
@@ -198,9 +198,13 @@ class _Nowhere:
         del event
 
 
-def too_late(work: Work, what: str) -> Step:
+def too_late(work: WorkKind, what: str) -> WorkStep:
     """A step that the time ended."""
     reason = f"the budget of time was spent: {what}"
-    return Step(
-        work=work, state=State.OUT_OF_BUDGET, outcome="out-of-time", reason=reason, remedy="raise its max_seconds"
+    return WorkStep(
+        work=work,
+        state=RepositoryState.OUT_OF_BUDGET,
+        outcome="out-of-time",
+        reason=reason,
+        remedy="raise its max_seconds",
     )

@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from localagent.batch.fleet import Work
+from localagent.batch.fleet import WorkKind
 
 SCHEMA = "localagent/batch-answer/1"
 _E = TypeVar("_E", bound=StrEnum)
 
 
-class State(StrEnum):
+class RepositoryState(StrEnum):
     """How a repository stands after the night, worst first where several things were done."""
 
     CANNOT_ENFORCE = "cannot-enforce"
@@ -31,14 +31,19 @@ class State(StrEnum):
     NOT_REACHED = "not-reached"
 
 
-SETTLED = frozenset({State.FIXED, State.IMPROVED, State.CLEAN})
-KEPT = SETTLED | {State.NEEDS_PERSON, State.LOW_CONFIDENCE, State.GAVE_UP, State.REFUSED}
+SETTLED = frozenset({RepositoryState.FIXED, RepositoryState.IMPROVED, RepositoryState.CLEAN})
+KEPT = SETTLED | {
+    RepositoryState.NEEDS_PERSON,
+    RepositoryState.LOW_CONFIDENCE,
+    RepositoryState.GAVE_UP,
+    RepositoryState.REFUSED,
+}
 _UNSTEADY = {"evidence", "task", "seconds", "kept_passing", "confidences"}  # signals are measured in what time is left
-_RANK = {state: n for n, state in enumerate(State)}
+_RANK = {state: n for n, state in enumerate(RepositoryState)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
+class WorkStep:
     """One kind of work. `outcome` is a verdict's value, or repaired, nothing, refused, out-of-time.
 
     `patch` is a unified diff (bytes that are no UTF-8 as surrogates), "" for none; later steps' patches go on top of
@@ -48,8 +53,8 @@ class Step:
     each. `task` names the kept task with journal and evidence.
     """
 
-    work: Work
-    state: State
+    work: WorkKind
+    state: RepositoryState
     outcome: str
     reason: str
     remedy: str = ""
@@ -70,7 +75,7 @@ class Step:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
+class RepositoryResult:
     """One repository's. `tree` is the digest of what was looked at, `key` of all that the answer depends on.
 
     `same_as` names the run and repository that it was kept from, "" where it was found now.
@@ -78,13 +83,13 @@ class Answer:
 
     number: int
     name: str
-    state: State
+    state: RepositoryState
     reason: str
     remedy: str = ""
     tree: str = ""
     commit: str = ""
     key: str = ""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[WorkStep, ...] = ()
     warnings: tuple[str, ...] = ()
     same_as: str = ""
     seconds: float = 0.0
@@ -96,7 +101,7 @@ class Answer:
 
     def steady(self) -> dict[str, Any]:
         """What an undisturbed run of the same fleet says as well. How far the clock let it come is not part of it."""
-        if self.state is State.OUT_OF_BUDGET:
+        if self.state is RepositoryState.OUT_OF_BUDGET:
             return {"name": self.name, "state": self.state.value}
         steps = [
             {
@@ -109,37 +114,37 @@ class Answer:
         return {**{k: v for k, v in asdict(self).items() if k in kept}, "steps": steps}
 
 
-def worst(states: tuple[State, ...]) -> State:
+def worst(states: tuple[RepositoryState, ...]) -> RepositoryState:
     """The state that says most about what is left to do."""
-    return min(states, key=_RANK.__getitem__, default=State.CLEAN)
+    return min(states, key=_RANK.__getitem__, default=RepositoryState.CLEAN)
 
 
-def parse_answer(found: object) -> Answer:
+def parse_answer(found: object) -> RepositoryResult:
     """Strictly. ValueError where it is not what we wrote."""
-    values = _exactly(found, {"schema", *(f.name for f in fields(Answer))})
+    values = _exactly(found, {"schema", *(f.name for f in fields(RepositoryResult))})
     if values.pop("schema") != SCHEMA:
         raise ValueError("another schema")
-    return Answer(
+    return RepositoryResult(
         **{
             **{k: _typed(values[k], str) for k in ("name", "reason", "remedy", "tree", "commit", "key", "same_as")},
             **{k: float(_typed(values[k], float, int)) for k in ("seconds", "cpu_seconds")},
             "number": _typed(values["number"], int),
-            "state": State(values["state"]),
+            "state": RepositoryState(values["state"]),
             "steps": _list(values["steps"], _step),
             "warnings": _list(values["warnings"], _text),
         }
     )
 
 
-def _step(found: object) -> Step:
+def _step(found: object) -> WorkStep:
     older: dict[str, Any] = {"confidences": []}  # answers of before there were any
-    values = _exactly(older | found if isinstance(found, dict) else found, {f.name for f in fields(Step)})
+    values = _exactly(older | found if isinstance(found, dict) else found, {f.name for f in fields(WorkStep)})
     texts = ("outcome", "reason", "remedy", "patch", "patch_digest", "task")
-    return Step(
+    return WorkStep(
         **{
             **{k: _typed(values[k], str) for k in texts},
-            "work": Work(values["work"]),
-            "state": State(values["state"]),
+            "work": WorkKind(values["work"]),
+            "state": RepositoryState(values["state"]),
             "failing": _list(values["failing"], _object),
             "turned": _list(values["turned"], _text),
             "kept_passing": _typed(values["kept_passing"], int),

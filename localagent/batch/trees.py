@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from localagent.app.settings import Settings
-from localagent.batch.fleet import Member
+from localagent.batch.fleet import FleetMember
 from localagent.batch.runs import RunRecord
 from localagent.domain.task import Snapshot
 from localagent.jail.api import scratch_folder
@@ -13,7 +13,7 @@ from localagent.repo.bare_checkout import materialise, open_mirror, resolve_comm
 from localagent.repo.snapshot import take_snapshot
 
 
-def tree_of(run: RunRecord, member: Member, number: int, scratch: Path) -> tuple[Path, str, dict[str, str]]:
+def tree_of(run: RunRecord, member: FleetMember, number: int, scratch: Path) -> tuple[Path, str, dict[str, str]]:
     """The folder to look at, the commit where it is a revision's, and what was left out of it, with the reason."""
     source = member.source
     if not source.revision:
@@ -28,7 +28,7 @@ def tree_of(run: RunRecord, member: Member, number: int, scratch: Path) -> tuple
 
 
 @contextlib.contextmanager
-def seen_tree(run: RunRecord, member: Member, number: int, settings: Settings) -> Iterator[tuple[Snapshot, str]]:
+def seen_tree(run: RunRecord, member: FleetMember, number: int, settings: Settings) -> Iterator[tuple[Snapshot, str]]:
     """A snapshot of a repository, there while inside, and the commit. AnswerIsNo where there is no such tree."""
     with scratch_folder(settings.scratch_dir) as scratch:
         folder, commit, _ = tree_of(run, member, number, scratch)

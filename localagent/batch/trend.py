@@ -3,14 +3,14 @@
 import html
 from typing import Any
 
-from localagent.batch.task_result import SETTLED, State
+from localagent.batch.task_result import SETTLED, RepositoryState
 
 WIDTH, HEIGHT, _LEFT, _TOP, _BOTTOM = 720, 150, 36, 8, 22
 GROUPS = {
-    "patches": (State.FIXED, State.IMPROVED),
-    "clean": (State.CLEAN,),
-    "person": tuple(s for s in State if s not in SETTLED and s is not State.NOT_REACHED),
-    "not reached": (State.NOT_REACHED,),
+    "patches": (RepositoryState.FIXED, RepositoryState.IMPROVED),
+    "clean": (RepositoryState.CLEAN,),
+    "person": tuple(s for s in RepositoryState if s not in SETTLED and s is not RepositoryState.NOT_REACHED),
+    "not reached": (RepositoryState.NOT_REACHED,),
 }
 COLOURS = {"patches": "#1f6f43", "clean": "#b9d8c2", "person": "#b4432f", "not reached": "#c9c9c9"}
 

@@ -16,9 +16,9 @@ from typing import Any
 from localagent.app.settings import Settings
 from localagent.batch.batch_ports import HELD, Codemods
 from localagent.batch.cache_key import basis_of, key_of
-from localagent.batch.fleet import Fleet, Member, Work
+from localagent.batch.fleet import Fleet, FleetMember, WorkKind
 from localagent.batch.runs import RunRecord, RunStore
-from localagent.batch.task_result import Answer, State, Step, worst
+from localagent.batch.task_result import RepositoryResult, RepositoryState, WorkStep, worst
 from localagent.batch.trees import tree_of
 from localagent.domain.task import Snapshot
 from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, LocalagentError, UsageFault
@@ -37,7 +37,7 @@ class Assignment:
     codemods: Codemods
 
     @property
-    def member(self) -> Member:
+    def member(self) -> FleetMember:
         """The repository."""
         return self.fleet.members[self.number]
 
@@ -56,13 +56,15 @@ def carry_out(assignment: Assignment) -> int:
         return HELD
     except MemoryError:
         limit = assignment.member.memory_bytes >> 20
-        answer = _fault(assignment, State.OUT_OF_BUDGET, f"more than {limit:,} MiB of memory", "raise memory_mib")
+        answer = _fault(
+            assignment, RepositoryState.OUT_OF_BUDGET, f"more than {limit:,} MiB of memory", "raise memory_mib"
+        )
     except CannotEnforce as fault:
-        answer = _fault(assignment, State.CANNOT_ENFORCE, str(fault), fault.remedy)
+        answer = _fault(assignment, RepositoryState.CANNOT_ENFORCE, str(fault), fault.remedy)
     except (AnswerIsNo, UsageFault) as no:
-        answer = _fault(assignment, State.REFUSED, str(no), no.remedy)
+        answer = _fault(assignment, RepositoryState.REFUSED, str(no), no.remedy)
     except LocalagentError as fault:
-        answer = _fault(assignment, State.FAULT, str(fault), fault.remedy)
+        answer = _fault(assignment, RepositoryState.FAULT, str(fault), fault.remedy)
     spent = resource.getrusage(resource.RUSAGE_SELF)
     below = resource.getrusage(resource.RUSAGE_CHILDREN)
     processor = spent.ru_utime + spent.ru_stime + below.ru_utime + below.ru_stime
@@ -71,20 +73,20 @@ def carry_out(assignment: Assignment) -> int:
     return 0
 
 
-def _limit(member: Member) -> None:
+def _limit(member: FleetMember) -> None:
     """Of our own memory: the jails set theirs. The hard limit stays, for the jails' may be higher."""
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     soft = member.memory_bytes if hard == resource.RLIM_INFINITY else min(member.memory_bytes, hard)
     resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
 
 
-def _fault(assignment: Assignment, state: State, reason: str, remedy: str = "") -> Answer:
+def _fault(assignment: Assignment, state: RepositoryState, reason: str, remedy: str = "") -> RepositoryResult:
     member = assignment.member
     shown = reason.replace(str(member.source.folder), "the repository")
-    return Answer(number=assignment.number, name=member.name, state=state, reason=shown, remedy=remedy)
+    return RepositoryResult(number=assignment.number, name=member.name, state=state, reason=shown, remedy=remedy)
 
 
-def _answered(assignment: Assignment, began: float) -> Answer:
+def _answered(assignment: Assignment, began: float) -> RepositoryResult:
     plan, settings = assignment.run.plan, assignment.settings
     now = basis_of((assignment.member,), settings)
     if now.tool != plan.basis.tool or not now.policies.items() <= plan.basis.policies.items():
@@ -98,7 +100,7 @@ def _answered(assignment: Assignment, began: float) -> Answer:
                 return replace(kept, number=assignment.number, name=member.name, commit=commit)
             odd = tuple(f"not in the tree: {path} ({why})" for path, why in sorted(left_out.items())[:20])
 
-            def whole(answer: Answer) -> Answer:
+            def whole(answer: RepositoryResult) -> RepositoryResult:
                 answer = replace(answer, commit=commit, tree=snapshot.digest, warnings=(*answer.warnings, *odd))
                 return _scrubbed(answer, folder, scratch)
 
@@ -109,7 +111,7 @@ def _answered(assignment: Assignment, began: float) -> Answer:
 
 
 @contextlib.contextmanager
-def _claimed(assignment: Assignment, snapshot: Snapshot) -> Iterator[tuple[str, Answer | None]]:
+def _claimed(assignment: Assignment, snapshot: Snapshot) -> Iterator[tuple[str, RepositoryResult | None]]:
     """The key, ours alone in this run while inside, and the answer if it is known."""
     key = key_of(assignment.member, snapshot.digest, assignment.run.plan.basis, assignment.settings)
     with assignment.run.alone(f"key-{key.removeprefix('sha256:')}") as lock:
@@ -119,8 +121,12 @@ def _claimed(assignment: Assignment, snapshot: Snapshot) -> Iterator[tuple[str, 
 
 
 def _found(
-    assignment: Assignment, folder: Path, snapshot: Snapshot, began: float, whole: Callable[[Answer], Answer]
-) -> tuple[Answer, bool]:
+    assignment: Assignment,
+    folder: Path,
+    snapshot: Snapshot,
+    began: float,
+    whole: Callable[[RepositoryResult], RepositoryResult],
+) -> tuple[RepositoryResult, bool]:
     """The answer, and whether the tree changed meanwhile. After each step, what is known is kept in case of an end."""
     from localagent.batch.finding_tasks import sarif_findings, type_errors  # noqa: PLC0415
     from localagent.batch.repair_tasks import codemods, failing_tests  # noqa: PLC0415
@@ -134,23 +140,23 @@ def _found(
         return member.max_seconds - spent - min(10.0, 0.1 * member.max_seconds)
 
     patches = Patches(snapshot)
-    steps: list[Step] = []
+    steps: list[WorkStep] = []
     warnings: tuple[str, ...] = ()
     with contextlib.ExitStack() as stack:
         proofs = Proofs(member, folder, patches, assignment.settings, left, stack)
         for work in member.work:
             try:
-                if work is Work.FAILING_TESTS:
+                if work is WorkKind.FAILING_TESTS:
                     step, warnings = failing_tests(member, folder, patches, assignment.settings, left)
-                elif work is Work.SARIF:
+                elif work is WorkKind.SARIF:
                     step = sarif_findings(member, folder, patches, proofs, assignment.codemods, left)
-                elif work is Work.TYPE_ERRORS:
+                elif work is WorkKind.TYPE_ERRORS:
                     step = type_errors(member, patches, proofs, assignment.codemods, left)
                 else:
                     step = codemods(member, patches, proofs, assignment.codemods, left)
             except (AnswerIsNo, UsageFault, CannotEnforce) as no:  # one that cannot be done does not take others along
-                state = State.CANNOT_ENFORCE if isinstance(no, CannotEnforce) else State.REFUSED
-                step = Step(work=work, state=state, outcome="refused", reason=str(no), remedy=no.remedy)
+                state = RepositoryState.CANNOT_ENFORCE if isinstance(no, CannotEnforce) else RepositoryState.REFUSED
+                step = WorkStep(work=work, state=state, outcome="refused", reason=str(no), remedy=no.remedy)
             steps.append(step)
             answer = whole(_summed(assignment, steps, warnings))
             if work is not member.work[-1]:
@@ -158,11 +164,11 @@ def _found(
     return answer, patches.moved
 
 
-def _summed(assignment: Assignment, steps: Sequence[Step], warnings: tuple[str, ...]) -> Answer:
+def _summed(assignment: Assignment, steps: Sequence[WorkStep], warnings: tuple[str, ...]) -> RepositoryResult:
     """The answer that some steps make: its reason is that of the step which says most."""
     state = worst(tuple(step.state for step in steps))
     telling = next(step for step in steps if step.state is state)
-    return Answer(
+    return RepositoryResult(
         number=assignment.number,
         name=assignment.member.name,
         state=state,
@@ -173,7 +179,7 @@ def _summed(assignment: Assignment, steps: Sequence[Step], warnings: tuple[str, 
     )
 
 
-def _scrubbed(answer: Answer, *folders: Path) -> Answer:
+def _scrubbed(answer: RepositoryResult, *folders: Path) -> RepositoryResult:
     """The same without the places of this night: a fork's answer reads alike."""
     names = sorted((str(f) for f in folders), key=len, reverse=True)
 
@@ -186,7 +192,7 @@ def _scrubbed(answer: Answer, *folders: Path) -> Answer:
             return {key: clean(item) for key, item in value.items()}
         return tuple(clean(item) for item in value) if isinstance(value, tuple | list) else value
 
-    told: Callable[[Step], Step] = lambda step: replace(  # noqa: E731 - read in one place
+    told: Callable[[WorkStep], WorkStep] = lambda step: replace(  # noqa: E731 - read in one place
         step, reason=clean(step.reason), remedy=clean(step.remedy), failing=clean(step.failing)
     )
     return replace(

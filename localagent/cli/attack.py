@@ -11,7 +11,7 @@ from localagent.app import Settings
 from localagent.app.inventory.attack_suite import attack, kinds, ordered, usable
 from localagent.cli.backend import backend_of
 from localagent.cli.render import Render
-from localagent.jail.attacks.row import Held, Row
+from localagent.jail.attacks.row import AttackRow, AttackVerdict
 
 EVERY = 20  # rows between two lines of progress
 
@@ -20,10 +20,10 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """Try every attack by every backend asked for; the exit code."""
     jails = usable(backend_of(args))
     wanted = kinds().total * len(jails)
-    rows: list[Row] = []
+    rows: list[AttackRow] = []
     for row in attack(jails, settings):
         rows.append(row)
-        if row.result is Held.ESCAPED:
+        if row.result is AttackVerdict.ESCAPED:
             render.note(f"  escaped: {row.name} ({row.backend}): {row.why}")
         if len(rows) % EVERY == 0:
             render.note(f"  {len(rows)} of {wanted} tried")
@@ -33,10 +33,10 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     else:
         for line in table(rows):
             render.line(line)
-    return 1 if any(row.result is Held.ESCAPED for row in rows) else 0
+    return 1 if any(row.result is AttackVerdict.ESCAPED for row in rows) else 0
 
 
-def table(rows: Sequence[Row]) -> Iterator[str]:
+def table(rows: Sequence[AttackRow]) -> Iterator[str]:
     """By backend and category, aligned; last a line that sums up."""
     width = max((len(row.name) for row in rows), default=0)
     heading = ""
@@ -47,10 +47,10 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
     yield summary(rows)
 
 
-def summary(rows: Sequence[Row]) -> str:
+def summary(rows: Sequence[AttackRow]) -> str:
     """Counts of the results and how many backends."""
     counts = Counter(row.result for row in rows)
     backends = len({row.backend for row in rows})
-    said = ", ".join(f"{counts[result]} {result}" for result in Held)
+    said = ", ".join(f"{counts[result]} {result}" for result in AttackVerdict)
     word = "backend" if backends == 1 else "backends"
     return f"{len(rows)} attacks on {backends} {word}: {said}"

@@ -18,8 +18,8 @@ from localagent.fs.atomic_files import RecordDamaged, write_through
 from localagent.record.audit.clock import set_back
 from localagent.record.audit.entry import DIGEST, line_of
 from localagent.record.audit.heads import UNVERIFIABLE, HeadsCheck, began_anew, check_heads, heads_upto
-from localagent.record.audit.verify_chain import AuditCheck, Span, check_audit, check_export
-from localagent.record.journal import Standing
+from localagent.record.audit.verify_chain import AuditCheck, EntrySpan, check_audit, check_export
+from localagent.record.journal import JournalStatus
 from localagent.record.redacted.redacted_journal import check_redacted, is_redacted, redacted_export
 
 
@@ -105,7 +105,7 @@ def only_its_owner(folder: Path) -> None:
         )
 
 
-def _span(args: argparse.Namespace) -> Span:
+def _span(args: argparse.Namespace) -> EntrySpan:
     faults = [
         f"{name}: must not be negative" for name, n in (("--from", args.first), ("--to", args.last)) if (n or 0) < 0
     ]
@@ -116,7 +116,7 @@ def _span(args: argparse.Namespace) -> Span:
         faults.append(f"--head: {head!r} is not sha256: and 64 hexadecimal digits")
     if faults:
         raise UsageFault(faults)
-    return Span(first=args.first, last=args.last)
+    return EntrySpan(first=args.first, last=args.last)
 
 
 def _verify(args: argparse.Namespace, settings: Settings, render: Render) -> int:
@@ -129,12 +129,12 @@ def _verify(args: argparse.Namespace, settings: Settings, render: Render) -> int
     else:
         check, known = check_audit(where.parent, span, head=args.head), remembered(settings)
     heads, wrong = HeadsCheck(), ""
-    if check.standing is not Standing.ALTERED and (check.signed or args.file is None):
+    if check.standing is not JournalStatus.ALTERED and (check.signed or args.file is None):
         try:  # a file without any, a redacted or a retired one, carries none, and is told to
             heads = check_heads(where, check, keys_of(args, settings), span=span, known=known)
         except RecordDamaged as damage:
             wrong = str(damage)
-    altered = check.standing is Standing.ALTERED or bool(wrong)
+    altered = check.standing is JournalStatus.ALTERED or bool(wrong)
     unsigned = args.require_signed and not heads.heads
     if args.json:
         render.json(_json(check, heads, wrong))
@@ -154,7 +154,7 @@ def _tell(args: argparse.Namespace, check: AuditCheck, found: HeadsCheck, render
         render.line(f"{UNVERIFIABLE}: {found.unknown}")
         render.line("  the chain itself holds; --key FILE names a key, more than once where several signed")
     render.line(f"{check.standing.value}: {len(check.entries)} entries, head {check.tip.digest}")
-    if check.standing is Standing.TORN:
+    if check.standing is JournalStatus.TORN:
         render.line(f"  {check.place}: {check.reason}")
     if args.file is not None and check.entries and check.entries[0].seq and args.first is None:
         begins = check.entries[0].seq
@@ -176,7 +176,7 @@ def _tell(args: argparse.Namespace, check: AuditCheck, found: HeadsCheck, render
         render.note("no head is signed: whoever can write these files could have written another journal")
 
 
-def _exported(args: argparse.Namespace, span: Span) -> AuditCheck:
+def _exported(args: argparse.Namespace, span: EntrySpan) -> AuditCheck:
     """The check of an export; of a redacted one what can be checked of it. UsageFault where --from does not fit it."""
     if not is_redacted(args.file):
         return check_export(
@@ -189,7 +189,7 @@ def _exported(args: argparse.Namespace, span: Span) -> AuditCheck:
 
 def _json(check: AuditCheck, found: HeadsCheck, wrong: str) -> dict[str, Any]:
     place = check.place
-    standing = Standing.ALTERED.value if wrong else check.standing.value
+    standing = JournalStatus.ALTERED.value if wrong else check.standing.value
     return {
         "standing": UNVERIFIABLE if found.unknown else standing,
         "entries": len(check.entries),
@@ -205,7 +205,7 @@ def _json(check: AuditCheck, found: HeadsCheck, wrong: str) -> dict[str, Any]:
 
 def _export(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     check = check_audit(audit_log(settings).folder, _span(args))
-    if check.standing is Standing.ALTERED:
+    if check.standing is JournalStatus.ALTERED:
         raise RecordDamaged(
             f"the journal does not hold at {check.place}: {check.reason}",
             remedy="`localagent audit rotate --set-aside` keeps it beside a new one",
@@ -232,7 +232,7 @@ def _retire(args: argparse.Namespace, settings: Settings, render: Render) -> int
         raise UsageFault("--days: must be at least 1")
     log = audit_log(settings)
     check = check_audit(log.folder)
-    if check.standing is Standing.ALTERED:
+    if check.standing is JournalStatus.ALTERED:
         raise RecordDamaged(f"the journal does not hold at {check.place}: {check.reason}; nothing is moved away")
     before = f"{datetime.now(UTC) - timedelta(days=args.days):%Y-%m-%dT%H:%M:%S.%f}Z"
     entry = log.retire(before, args.to.absolute())

@@ -19,7 +19,7 @@ from localagent.record.audit.heads import UNVERIFIABLE, HeadsCheck, check_heads
 from localagent.record.audit.html_page import page
 from localagent.record.audit.report import audit_report
 from localagent.record.audit.verify_chain import check_audit
-from localagent.record.journal import Standing
+from localagent.record.journal import JournalStatus
 from localagent.record.redacted.redacted_journal import redacted_audit_report
 from localagent.text.strict_json import dump
 
@@ -63,7 +63,7 @@ def report(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     folder, ring = audit_log(settings).folder, key_ring(settings)
     check = check_audit(folder)
     heads, fault = HeadsCheck(), ""
-    if check.standing is not Standing.ALTERED:
+    if check.standing is not JournalStatus.ALTERED:
         try:
             where, known = folder / "heads.jsonl", remembered(settings)
             heads = check_heads(where, check, keys_of(args, settings), known=known)
@@ -77,7 +77,7 @@ def report(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     if args.json is not None:
         write_through(args.json, dump(found, indent=2))
     _show(found, render)
-    return 1 if found["chain"]["standing"] in (Standing.ALTERED.value, UNVERIFIABLE) else 0
+    return 1 if found["chain"]["standing"] in (JournalStatus.ALTERED.value, UNVERIFIABLE) else 0
 
 
 def _show(found: dict[str, Any], render: Render) -> None:

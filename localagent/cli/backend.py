@@ -2,17 +2,17 @@
 
 import argparse
 
-from localagent.jail.api import Kind
+from localagent.jail.api import BackendKind
 
 
 def add_backend(parser: argparse.ArgumentParser) -> None:
     """The choice of what makes the jail."""
-    names = ("auto", *(str(kind) for kind in Kind))
+    names = ("auto", *(str(kind) for kind in BackendKind))
     parser.add_argument(
         "--backend", choices=names, default="auto", help="what makes the jail (auto: bubblewrap, else nsjail)"
     )
 
 
-def backend_of(args: argparse.Namespace) -> Kind | None:
+def backend_of(args: argparse.Namespace) -> BackendKind | None:
     """The kind of backend asked for; None for auto."""
-    return None if args.backend == "auto" else Kind(args.backend)
+    return None if args.backend == "auto" else BackendKind(args.backend)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from localagent.app import Settings
 from localagent.app.settings import PACKAGE
-from localagent.batch.batch_ports import Answered, Findings, Repaired, Ways
+from localagent.batch.batch_ports import FindingOutcome, Findings, RepairedFile, WorkerCommands
 from localagent.batch.run import fleet_of
 from localagent.batch.runs import RunStore
-from localagent.batch.task_result import Answer, State
+from localagent.batch.task_result import RepositoryResult, RepositoryState
 from localagent.batch.work import Assignment, be_polite, carry_out
 from localagent.domain.edit import Patch
 from localagent.domain.paths import RepoPath
@@ -23,7 +23,7 @@ from localagent.jail.launcher.launcher_main import die_with
 from localagent.lint.engine import choose
 from localagent.lint.rules import BY_ID
 from localagent.precommit import fix_files
-from localagent.precommit.sarif_fixes import Work as Remediating
+from localagent.precommit.sarif_fixes import RemediationWork as Remediating
 
 _PROGRAM = (
     "import sys; sys.path.insert(0, sys.argv[1]); "
@@ -31,9 +31,9 @@ _PROGRAM = (
 )
 
 
-def ways() -> Ways:
+def ways() -> WorkerCommands:
     """How workers start: isolated, so that no module of a repository or of PYTHONPATH is imported instead of ours."""
-    return Ways(worker=(sys.executable, "-I", "-B", "-c", _PROGRAM, str(PACKAGE.parent)), rules=tuple(BY_ID))
+    return WorkerCommands(worker=(sys.executable, "-I", "-B", "-c", _PROGRAM, str(PACKAGE.parent)), rules=tuple(BY_ID))
 
 
 class HookCodemods:
@@ -43,24 +43,24 @@ class HookCodemods:
         self._policy: Policy | None = None
         self._gates: fix_files.Gates | None = None
 
-    def repair(self, path: RepoPath, data: bytes, rules: Sequence[str], policy: Policy) -> Repaired:
+    def repair(self, path: RepoPath, data: bytes, rules: Sequence[str], policy: Policy) -> RepairedFile:
         """A file's repairs, judged by the gates of a policy."""
         if self._gates is None or policy is not self._policy:
             self._policy, self._gates = policy, fix_files.Gates(lambda: policy)
         report = fix_files.fix(path, data, choose(rules), self._gates, suggestions=False)
-        return Repaired(
+        return RepairedFile(
             after=report.after,
             repaired=tuple((f.line, f.rule, f.message) for f in report.applied),
             left=tuple(f.rule for f in report.findings),
             refused=report.refused,
         )
 
-    def remediate(self, findings: Findings) -> tuple[tuple[Answered, ...], Patch]:
+    def remediate(self, findings: Findings) -> tuple[tuple[FindingOutcome, ...], Patch]:
         """As `localagent remediate`, without what only a person can vouch for."""
         gates = fix_files.Gates(lambda: findings.policy, whole=True)
         done = Remediating(findings.read, gates, findings.vouching, suggestions=False).remediate(findings.reported)
         answered = tuple(
-            Answered(reported=f.reported, state=f.state.value, why=f.why, proof=f.proof or "", settled=f.settled)
+            FindingOutcome(reported=f.reported, state=f.state.value, why=f.why, proof=f.proof or "", settled=f.settled)
             for f in done.findings
         )
         return answered, done.patch
@@ -80,5 +80,7 @@ def main(arguments: Sequence[str]) -> int:
         return carry_out(assignment)
     except Exception as bug:  # noqa: BLE001 - the front end: what is ours to mend is said in the answer
         reason = f"a bug of localagent: {type(bug).__name__}: {bug}"
-        run.save_answer(Answer(number=number, name=assignment.member.name, state=State.FAULT, reason=reason))
+        run.save_answer(
+            RepositoryResult(number=number, name=assignment.member.name, state=RepositoryState.FAULT, reason=reason)
+        )
         return InternalFault.exit_code

@@ -11,8 +11,8 @@ from localagent.app.policies import OpenPolicy, open_policy
 from localagent.cli.deps_approve import approvals, approve
 from localagent.cli.render import Render
 from localagent.deps.choose import Chosen
-from localagent.deps.dependency_check import Guard
-from localagent.deps.install import Order, install
+from localagent.deps.dependency_check import DependencyGuard
+from localagent.deps.install import InstallOrder, install
 from localagent.deps.known import load_known
 from localagent.deps.landing import Environment, environment, fresh_target
 from localagent.deps.locks import Locks, read_locks
@@ -20,7 +20,7 @@ from localagent.deps.requirement import parse_requirement
 from localagent.deps.sources import MOST_FILE_BYTES, Item, parse_project, parse_requirements
 from localagent.deps.squat import KnownNames
 from localagent.deps.wheelhouse import index_folder
-from localagent.domain.dependency import Answer, Ruling, Wanted
+from localagent.domain.dependency import DependencyVerdict, Ruling, Wanted
 from localagent.domain.policy import Permission, Policy
 from localagent.errors import UsageFault
 from localagent.fs.bounded_read import read_below, read_named
@@ -99,12 +99,14 @@ def _check(args: argparse.Namespace, settings: Settings, opened: OpenPolicy, kno
         render.json({**verdict_json(rulings, locks), "answer": str(answer)})
     else:
         show(rulings, locks, render)
-    return 0 if answer is Answer.ALLOWED else 1
+    return 0 if answer is DependencyVerdict.ALLOWED else 1
 
 
-def _record(settings: Settings, opened: OpenPolicy, answer: Answer, rulings: list[Ruling], render: Render) -> None:
+def _record(
+    settings: Settings, opened: OpenPolicy, answer: DependencyVerdict, rulings: list[Ruling], render: Render
+) -> None:
     """What may not come in, on the record; a warning where that cannot be."""
-    if answer is not Answer.ALLOWED and (warning := refused_names(settings, opened, answer, rulings)):
+    if answer is not DependencyVerdict.ALLOWED and (warning := refused_names(settings, opened, answer, rulings)):
         render.note(f"warning: {warning}")
 
 
@@ -123,7 +125,7 @@ def _install(
     guard, locks = guard_of(args, settings, policy, known)
     items = wanted_items(args, known)
     rulings = [guard.rule(item) for item in items]
-    if (answer := overall(rulings)) is not Answer.ALLOWED:
+    if (answer := overall(rulings)) is not DependencyVerdict.ALLOWED:
         _record(settings, opened, answer, rulings, render)
         if args.json:
             render.json({**verdict_json(rulings, locks), "answer": str(answer), "installed": []})
@@ -131,7 +133,7 @@ def _install(
             show(rulings, locks, render)
             render.error("nothing was installed: not every name may come in")
         return 1
-    order = Order(
+    order = InstallOrder(
         wanted=[item for item in items if isinstance(item, Wanted)],
         index=index,
         locked=locks.entries,
@@ -186,7 +188,9 @@ def show_installed(chosen: list[Chosen], landed: Path | None, render: Render) ->
     render.line(f"installed into {landed}" if landed else "a trial: unpacked in the jail, nothing was written")
 
 
-def guard_of(args: argparse.Namespace, settings: Settings, policy: Policy, known: KnownNames) -> tuple[Guard, Locks]:
+def guard_of(
+    args: argparse.Namespace, settings: Settings, policy: Policy, known: KnownNames
+) -> tuple[DependencyGuard, Locks]:
     """The guard that the arguments describe, and the lock files it counts."""
     rules = policy.dependencies
     if args.repo is not None and not args.repo.is_dir():
@@ -194,7 +198,7 @@ def guard_of(args: argparse.Namespace, settings: Settings, policy: Policy, known
     locks = Locks() if args.repo is None else read_locks(args.repo, rules.lock_files, known)
     approvals = ApprovalStore(settings.state_dir).standing() if rules.approvals is Permission.ALLOW else ()
     option = str(args.policy) if args.policy else ""
-    guard = Guard(rules=rules, known=known, locked=locks.entries, approvals=approvals, policy_option=option)
+    guard = DependencyGuard(rules=rules, known=known, locked=locks.entries, approvals=approvals, policy_option=option)
     return guard, locks
 
 
@@ -219,10 +223,12 @@ def project_items(args: argparse.Namespace, known: KnownNames) -> list[Item]:
     return parse_project(data, PROJECT, known)
 
 
-def overall(rulings: Iterable[Ruling]) -> Answer:
+def overall(rulings: Iterable[Ruling]) -> DependencyVerdict:
     """REFUSED if anything is, else UNKNOWN if anything is, else ALLOWED."""
     answers = {ruling.answer for ruling in rulings}
-    return next((a for a in (Answer.REFUSED, Answer.UNKNOWN) if a in answers), Answer.ALLOWED)
+    return next(
+        (a for a in (DependencyVerdict.REFUSED, DependencyVerdict.UNKNOWN) if a in answers), DependencyVerdict.ALLOWED
+    )
 
 
 def verdict_json(rulings: list[Ruling], locks: Locks) -> dict[str, object]:

@@ -10,10 +10,10 @@ from pathlib import Path
 from packaging.version import InvalidVersion, Version
 
 from localagent.cli.render import Render
-from localagent.deps.dependency_check import Guard, pinned
+from localagent.deps.dependency_check import DependencyGuard, pinned
 from localagent.deps.requirement import parse_requirement
 from localagent.deps.squat import KnownNames
-from localagent.domain.dependency import Answer, Approval, Unreadable
+from localagent.domain.dependency import DependencyApproval, DependencyVerdict, UnreadableRequirement
 from localagent.domain.policy import DependencyRules, Permission
 from localagent.errors import AnswerIsNo, UsageFault
 from localagent.record.dependency_approvals import ApprovalStore
@@ -29,7 +29,7 @@ def approve(
 ) -> int:
     """Record an approval, or take one back; 0, or AnswerIsNo where the policy lets it not count."""
     item = parse_requirement(args.name, "the command line", known)
-    if isinstance(item, Unreadable):
+    if isinstance(item, UnreadableRequirement):
         raise UsageFault(f"{args.name!r}: {item.why}")
     version = pinned(item.specifier)
     faults = [f"--reason {args.reason!r}: say why"] if not args.reason.strip() or len(args.reason) > 2000 else []
@@ -42,7 +42,7 @@ def approve(
             faults.append(str(error))
     if faults:
         raise UsageFault(faults)
-    approval = Approval(
+    approval = DependencyApproval(
         name=item.name,
         version=version,
         reason=args.reason.strip(),
@@ -65,15 +65,15 @@ def approve(
     return 0
 
 
-def _refuse_approval(approval: Approval, rules: DependencyRules, known: KnownNames) -> None:
+def _refuse_approval(approval: DependencyApproval, rules: DependencyRules, known: KnownNames) -> None:
     """AnswerIsNo when the policy lets no approval of that name count."""
     if rules.approvals is Permission.DENY:
         raise AnswerIsNo(
             "this policy counts no approvals", remedy="whoever keeps the policy adds the name to `dependencies.allow`"
         )
-    guard = Guard(rules=rules, known=known)
+    guard = DependencyGuard(rules=rules, known=known)
     denied = guard.rule(parse_requirement(approval.name, "", known))
-    if denied.answer is Answer.REFUSED and denied.likeness is None:
+    if denied.answer is DependencyVerdict.REFUSED and denied.likeness is None:
         raise AnswerIsNo(f"{approval.name}: {denied.why}", remedy="an approval does not outweigh the policy's `deny`")
     likeness = known.look_alike(approval.name)
     if likeness is not None and approval.distinct_from != likeness.known:

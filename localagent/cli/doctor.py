@@ -18,9 +18,9 @@ from localagent.cli.render import Render
 from localagent.domain.jailspec import JailLimits, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.errors import LocalagentError, UsageFault
-from localagent.jail.api import Kind, NamespaceJail, interpreter_binds, open_jail
-from localagent.jail.probe.diagnose import Row, jail_rows
-from localagent.jail.probe.selection import State
+from localagent.jail.api import BackendKind, NamespaceJail, interpreter_binds, open_jail
+from localagent.jail.probe.diagnose import DiagnosisRow, jail_rows
+from localagent.jail.probe.selection import ProbeState
 from localagent.llm.model.gpu import NO_BACKEND, NO_DEVICE, devices, offloads
 from localagent.llm.model.quantized_store import AS_IT_IS, load, stands
 from localagent.llm.model.registry import ModelFile, Registry
@@ -41,7 +41,7 @@ for name in sys.argv[1:]:
     print(name, "works" if done.returncode == 0 else "faulty", version)
 """
 LAYERS = "layers"
-LAYER_WORDS = {State.WORKS: "held", State.ABSENT: "missing", State.FAULTY: "missing"}
+LAYER_WORDS = {ProbeState.WORKS: "held", ProbeState.ABSENT: "missing", ProbeState.FAULTY: "missing"}
 LIMITS = JailLimits(wall_seconds=60, cpu_seconds=60)
 ENV = (("HOME", "/tmp"), ("PATH", "/usr/bin:/bin"), ("LANG", "C.UTF-8"))  # noqa: S108 - the jail's own
 
@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object: usable, rows; with --attack: attacks")
     parser.add_argument("--attack", action="store_true", help="try in the jail what hostile code would try")
     parser.add_argument("--osv", type=Path, metavar="FILE", help="match an OSV export against what is installed")
-    names = ("auto", *(str(kind) for kind in Kind))
+    names = ("auto", *(str(kind) for kind in BackendKind))
     text = "with --attack: in which jails (auto: one by each program that is sound here)"
     parser.add_argument("--backend", choices=names, default="auto", help=text)
 
@@ -67,7 +67,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     if args.backend != "auto":
         raise UsageFault("--backend says which jails to attack", remedy="give --attack too; doctor looks at every one")
     rows = list(collect(settings))
-    usable = not any(row.needed and row.state is not State.WORKS for row in rows)
+    usable = not any(row.needed and row.state is not ProbeState.WORKS for row in rows)
     if args.json:
         render.json({"usable": usable, "rows": [_as_json(row) for row in rows]})
     else:
@@ -77,13 +77,15 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     return 0 if usable else 4
 
 
-def collect(settings: Settings) -> Iterator[Row]:
+def collect(settings: Settings) -> Iterator[DiagnosisRow]:
     """Every row, in the order shown."""
     yield from jail_rows()
     try:
         jail = open_jail()
     except LocalagentError as fault:
-        yield Row(part="tools", name="tools", state=State.ABSENT, detail="not tried: no jail", remedy=fault.remedy)
+        yield DiagnosisRow(
+            part="tools", name="tools", state=ProbeState.ABSENT, detail="not tried: no jail", remedy=fault.remedy
+        )
     else:
         yield from tool_rows(jail)
     yield from model_rows(settings)
@@ -91,12 +93,14 @@ def collect(settings: Settings) -> Iterator[Row]:
     yield from machine_rows()
 
 
-def tool_rows(jail: NamespaceJail) -> Iterator[Row]:
+def tool_rows(jail: NamespaceJail) -> Iterator[DiagnosisRow]:
     """The checking tools, started in a jail on our own interpreter, and git."""
     try:
         python, binds = interpreter_binds(sys.executable)
     except LocalagentError as fault:
-        yield Row(part="tools", name="python", state=State.FAULTY, detail=str(fault), remedy=fault.remedy, needed=True)
+        yield DiagnosisRow(
+            part="tools", name="python", state=ProbeState.FAULTY, detail=str(fault), remedy=fault.remedy, needed=True
+        )
         return
     argv = (python, "-I", "-c", TOOL_SCRIPT, *TOOLS)
     result = jail.run(JailSpec(argv=argv, cwd="/", binds=binds, env=ENV, limits=LIMITS))
@@ -105,58 +109,70 @@ def tool_rows(jail: NamespaceJail) -> Iterator[Row]:
         word, *version = told.get(name, ["faulty", f"the trial ended as {result.ending}"])
         remedy = "" if word == "works" else "run `make setup`"
         needed = name in NEEDED_TOOLS
-        yield Row(part="tools", name=name, state=State(word), detail=" ".join(version), remedy=remedy, needed=needed)
+        yield DiagnosisRow(
+            part="tools", name=name, state=ProbeState(word), detail=" ".join(version), remedy=remedy, needed=needed
+        )
     yield _git(jail)
 
 
-def _git(jail: NamespaceJail) -> Row:
+def _git(jail: NamespaceJail) -> DiagnosisRow:
     program = shutil.which("git", path="/usr/local/bin:/usr/bin:/bin")
     if program is None:
-        return Row(part="tools", name="git", state=State.ABSENT, detail="only plain folders", remedy="apt install git")
+        return DiagnosisRow(
+            part="tools", name="git", state=ProbeState.ABSENT, detail="only plain folders", remedy="apt install git"
+        )
     result = jail.run(JailSpec(argv=(program, "--version"), cwd="/", env=ENV, limits=LIMITS))
     works = result.ending is Ending.EXITED and result.returncode == 0
     text = result.stdout.decode(errors="replace").strip()
-    return Row(part="tools", name="git", state=State.WORKS if works else State.FAULTY, detail=text)
+    return DiagnosisRow(part="tools", name="git", state=ProbeState.WORKS if works else ProbeState.FAULTY, detail=text)
 
 
-def model_rows(settings: Settings) -> Iterator[Row]:
+def model_rows(settings: Settings) -> Iterator[DiagnosisRow]:
     """The default model's file, and what llama.cpp computes on. A missing model never stops a task."""
     try:
         from localagent.llm.model.llama_build import backend_name  # noqa: PLC0415 - heavy, only here
     except ImportError as fault:
-        yield Row(part="model", name="llama.cpp", state=State.ABSENT, detail=str(fault), remedy="run `make setup`")
+        yield DiagnosisRow(
+            part="model", name="llama.cpp", state=ProbeState.ABSENT, detail=str(fault), remedy="run `make setup`"
+        )
         return
     remedy = "run `make setup`, or `localagent model add FILE.gguf`; tasks run without one meanwhile"
     try:
         model = Registry(settings.models_dir, settings.data_dir).default()
-        yield Row(part="model", name=model.name, state=State.WORKS, detail=f"{model.path}, {model.bytes} bytes")
+        yield DiagnosisRow(
+            part="model", name=model.name, state=ProbeState.WORKS, detail=f"{model.path}, {model.bytes} bytes"
+        )
         yield _tuned_row(model, settings)
     except LocalagentError as fault:
-        yield Row(part="model", name="default model", state=State.ABSENT, detail=str(fault), remedy=remedy)
+        yield DiagnosisRow(
+            part="model", name="default model", state=ProbeState.ABSENT, detail=str(fault), remedy=remedy
+        )
     try:
         backend = backend_name()
-        yield Row(part="model", name="llama.cpp", state=State.WORKS, detail=backend)
-        yield Row(part="model", name="offload", state=State.WORKS, detail=offload(backend))
+        yield DiagnosisRow(part="model", name="llama.cpp", state=ProbeState.WORKS, detail=backend)
+        yield DiagnosisRow(part="model", name="offload", state=ProbeState.WORKS, detail=offload(backend))
     except LocalagentError as fault:
-        yield Row(part="model", name="llama.cpp", state=State.FAULTY, detail=str(fault), remedy=fault.remedy)
+        yield DiagnosisRow(
+            part="model", name="llama.cpp", state=ProbeState.FAULTY, detail=str(fault), remedy=fault.remedy
+        )
 
 
-def _tuned_row(model: ModelFile, settings: Settings) -> Row:
+def _tuned_row(model: ModelFile, settings: Settings) -> DiagnosisRow:
     """Which format of the weights serves here, as `model tune` measured it."""
     found = load(settings.data_dir, model.sha256)
-    state, detail, remedy = State.WORKS, AS_IT_IS, ""
+    state, detail, remedy = ProbeState.WORKS, AS_IT_IS, ""
     if found is None:
-        state, detail = State.ABSENT, "not measured on this machine; the model runs as it is"
+        state, detail = ProbeState.ABSENT, "not measured on this machine; the model runs as it is"
         remedy = "`localagent model tune` measures which format of its weights is fastest here"
     elif found.failed:
-        state, remedy = State.FAULTY, "`localagent model tune` tries again; the model runs all the same"
+        state, remedy = ProbeState.FAULTY, "`localagent model tune` tries again; the model runs all the same"
         detail = f"{found.form}; not measured: " + "; ".join(f"{form} ({why})" for form, why in found.failed.items())
     elif not stands(found, model, settings.data_dir):
-        state, detail = State.FAULTY, f"the weights rewritten as {found.form} are gone or altered"
+        state, detail = ProbeState.FAULTY, f"the weights rewritten as {found.form} are gone or altered"
         remedy = "`localagent model tune`; the model runs as it is meanwhile"
     elif found.form != AS_IT_IS:
         detail = f"{found.form}, {found.faster:.1f} times as fast as the registered file"
-    return Row(part="model", name="format", state=state, detail=detail, remedy=remedy)
+    return DiagnosisRow(part="model", name="format", state=state, detail=detail, remedy=remedy)
 
 
 def offload(backend: str) -> str:
@@ -169,17 +185,17 @@ def offload(backend: str) -> str:
     return f"where --gpu-layers asks for it, with {', '.join(found)}; whether its jail lets it see them, a task says"
 
 
-def machine_rows() -> Iterator[Row]:
+def machine_rows() -> Iterator[DiagnosisRow]:
     """Cores and how busy they are; the interpreter."""
     cores, load = len(os.sched_getaffinity(0)), os.getloadavg()[0]
     busy = "; other work slows the search" if load > cores * 0.75 else ""
     detail = f"{cores} usable, load {load:.1f}{busy}"
-    yield Row(part="machine", name="cores", state=State.WORKS, detail=detail)
+    yield DiagnosisRow(part="machine", name="cores", state=ProbeState.WORKS, detail=detail)
     version = ".".join(str(part) for part in sys.version_info[:3])
-    yield Row(part="machine", name="python", state=State.WORKS, detail=f"{version} {sys.executable}")
+    yield DiagnosisRow(part="machine", name="python", state=ProbeState.WORKS, detail=f"{version} {sys.executable}")
 
 
-def table(rows: Sequence[Row]) -> Iterator[str]:
+def table(rows: Sequence[DiagnosisRow]) -> Iterator[str]:
     """Aligned lines; the remedy of what does not work on a line of its own."""
     width = max((len(row.name) for row in rows), default=0)
     part = ""
@@ -193,11 +209,11 @@ def table(rows: Sequence[Row]) -> Iterator[str]:
         yield f"  {row.name:<{width}}  {state:<7} {row.detail}".rstrip()
         if row.tried:
             yield f"  {'':<{width}}  tried:  {row.tried}"
-        if row.remedy and row.state is not State.WORKS:
+        if row.remedy and row.state is not ProbeState.WORKS:
             yield f"  {'':<{width}}  -> {row.remedy}"
 
 
-def _as_json(row: Row) -> dict[str, object]:
+def _as_json(row: DiagnosisRow) -> dict[str, object]:
     return {
         "part": row.part,
         "name": row.name,

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from localagent.app import Settings
 from localagent.app.evidence.task_evidence import key_ring, open_signer, remembered
 from localagent.errors import LocalagentError
-from localagent.jail.probe.diagnose import Row
-from localagent.jail.probe.selection import State
+from localagent.jail.probe.diagnose import DiagnosisRow
+from localagent.jail.probe.selection import ProbeState
 from localagent.record.attest.keys import CREDENTIAL, PASSPHRASE, KeyNote, PassphraseMissing
 
 PART = "evidence"
@@ -25,19 +25,23 @@ _UNATTENDED = (
 )
 
 
-def key_rows(settings: Settings) -> Iterator[Row]:
+def key_rows(settings: Settings) -> Iterator[DiagnosisRow]:
     """One row for the key, one for what it signed last. Neither keeps tasks from running that a fault does not."""
     try:
         note = key_ring(settings).active()
         signer = open_signer(settings) if note is not None else None
     except LocalagentError as fault:
-        yield Row(part=PART, name=NAME, state=State.FAULTY, detail=_unopened(settings, fault), remedy=_mend(fault))
+        yield DiagnosisRow(
+            part=PART, name=NAME, state=ProbeState.FAULTY, detail=_unopened(settings, fault), remedy=_mend(fault)
+        )
         return
     if note is None or signer is None:
         detail = "none: heads of the audit journal and patches are not signed"
-        yield Row(part=PART, name=NAME, state=State.ABSENT, detail=detail, remedy=_MAKE)
+        yield DiagnosisRow(part=PART, name=NAME, state=ProbeState.ABSENT, detail=detail, remedy=_MAKE)
         return
-    yield Row(part=PART, name=NAME, state=State.WORKS, detail=f"{signer.key_id} signs, {_kept(note, settings)}")
+    yield DiagnosisRow(
+        part=PART, name=NAME, state=ProbeState.WORKS, detail=f"{signer.key_id} signs, {_kept(note, settings)}"
+    )
     yield _signed(settings)
 
 
@@ -65,15 +69,15 @@ def _mend(fault: LocalagentError) -> str:
     return _UNATTENDED if isinstance(fault, PassphraseMissing) or not fault.remedy else fault.remedy
 
 
-def _signed(settings: Settings) -> Row:
+def _signed(settings: Settings) -> DiagnosisRow:
     """What the key signed last of this journal."""
     try:
         last = remembered(settings)
     except LocalagentError as fault:
         remedy = fault.remedy or "`localagent audit verify` says more"
-        return Row(part=PART, name="signed head", state=State.FAULTY, detail=str(fault), remedy=remedy)
+        return DiagnosisRow(part=PART, name="signed head", state=ProbeState.FAULTY, detail=str(fault), remedy=remedy)
     if last is None:
         remedy = "the next task signs it, or `localagent audit sign`"
-        return Row(part=PART, name="signed head", state=State.ABSENT, detail="none yet", remedy=remedy)
+        return DiagnosisRow(part=PART, name="signed head", state=ProbeState.ABSENT, detail="none yet", remedy=remedy)
     detail = f"entry {last.seq}, {last.digest}"
-    return Row(part=PART, name="signed head", state=State.WORKS, detail=detail)
+    return DiagnosisRow(part=PART, name="signed head", state=ProbeState.WORKS, detail=detail)

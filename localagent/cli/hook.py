@@ -15,7 +15,7 @@ from localagent.cli.render import Render
 from localagent.domain.paths import RepoPath
 from localagent.errors import UsageFault
 from localagent.lint.engine import choose
-from localagent.lint.lint_rule import Rule
+from localagent.lint.lint_rule import LintRule
 from localagent.lint.rules import BY_ID, RULES
 from localagent.precommit import fix_files
 from localagent.precommit.attestation import Attesting
@@ -91,7 +91,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     return 1 if any(r.after is not None or r.refused for r in reports) else 0
 
 
-def _rules(args: argparse.Namespace) -> tuple[Rule, ...]:
+def _rules(args: argparse.Namespace) -> tuple[LintRule, ...]:
     select, ignore = (
         [name.strip() for text in texts for name in text.split(",") if name.strip()]
         for texts in (args.select, args.ignore)
@@ -103,7 +103,7 @@ def _rules(args: argparse.Namespace) -> tuple[Rule, ...]:
 
 
 def _named(
-    args: argparse.Namespace, settings: Settings, rules: Sequence[Rule], render: Render
+    args: argparse.Namespace, settings: Settings, rules: Sequence[LintRule], render: Render
 ) -> tuple[list[FileReport], Attesting]:
     folder = Path.cwd()
     root = repository_root(folder)
@@ -121,7 +121,7 @@ def _named(
 
 
 def _staged(
-    args: argparse.Namespace, settings: Settings, rules: Sequence[Rule], render: Render
+    args: argparse.Namespace, settings: Settings, rules: Sequence[LintRule], render: Render
 ) -> tuple[list[FileReport], Attesting]:
     from localagent.repo.git import Git  # noqa: PLC0415 - named files need no git
     from localagent.repo.staged_index import staged_files, work_tree  # noqa: PLC0415
@@ -167,7 +167,7 @@ def _attested(attesting: Attesting) -> dict[str, object]:
 
 
 def _report(
-    args: argparse.Namespace, path: RepoPath, data: bytes, rules: Sequence[Rule], gates: fix_files.Gates
+    args: argparse.Namespace, path: RepoPath, data: bytes, rules: Sequence[LintRule], gates: fix_files.Gates
 ) -> FileReport:
     if args.hook_verb == "check":
         return fix_files.check(path, data, rules)

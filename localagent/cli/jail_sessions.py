@@ -17,7 +17,7 @@ from localagent.errors import UsageFault
 from localagent.jail.limits.options import field_of, seconds_of
 from localagent.jail_sessions import client
 from localagent.jail_sessions.supervisor_messages import StepOrder
-from localagent.jail_sessions.supervisor_socket import Line
+from localagent.jail_sessions.supervisor_socket import SupervisorConnection
 
 
 def order_for(
@@ -58,13 +58,13 @@ def order_for(
 
 def take_step(order: StepOrder, settings: Settings) -> Executed:
     """The step's answer; the first Ctrl-C interrupts the step, the second this command."""
-    lines: list[Line] = []
+    lines: list[SupervisorConnection] = []
     with _interrupting(lines):
         return client.step(order, settings, open_sanitizer(), on_start=lines.append)
 
 
 @contextmanager
-def _interrupting(lines: list[Line]) -> Iterator[None]:
+def _interrupting(lines: list[SupervisorConnection]) -> Iterator[None]:
     def heed(_number: int, _frame: FrameType | None) -> None:
         signal.signal(signal.SIGINT, before)
         if not lines:

@@ -10,7 +10,7 @@ from typing import Any
 from localagent.app import Settings
 from localagent.app.fix.edit_writers import known_ways
 from localagent.app.models.bench import Extent, bench_model
-from localagent.app.models.measurements import Bench, as_json, last_bench, share
+from localagent.app.models.measurements import ModelMeasurement, as_json, last_bench, share
 from localagent.app.models.memory import peak_of
 from localagent.app.models.plot import plot
 from localagent.app.models.tuning import tune_model
@@ -155,7 +155,7 @@ def _mb(count: int) -> str:
     return f"{count / 1e6:.0f} MB"
 
 
-def table(found: Sequence[Bench]) -> Iterator[str]:
+def table(found: Sequence[ModelMeasurement]) -> Iterator[str]:
     """A row for each model, and one for the order without any; aligned columns."""
     heads = ("", "median rank", "<=10", "<=50", "<=100", "tokens/s", "peak MiB", "load s", "correct", "precision")
     rows: list[tuple[str, ...]] = [heads]
@@ -173,7 +173,7 @@ def _order(ranks: Sequence[int]) -> tuple[str, ...]:
     return (f"{statistics.median(ranks):g} of {len(ranks)}", *(f"{share(ranks, most):.0%}" for most in (10, 50, 100)))
 
 
-def _repaired(one: Bench) -> tuple[str, str]:
+def _repaired(one: ModelMeasurement) -> tuple[str, str]:
     """Whole repairs: correct ones of all bugs, and of those that were answered; "-" where not measured."""
     if one.repairs is None:
         return "-", "-"
@@ -181,7 +181,7 @@ def _repaired(one: Bench) -> tuple[str, str]:
     return f"{one.repairs.correct}/{one.repairs.bugs}", precise
 
 
-def _speed(one: Bench) -> str:
+def _speed(one: ModelMeasurement) -> str:
     return f"{one.tokens_per_second:.0f} tokens/s on {one.threads} thread(s), {one.resident_bytes >> 20} MiB"
 
 

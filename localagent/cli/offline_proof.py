@@ -5,7 +5,7 @@ from pathlib import Path
 
 from localagent import __version__
 from localagent.app import Settings
-from localagent.app.inventory.egress_proof import Proof, Step, prove, steps
+from localagent.app.inventory.egress_proof import OfflineProof, ProofStep, prove, steps
 from localagent.cli.render import Render
 from localagent.fs.atomic_files import write_through
 from localagent.jail.trace.syscall_trace import Tracer
@@ -30,7 +30,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         else:
             done.append(told)
             render.note(f"{told.name}: exit {told.exit}, {len(told.judged.findings)} findings")
-    proof = Proof(tracer=tracer, steps=tuple(done))
+    proof = OfflineProof(tracer=tracer, steps=tuple(done))
     value = as_json(proof)
     if args.out is not None:
         write_through(args.out, dump(value, indent=1))
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     return 0 if proof.offline else 1
 
 
-def as_json(proof: Proof) -> dict[str, object]:
+def as_json(proof: OfflineProof) -> dict[str, object]:
     """The documented object."""
     return {
         "schema": 1,
@@ -65,7 +65,7 @@ def as_json(proof: Proof) -> dict[str, object]:
     }
 
 
-def _text(proof: Proof, render: Render) -> None:
+def _text(proof: OfflineProof, render: Render) -> None:
     for step in proof.steps:
         render.line(f"{step.name}: exit {step.exit}, {step.judged.processes} threads traced")
         for (call, family, where), times in sorted(step.judged.sockets.items()):
@@ -79,7 +79,7 @@ def _text(proof: Proof, render: Render) -> None:
     render.line(good if proof.offline else f"NOT shown to be offline ({tried})")
 
 
-def _failed(step: Step, render: Render) -> None:
+def _failed(step: ProofStep, render: Render) -> None:
     render.line("  it did not end well, so it shows nothing; its last words:")
     for line in step.said.strip().splitlines()[-5:]:
         render.line(f"    {line}")

@@ -21,7 +21,7 @@ from localagent.domain.task import Budget, Task
 from localagent.errors import UsageFault
 from localagent.fs.atomic_files import write_through
 from localagent.precommit.fix_files import Gates
-from localagent.precommit.sarif_fixes import Open, Remediated, Remediation, State, Work, reading
+from localagent.precommit.sarif_fixes import FindingState, Open, Remediated, Remediation, RemediationWork, reading
 from localagent.repo.diff.write_diff import unified_diff
 from localagent.report.sarif_input import MAX_BYTES, SarifLog, answered, read_log
 
@@ -60,7 +60,10 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     if all(one.settled for one in log.results):  # nothing to do is no task: no file is read, no gate asked
         gates = Gates(lambda: open_policy(settings, args.policy, root).policy)
         with reading(root) as read:
-            done, task = Work(read, gates, contextlib.nullcontext, suggestions=False).remediate(log.results), ""
+            done, task = (
+                RemediationWork(read, gates, contextlib.nullcontext, suggestions=False).remediate(log.results),
+                "",
+            )
         _written(args, log, done)
     else:
         done, task = _on_record(args, settings, render, root, log, digest_of(data))
@@ -97,7 +100,7 @@ def _on_record(
         with reading(root) as read:
             gates = Gates(lambda: opened.policy, whole=True)
             tests: Open = lambda: _prover(args, root, settings, opened.policy, render, provers)  # noqa: E731
-            done = Work(read, gates, tests, suggestions=args.suggestions).remediate(log.results)
+            done = RemediationWork(read, gates, tests, suggestions=args.suggestions).remediate(log.results)
         for one in done.findings:
             task.answered(_told(one))
         borne = provers[0].borne(done.patch) if provers else None
@@ -185,7 +188,7 @@ def _reason(done: Remediation) -> str:
 
 def _counted(done: Remediation) -> str:
     counts = Counter(f.state for f in done.findings)
-    return ", ".join(f"{counts[state]} {state}" for state in State if counts[state]) or "no findings"
+    return ", ".join(f"{counts[state]} {state}" for state in FindingState if counts[state]) or "no findings"
 
 
 def _shown(args: argparse.Namespace, render: Render, done: Remediation, diff: bytes, task: str) -> None:

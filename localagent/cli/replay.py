@@ -13,7 +13,7 @@ from localagent.cli.progress import PlainSink
 from localagent.cli.render import Render
 from localagent.errors import UsageFault
 from localagent.record.store import TaskStore
-from localagent.record.trajectory import Departure
+from localagent.record.trajectory import TrajectoryDifference
 from localagent.text.bounded import one_line
 
 
@@ -73,7 +73,7 @@ def _show(answer: Replayed, render: Render) -> None:
         render.line(f"  not as it was: {line}")
 
 
-def _departed(answer: Replayed, at: Departure, render: Render) -> None:
+def _departed(answer: Replayed, at: TrajectoryDifference, render: Render) -> None:
     """Where, what differs, what may have made it, and what it comes to."""
     kind = (at.recorded or at.replayed or {}).get("kind", "")
     patch = "the same" if answer.same_patch else "another one"

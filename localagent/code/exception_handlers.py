@@ -19,7 +19,7 @@ _NEVER = frozenset({"TYPE_CHECKING"})
 _MOST_STEPS = 6
 
 
-class End(StrEnum):
+class BlockEnd(StrEnum):
     """How a run of statements may end."""
 
     RAISES = "raises"
@@ -59,30 +59,30 @@ def names_of_types(nodes: Iterable[ast.AST]) -> dict[str, list[ast.expr]]:
     return found
 
 
-def ends_of(body: list[ast.stmt]) -> frozenset[End]:
+def ends_of(body: list[ast.stmt]) -> frozenset[BlockEnd]:
     """Every way in which a block may end; what is defined inside it is not run by it."""
-    found: set[End] = set()
+    found: set[BlockEnd] = set()
     for statement in body:
         ends = _ends(statement)
-        found |= ends - {End.FALLS}
-        if End.FALLS not in ends:
+        found |= ends - {BlockEnd.FALLS}
+        if BlockEnd.FALLS not in ends:
             return frozenset(found)
-    return frozenset(found | {End.FALLS})
+    return frozenset(found | {BlockEnd.FALLS})
 
 
-def _ends(node: ast.stmt) -> frozenset[End]:
+def _ends(node: ast.stmt) -> frozenset[BlockEnd]:
     if isinstance(node, ast.Raise):
-        return frozenset({End.RAISES})
+        return frozenset({BlockEnd.RAISES})
     if isinstance(node, ast.Return):
-        return frozenset({End.RETURNS})
+        return frozenset({BlockEnd.RETURNS})
     if isinstance(node, ast.Break):
-        return frozenset({End.BREAKS})
+        return frozenset({BlockEnd.BREAKS})
     if isinstance(node, ast.Continue):
-        return frozenset({End.CONTINUES})
+        return frozenset({BlockEnd.CONTINUES})
     if isinstance(node, ast.If):
         truth = _truth(node.test)
         blocks = [node.body, node.orelse] if truth is None else [node.body] if truth else [node.orelse]
-        return frozenset[End]().union(*(ends_of(block) for block in blocks))
+        return frozenset[BlockEnd]().union(*(ends_of(block) for block in blocks))
     if isinstance(node, ast.While | ast.For | ast.AsyncFor):
         return _loop(node)
     if isinstance(node, ast.With | ast.AsyncWith):
@@ -90,34 +90,34 @@ def _ends(node: ast.stmt) -> frozenset[End]:
     if isinstance(node, ast.Try | ast.TryStar):
         return _try(node)
     if isinstance(node, ast.Match):
-        ends = frozenset[End]().union(*(ends_of(case.body) for case in node.cases))
+        ends = frozenset[BlockEnd]().union(*(ends_of(case.body) for case in node.cases))
         last = node.cases[-1]
         whole = isinstance(last.pattern, ast.MatchAs) and last.pattern.pattern is None and last.guard is None
-        return ends if whole else ends | {End.FALLS}
-    return frozenset({End.FALLS})
+        return ends if whole else ends | {BlockEnd.FALLS}
+    return frozenset({BlockEnd.FALLS})
 
 
-def _loop(node: ast.While | ast.For | ast.AsyncFor) -> frozenset[End]:
+def _loop(node: ast.While | ast.For | ast.AsyncFor) -> frozenset[BlockEnd]:
     truth = _truth(node.test) if isinstance(node, ast.While) else None
     if truth is False:
         return ends_of(node.orelse)
     inside = ends_of(node.body)
-    found = inside - {End.BREAKS, End.CONTINUES, End.FALLS}
-    if End.BREAKS in inside:
-        found |= {End.FALLS}
+    found = inside - {BlockEnd.BREAKS, BlockEnd.CONTINUES, BlockEnd.FALLS}
+    if BlockEnd.BREAKS in inside:
+        found |= {BlockEnd.FALLS}
     return found if truth else found | ends_of(node.orelse)
 
 
-def _try(node: ast.Try | ast.TryStar) -> frozenset[End]:
+def _try(node: ast.Try | ast.TryStar) -> frozenset[BlockEnd]:
     found = ends_of(node.body)
-    if End.FALLS in found:
-        found = (found - {End.FALLS}) | ends_of(node.orelse)
+    if BlockEnd.FALLS in found:
+        found = (found - {BlockEnd.FALLS}) | ends_of(node.orelse)
     for handler in node.handlers:
         if handler.type is None or catches_everything(handler.type, {}):
-            found -= {End.RAISES}  # what is raised inside is caught here
+            found -= {BlockEnd.RAISES}  # what is raised inside is caught here
     found = found.union(*(ends_of(handler.body) for handler in node.handlers))
     last = ends_of(node.finalbody)
-    return found | (last - {End.FALLS}) if End.FALLS in last else last
+    return found | (last - {BlockEnd.FALLS}) if BlockEnd.FALLS in last else last
 
 
 def _truth(node: ast.expr) -> bool | None:

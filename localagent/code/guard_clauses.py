@@ -37,7 +37,7 @@ _KIND = re.compile(
 _MOST = 60
 
 
-class Refusal(NamedTuple):
+class GuardClause(NamedTuple):
     """Under what something is refused, and the expression that decides it. `otherwise`: what no branch takes."""
 
     when: Condition
@@ -45,16 +45,16 @@ class Refusal(NamedTuple):
     otherwise: bool = False
 
 
-def refusals(function: ast.AST, names: Names) -> list[Refusal]:
+def refusals(function: ast.AST, names: Names) -> list[GuardClause]:
     """Every condition under which a function refuses; either side of an `or` counts by itself."""
-    found: list[Refusal] = []
+    found: list[GuardClause] = []
     for refusal in _within(getattr(function, "body", []), names, ()):
         parts = sorted(refusal.when.parts, key=str) if refusal.when.how == "or" else [refusal.when]
         found += [refusal._replace(when=part) for part in parts or [NEVER]]
     return found
 
 
-def _within(body: list[ast.stmt], names: Names, above: tuple[Condition, ...]) -> Iterator[Refusal]:
+def _within(body: list[ast.stmt], names: Names, above: tuple[Condition, ...]) -> Iterator[GuardClause]:
     for at, node in enumerate(body):
         if isinstance(node, ast.If):
             test = condition_of(node.test, names)
@@ -62,7 +62,7 @@ def _within(body: list[ast.stmt], names: Names, above: tuple[Condition, ...]) ->
             if _goes(node.body) and not _is_refusing(node.body):
                 above = (*above, denied(test))
         elif isinstance(node, ast.Assert):
-            yield Refusal(every(*above, denied(condition_of(node.test, names))), node.test)
+            yield GuardClause(every(*above, denied(condition_of(node.test, names))), node.test)
         elif isinstance(node, ast.Match):
             for case in node.cases:
                 yield from _within(case.body, names, (*above, atom(f"case {ast.dump(case.pattern)}")))
@@ -87,17 +87,17 @@ def _within(body: list[ast.stmt], names: Names, above: tuple[Condition, ...]) ->
 
 def _branches(
     node: ast.If, test: Condition, rest: list[ast.stmt], names: Names, above: tuple[Condition, ...]
-) -> Iterator[Refusal]:
+) -> Iterator[GuardClause]:
     if _is_refusing(node.body):
-        yield Refusal(every(*above, test), node.test)
+        yield GuardClause(every(*above, test), node.test)
     else:
         yield from _within(node.body, names, (*above, test))
     if node.orelse and _is_refusing(node.orelse):
-        yield Refusal(every(*above, denied(test)), node.test, otherwise=True)
+        yield GuardClause(every(*above, denied(test)), node.test, otherwise=True)
     elif node.orelse:
         yield from _within(node.orelse, names, (*above, denied(test)))
     elif _goes(node.body) and not _is_refusing(node.body) and rest and isinstance(rest[0], ast.Raise):
-        yield Refusal(every(*above, denied(test)), node.test, otherwise=True)
+        yield GuardClause(every(*above, denied(test)), node.test, otherwise=True)
 
 
 def _each(iterated: ast.expr) -> Condition:
@@ -178,7 +178,7 @@ def _is_of_kind(asked: Condition) -> bool:
     return _KIND.match(asked.what) is not None and not WHO.search(asked.what)
 
 
-def _shorter(had: list[Refusal], now: list[Refusal]) -> Iterator[ast.AST]:
+def _shorter(had: list[GuardClause], now: list[GuardClause]) -> Iterator[ast.AST]:
     """Guards of several sides that lost one, or several, and got none for it."""
     whole = {refusal.when for refusal in now}
     before = [parts for _, parts in _sides(had)]
@@ -188,7 +188,7 @@ def _shorter(had: list[Refusal], now: list[Refusal]) -> Iterator[ast.AST]:
             yield node
 
 
-def _sides(refusals: list[Refusal]) -> list[tuple[ast.AST, set[Condition]]]:
+def _sides(refusals: list[GuardClause]) -> list[tuple[ast.AST, set[Condition]]]:
     found: dict[int, tuple[ast.AST, set[Condition]]] = {}
     for when, node, _ in refusals:
         found.setdefault(id(node), (node, set()))[1].add(when)

@@ -44,7 +44,7 @@ _PYTHON = (
 )
 
 
-class Known:
+class KnownIdentifiers:
     """Names, attributes and keyword arguments that exist, with their beginnings."""
 
     def __init__(self, files: Iterable[FileFacts]) -> None:

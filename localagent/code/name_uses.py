@@ -37,10 +37,10 @@ _OPENERS = {
     "lzma.open", "zipfile.ZipFile", "tarfile.open", "tempfile.NamedTemporaryFile", "_io.open", "_io.FileIO",
 }  # fmt: skip
 
-__all__ = ["Use", "Within", "bindings_with", "find_uses", "module_bindings", "within"]
+__all__ = ["NameUse", "Within", "bindings_with", "find_uses", "module_bindings", "within"]
 
 
-class Use(NamedTuple):
+class NameUse(NamedTuple):
     """One mention: `kind` is name, call, write, method, attribute, import, indirect, string, setting or asked.
 
     `asked`: a name that only says which class a value is of (`isinstance`), or is held against None.
@@ -50,7 +50,7 @@ class Use(NamedTuple):
     name: str
 
 
-def find_uses(tree: ast.Module, outer: Bindings) -> Iterator[tuple[Use, ast.AST]]:
+def find_uses(tree: ast.Module, outer: Bindings) -> Iterator[tuple[NameUse, ast.AST]]:
     """Every use in a tree, with its node."""
     return _Finder(tree, outer).find()
 
@@ -67,7 +67,7 @@ class Within:
         self._finder = finder
         self.by_text = finder.by_text
 
-    def find_uses(self, tree: ast.Module) -> Iterator[tuple[Use, ast.AST]]:
+    def find_uses(self, tree: ast.Module) -> Iterator[tuple[NameUse, ast.AST]]:
         """Every use in a part of the unit that may have been changed."""
         part = _Finder(tree, self._finder.outer, self._finder.local)
         part.own = set(self._finder.own)
@@ -108,7 +108,7 @@ class _Finder(Resolver):
         body = tree.body[0].body if _is_wrapper(tree) else tree.body  # type: ignore[attr-defined]
         self.local = local if local is not None else own_names(body[0]) if len(body) == 1 else set()
 
-    def find(self) -> Iterator[tuple[Use, ast.AST]]:
+    def find(self) -> Iterator[tuple[NameUse, ast.AST]]:
         """Every use of the tree."""
         nodes = walk(self._tree)
         if self.outer.stars or any(isinstance(n, ast.ImportFrom) for n in nodes):
@@ -121,7 +121,7 @@ class _Finder(Resolver):
                 for use in self._uses(node, chained):
                     yield use, node
 
-    def _uses(self, node: ast.AST, chained: set[int]) -> Iterator[Use]:
+    def _uses(self, node: ast.AST, chained: set[int]) -> Iterator[NameUse]:
         yield from self._settings(node)
         self._only_asked.update(map(id, self._asked(node)))
         if isinstance(node, ast.Constant):
@@ -145,24 +145,24 @@ class _Finder(Resolver):
                 self._followed.add(id(node.args[0]))
             if id(node) not in chained:
                 names = self.resolve(node)
-                yield from (Use("name", name) for name in names)
+                yield from (NameUse("name", name) for name in names)
                 if id(node) not in self._followed:
-                    yield from (Use("call", f"{name}:handed") for name in _whole_modules(names))
+                    yield from (NameUse("call", f"{name}:handed") for name in _whole_modules(names))
             yield from self._call(node)
         elif isinstance(node, ast.MatchClass):  # a pattern's keywords read attributes
             for name in node.kwd_attrs:
-                yield from (Use("attribute", name), Use("indirect", name))
+                yield from (NameUse("attribute", name), NameUse("indirect", name))
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             if node.name.startswith("__reduce"):  # what it answers is called when the object is unpickled
-                yield Use("attribute", node.name)
+                yield NameUse("attribute", node.name)
             if node.name == _HOOK:
-                yield Use("attribute", f"{_HOOK}:defined")
+                yield NameUse("attribute", f"{_HOOK}:defined")
         elif isinstance(node, ast.Import):
-            yield from (Use("import", alias.name) for alias in node.names)
+            yield from (NameUse("import", alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             module = "." * node.level + (node.module or "")
             yield from (
-                Use("import" if a.name == "*" else "name", module if a.name == "*" else f"{module}.{a.name}")
+                NameUse("import" if a.name == "*" else "name", module if a.name == "*" else f"{module}.{a.name}")
                 for a in node.names
             )
 
@@ -184,29 +184,30 @@ class _Finder(Resolver):
         classes = node.args[1]
         return list(classes.elts) if isinstance(classes, ast.Tuple) else [classes]
 
-    def _settings(self, node: ast.AST) -> Iterator[Use]:
+    def _settings(self, node: ast.AST) -> Iterator[NameUse]:
         """`name=value` for what is set to a constant or a name, in whatever way."""
         for name, value in settings(node):
             if name.startswith("__reduce"):  # set in a class body, or in the namespace that `type` is given
-                yield Use("attribute", name)
+                yield NameUse("attribute", name)
             if name == _HOOK:
-                yield Use("attribute", f"{_HOOK}:defined")
+                yield NameUse("attribute", f"{_HOOK}:defined")
             if isinstance(value, ast.Constant | ast.UnaryOp | ast.List | ast.Tuple):
-                yield Use("setting", f"{name}={ast.unparse(value)[:80]}")
+                yield NameUse("setting", f"{name}={ast.unparse(value)[:80]}")
             elif isinstance(value, ast.Name | ast.Attribute):
                 found = self.resolve(value) or {value.attr if isinstance(value, ast.Attribute) else value.id}
-                yield from (Use("setting", f"{name}={one}") for one in found)
+                yield from (NameUse("setting", f"{name}={one}") for one in found)
 
-    def _mention(self, node: ast.Name | ast.Attribute | ast.Subscript, chained: set[int]) -> Iterator[Use]:
+    def _mention(self, node: ast.Name | ast.Attribute | ast.Subscript, chained: set[int]) -> Iterator[NameUse]:
         if isinstance(node, ast.Attribute):
-            yield Use("attribute", node.attr)
+            yield NameUse("attribute", node.attr)
         if isinstance(node, ast.Name) and node.id == "__builtins__":
-            yield Use("name", "builtins.__builtins__")
+            yield NameUse("name", "builtins.__builtins__")
         if not isinstance(node.ctx, ast.Load):
             if not isinstance(node, ast.Name):
                 names = self.resolve(node) if isinstance(node, ast.Attribute) else self.resolve(node.value)
                 yield from (
-                    Use("call", "builtins.globals:write") if name == GLOBALS else Use("write", name) for name in names
+                    NameUse("call", "builtins.globals:write") if name == GLOBALS else NameUse("write", name)
+                    for name in names
                 )
                 chained.add(id(node.value))
             return
@@ -215,64 +216,64 @@ class _Finder(Resolver):
         if isinstance(node, ast.Subscript):
             bases = self.resolve(node.value)
             yield from self._unknown_entry(bases, node.slice)
-            yield from (Use("name", name) for name in self._item(node.value, node.slice) or bases)
+            yield from (NameUse("name", name) for name in self._item(node.value, node.slice) or bases)
         elif id(node) not in chained:
             names = self.resolve(node)
             kind = "asked" if id(node) in self._only_asked else "name"
-            yield from (Use(kind, name) for name in names)
+            yield from (NameUse(kind, name) for name in names)
             if id(node) not in self._followed and not isinstance(node, ast.Subscript):
-                yield from (Use("call", f"{name}:handed") for name in _whole_modules(names))
+                yield from (NameUse("call", f"{name}:handed") for name in _whole_modules(names))
             if id(node) not in self._called_ids:  # handed on, so that nobody knows what it is asked for
-                yield from (Use("call", f"{name}:dynamic") for name in names & _HANDED_ON)
+                yield from (NameUse("call", f"{name}:dynamic") for name in names & _HANDED_ON)
 
-    def _call(self, node: ast.Call) -> Iterator[Use]:
+    def _call(self, node: ast.Call) -> Iterator[NameUse]:
         names = (
             self.resolve(node.func)
             if isinstance(node.func, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
             else set()
         )
         for name in names:
-            yield Use("call", name)
+            yield NameUse("call", name)
             space, _, asked = name.rpartition(".")
             if asked in _WHOLE and space.endswith(".__dict__"):
-                yield from (Use("call", f"{module}:handed") for module in _whole_modules({space}))
+                yield from (NameUse("call", f"{module}:handed") for module in _whole_modules({space}))
             if name in _OPENERS and self._writes(node, _MODE_AT.get(name, 1)):
-                yield Use("call", f"{name}:write")
+                yield NameUse("call", f"{name}:write")
                 if self._overwrites(node):
-                    yield Use("method", "open:overwrite")
+                    yield NameUse("method", "open:overwrite")
             if name in GETTERS | IMPORTERS | PICKERS:
                 yield from self._lookup(node, name)
         if isinstance(node.func, ast.Attribute):
-            yield Use("method", node.func.attr)
+            yield NameUse("method", node.func.attr)
             if node.func.attr in _CHANGES:
                 spaces = (b for b in self.resolve(node.func.value) if b.endswith(".__dict__"))
-                yield from (Use("write", f"{space.removesuffix('.__dict__')}.{node.func.attr}") for space in spaces)
+                yield from (NameUse("write", f"{space.removesuffix('.__dict__')}.{node.func.attr}") for space in spaces)
             if node.func.attr in ("format", "format_map") and not self._known_text(node.func.value):
-                yield Use("method", "format:dynamic")
+                yield NameUse("method", "format:dynamic")
             if len(node.args) == 1 and not node.keywords and node.func.attr in _ONE_ARGUMENT:
-                yield Use("method", f"{node.func.attr}:one")
+                yield NameUse("method", f"{node.func.attr}:one")
             if node.func.attr == "open" and not names and self._method_writes(node):
-                yield Use("method", "open:write")
+                yield NameUse("method", "open:write")
                 if self._overwrites(node):
-                    yield Use("method", "open:overwrite")
+                    yield NameUse("method", "open:overwrite")
             if node.func.attr == "get" and node.args:
                 yield from self._unknown_entry(self.resolve(node.func.value), node.args[0])
             if node.func.attr == "update" and node.args and _last(node.func.value) == "__dict__":
-                yield Use("method", "__dict__.update")
+                yield NameUse("method", "__dict__.update")
             if node.func.attr == "__setattr__" and len(node.args) > 2:
                 yield from self._set(node.args[0], node.args[1])
         elif _is_entry_of_namespace(node.func):
-            yield Use("call", "vars:dynamic")
+            yield NameUse("call", "vars:dynamic")
 
-    def _unknown_entry(self, bases: set[str], key: ast.expr) -> Iterator[Use]:
+    def _unknown_entry(self, bases: set[str], key: ast.expr) -> Iterator[NameUse]:
         """What is looked up in the namespace of a module by a name that nobody knows."""
         spaces = {b for b in bases if b in ("sys.modules", GLOBALS) or b.endswith(".__dict__")}
         if spaces and self._text(key) is None:
-            yield Use("call", "sys.modules:dynamic" if "sys.modules" in bases else "builtins.globals:dynamic")
+            yield NameUse("call", "sys.modules:dynamic" if "sys.modules" in bases else "builtins.globals:dynamic")
 
-    def _set(self, target: ast.expr, name: ast.expr) -> Iterator[Use]:
+    def _set(self, target: ast.expr, name: ast.expr) -> Iterator[NameUse]:
         for origin in self.resolve(target):
-            yield from (Use("write", f"{origin}.{text}") for text in self._text(name) or ("*",))
+            yield from (NameUse("write", f"{origin}.{text}") for text in self._text(name) or ("*",))
 
     def _follow(self, node: ast.AST) -> None:
         """Values whose way through names is known: what a class keeps, others reach by the class."""
@@ -285,25 +286,25 @@ class _Finder(Resolver):
             return all(self._text(a) is not None for a in node.args[:1])
         return self._text(node) is not None
 
-    def _lookup(self, node: ast.Call, name: str) -> Iterator[Use]:
+    def _lookup(self, node: ast.Call, name: str) -> Iterator[NameUse]:
         """A look-up by name: what it reaches if the name is constant, else `:dynamic`."""
         at = 1 if name in GETTERS else 0
         short = name.replace("_operator.", "operator.")
         if len(node.args) <= at or any(isinstance(a, ast.Starred) for a in node.args[: at + 1]):
-            yield Use("call", f"{short}:dynamic")
+            yield NameUse("call", f"{short}:dynamic")
             return
         texts = self._text(node.args[at])
         if texts is None:
             if name != "builtins.hasattr":
-                yield Use("call", f"{short}:dynamic")
+                yield NameUse("call", f"{short}:dynamic")
             return
         for text in texts:
             if name in PICKERS:
-                yield from (Use("indirect", part) for part in text.split("."))
+                yield from (NameUse("indirect", part) for part in text.split("."))
             if name not in IMPORTERS:
-                yield from (Use("attribute", part) for part in text.split("."))
+                yield from (NameUse("attribute", part) for part in text.split("."))
             if name in _WRITERS:
-                yield from (Use("write", f"{origin}.{text}") for origin in self.resolve(node.args[0]))
+                yield from (NameUse("write", f"{origin}.{text}") for origin in self.resolve(node.args[0]))
 
     def _mode(self, node: ast.Call, at: int) -> ast.expr | None:
         keyword = next((k.value for k in node.keywords if k.arg == "mode"), None)
@@ -334,11 +335,11 @@ class _Finder(Resolver):
         return any(k.arg == "mode" and self._text(k.value) is None for k in node.keywords)
 
 
-def _texts(text: str) -> Iterator[Use]:
+def _texts(text: str) -> Iterator[NameUse]:
     """A text, and once more as `word:` where it has no blanks, as addresses have none."""
-    yield Use("string", text)
+    yield NameUse("string", text)
     if 3 < len(text) < 400 and "." in text and not text.isspace() and len(text.split(None, 1)) == 1:
-        yield Use("string", f"word:{text}")
+        yield NameUse("string", f"word:{text}")
 
 
 def _last(node: ast.AST) -> str:

@@ -108,14 +108,14 @@ def _levels(tree: ast.AST) -> tuple[list[ast.AST], int]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Unit:
+class CodeUnit:
     """Whole lines [start, end) in bytes of the file, from `line`. `children` are units inside, in order."""
 
     start: int
     end: int
     line: int
     class_name: str | None
-    children: tuple["Unit", ...] = ()
+    children: tuple["CodeUnit", ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
@@ -154,9 +154,9 @@ class SourceFile:
         self.encoding = _encoding(source)
         self.memo: dict[str, Any] = {}
         self._snippets: dict[tuple[int, int], Snippet] = {}
-        self._inner: dict[tuple[int, int], tuple[Unit, ...]] = {}
+        self._inner: dict[tuple[int, int], tuple[CodeUnit, ...]] = {}
         self._lines: _Lines | None = None
-        self.units: tuple[Unit, ...] = ()
+        self.units: tuple[CodeUnit, ...] = ()
         self.bindings: tuple[ast.stmt, ...] = ()
         self.parses = True
         self.too_deep = False
@@ -179,11 +179,11 @@ class SourceFile:
         except UnicodeError as error:
             raise DoesNotParse(f"not {self.encoding}") from error
 
-    def around(self, start: int, end: int) -> Unit | None:
+    def around(self, start: int, end: int) -> CodeUnit | None:
         """The smallest unit, or run of neighbours, that holds [start, end). None: nothing smaller than the file."""
         return _around(self.units, start, end)
 
-    def inside(self, unit: Unit, start: int, end: int) -> Unit:
+    def inside(self, unit: CodeUnit, start: int, end: int) -> CodeUnit:
         """The smallest statement, or run of them, within a unit that holds [start, end)."""
         key = (unit.start, unit.end)
         if key not in self._inner:
@@ -195,7 +195,7 @@ class SourceFile:
             self._inner[key] = tuple(_units(body, lines, unit.class_name))
         return _around(self._inner[key], start, end) or unit
 
-    def snippet_before(self, unit: Unit) -> Snippet:
+    def snippet_before(self, unit: CodeUnit) -> Snippet:
         """The unit as it stood; kept, since many candidates change the same unit."""
         key = (unit.start, unit.end)
         if key not in self._snippets:
@@ -204,7 +204,7 @@ class SourceFile:
             self._snippets[key] = self.snippet(self.source[unit.start : unit.end], unit)
         return self._snippets[key]
 
-    def snippet(self, data: bytes, unit: Unit) -> Snippet:
+    def snippet(self, data: bytes, unit: CodeUnit) -> Snippet:
         """`data` parsed in the place of `unit`. DoesNotParse if it is not whole statements at that depth."""
         text = self.decode(data)
         if text[:1] in (" ", "\t", "\f"):
@@ -258,8 +258,8 @@ class _Lines:
         return not before.strip() and not self.source.startswith(b"elif", start + len(before))
 
 
-def _around(among: tuple[Unit, ...], start: int, end: int) -> Unit | None:
-    found: Unit | None = None
+def _around(among: tuple[CodeUnit, ...], start: int, end: int) -> CodeUnit | None:
+    found: CodeUnit | None = None
     while among:
         first = next((i for i, u in enumerate(among) if u.end >= start), None)
         last = next((i for i in range(len(among) - 1, -1, -1) if among[i].start <= end), None)
@@ -269,7 +269,7 @@ def _around(among: tuple[Unit, ...], start: int, end: int) -> Unit | None:
         if low.start > start or high.end < end:
             break
         if low is not high:
-            return Unit(start=low.start, end=high.end, line=low.line, class_name=low.class_name)
+            return CodeUnit(start=low.start, end=high.end, line=low.line, class_name=low.class_name)
         found, among = low, low.children
     return found
 
@@ -283,7 +283,7 @@ def _blocks(node: ast.stmt, opened: tuple[type, ...]) -> Iterator[list[ast.stmt]
         yield getattr(node, "finalbody", [])
 
 
-def _units(body: list[ast.stmt], lines: _Lines, class_name: str | None) -> Iterator[Unit]:
+def _units(body: list[ast.stmt], lines: _Lines, class_name: str | None) -> Iterator[CodeUnit]:
     """Units of one block; statements that share a line are one unit, an `elif` gives way to its blocks."""
     if len(body) == 1 and not lines.stands_alone(body[0]):
         for block in _blocks(body[0], lines.opened) if isinstance(body[0], ast.If) else ():
@@ -299,11 +299,11 @@ def _units(body: list[ast.stmt], lines: _Lines, class_name: str | None) -> Itera
         yield _unit(run, lines, class_name)
 
 
-def _unit(run: list[ast.stmt], lines: _Lines, class_name: str | None) -> Unit:
+def _unit(run: list[ast.stmt], lines: _Lines, class_name: str | None) -> CodeUnit:
     first, last = _first_line(run[0]), run[-1].end_lineno or run[-1].lineno
     inner = run[0].name if isinstance(run[0], ast.ClassDef) else class_name
     blocks = _blocks(run[0], lines.opened) if len(run) == 1 else ()
-    return Unit(
+    return CodeUnit(
         start=lines.start(first),
         end=lines.start(last + 1),
         line=first + lines.shift,

@@ -24,7 +24,7 @@ _LEAVES = frozenset((ast.Name, ast.Constant))
 _CONTEXTS = frozenset((ast.Load, ast.Store, ast.Del))
 
 
-class Kind(Enum):
+class ScopeKind(Enum):
     """What opens a scope."""
 
     MODULE = "module"
@@ -42,25 +42,25 @@ class Binding:
 
 
 @dataclass(slots=True, eq=False)
-class Scope:
+class LexicalScope:
     """One scope, the names bound in it, and those it declares to be elsewhere."""
 
-    kind: Kind
+    kind: ScopeKind
     node: ast.AST
-    parent: "Scope | None"
+    parent: "LexicalScope | None"
     names: dict[str, list[Binding]] = field(default_factory=dict)
     module_names: set[str] = field(default_factory=set)
     outer_names: set[str] = field(default_factory=set)
 
-    def owner(self, name: str) -> "Scope | None":
+    def owner(self, name: str) -> "LexicalScope | None":
         """The scope that a name used here belongs to; None for builtins and unknown names."""
-        scope: Scope | None = self
+        scope: LexicalScope | None = self
         first = True
         while scope is not None:
             if name in scope.module_names:
                 scope = scope.root
                 return scope if name in scope.names else None
-            here = scope.kind is not Kind.CLASS or first
+            here = scope.kind is not ScopeKind.CLASS or first
             if here and name in scope.names and name not in scope.outer_names:
                 return scope
             first = False
@@ -68,7 +68,7 @@ class Scope:
         return None
 
     @property
-    def root(self) -> "Scope":
+    def root(self) -> "LexicalScope":
         """The module's scope."""
         scope = self
         while scope.parent is not None:
@@ -76,10 +76,10 @@ class Scope:
         return scope
 
     @property
-    def function(self) -> "Scope":
+    def function(self) -> "LexicalScope":
         """The nearest scope that is no comprehension: where `:=` binds."""
         scope = self
-        while scope.kind is Kind.COMPREHENSION and scope.parent is not None:
+        while scope.kind is ScopeKind.COMPREHENSION and scope.parent is not None:
             scope = scope.parent
         return scope
 
@@ -90,18 +90,18 @@ class Walk:
     def __init__(self, tree: ast.Module) -> None:
         self.nodes: list[ast.AST] = []
         self.parent: dict[ast.AST, ast.AST] = {}
-        self.scope: dict[ast.AST, Scope] = {}
-        self.own: dict[ast.AST, Scope] = {}
+        self.scope: dict[ast.AST, LexicalScope] = {}
+        self.own: dict[ast.AST, LexicalScope] = {}
         self.quoted: set[ast.AST] = set()
         self.star = False
-        self.root = Scope(Kind.MODULE, tree, None)
-        self._bound: list[tuple[Scope, str, Binding]] = []
+        self.root = LexicalScope(ScopeKind.MODULE, tree, None)
+        self._bound: list[tuple[LexicalScope, str, Binding]] = []
         self._go(tree)
         for scope, name, binding in self._bound:
             self._bind(scope, name, binding)
 
     def _go(self, tree: ast.Module) -> None:
-        stack: list[tuple[ast.AST, Scope, bool]] = [(tree, self.root, False)]
+        stack: list[tuple[ast.AST, LexicalScope, bool]] = [(tree, self.root, False)]
         nodes, parent, scopes = self.nodes, self.parent, self.scope
         while stack:
             node, scope, quoted = stack.pop()
@@ -133,16 +133,16 @@ class Walk:
                         stack.append((value, scope, inside))
             stack[at:] = stack[at:][::-1]
 
-    def _children(self, node: ast.AST, scope: Scope) -> Iterator[tuple[ast.AST, Scope]]:
+    def _children(self, node: ast.AST, scope: LexicalScope) -> Iterator[tuple[ast.AST, LexicalScope]]:
         if isinstance(node, _FUNCTIONS):
-            inner = self.own[node] = Scope(Kind.FUNCTION, node, scope)
+            inner = self.own[node] = LexicalScope(ScopeKind.FUNCTION, node, scope)
             yield from self._function(node, scope, inner)
         elif isinstance(node, ast.ClassDef):
-            inner = self.own[node] = Scope(Kind.CLASS, node, scope)
+            inner = self.own[node] = LexicalScope(ScopeKind.CLASS, node, scope)
             for child in ast.iter_child_nodes(node):
                 yield child, inner if isinstance(child, ast.stmt) else scope
         elif isinstance(node, _COMPREHENSIONS):
-            inner = self.own[node] = Scope(Kind.COMPREHENSION, node, scope)
+            inner = self.own[node] = LexicalScope(ScopeKind.COMPREHENSION, node, scope)
             for child in ast.iter_child_nodes(node):
                 yield child, inner
         elif isinstance(node, ast.comprehension):
@@ -152,8 +152,8 @@ class Walk:
 
     @staticmethod
     def _function(
-        node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, scope: Scope, inner: Scope
-    ) -> Iterator[tuple[ast.AST, Scope]]:
+        node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, scope: LexicalScope, inner: LexicalScope
+    ) -> Iterator[tuple[ast.AST, LexicalScope]]:
         if not isinstance(node, ast.Lambda):
             for decorator in node.decorator_list:
                 yield decorator, scope
@@ -172,7 +172,7 @@ class Walk:
         for statement in node.body:
             yield statement, inner
 
-    def _names(self, node: ast.AST, scope: Scope) -> None:
+    def _names(self, node: ast.AST, scope: LexicalScope) -> None:
         cls = node.__class__
         if cls is ast.Name:
             if not isinstance(node.ctx, ast.Load):  # type: ignore[attr-defined]
@@ -198,7 +198,7 @@ class Walk:
         elif isinstance(node, ast.Nonlocal):
             scope.outer_names.update(node.names)
 
-    def _import_from(self, node: ast.ImportFrom, scope: Scope) -> None:
+    def _import_from(self, node: ast.ImportFrom, scope: LexicalScope) -> None:
         for alias in node.names:
             if alias.name == "*":
                 self.star = True
@@ -206,7 +206,7 @@ class Walk:
             qualified = f"{node.module}.{alias.name}" if node.module and not node.level else None
             self._bound.append((scope, alias.asname or alias.name, Binding(node, qualified)))
 
-    def _bind(self, scope: Scope, name: str, binding: Binding) -> None:
+    def _bind(self, scope: LexicalScope, name: str, binding: Binding) -> None:
         if name in scope.module_names:
             scope = self.root
         elif name in scope.outer_names and scope.parent is not None:

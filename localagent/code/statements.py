@@ -16,7 +16,7 @@ _WORD = re.compile(r"[^\W\d]\w{2,}")
 _WORDS_PER_STATEMENT = 64
 
 
-class Place(Enum):
+class StatementKind(Enum):
     """What a span is: something that runs where it stands, or the header of a definition, which runs beforehand."""
 
     STATEMENT = "statement"
@@ -51,7 +51,7 @@ class Statement:
     words: frozenset[str] = frozenset()
     binds: frozenset[str] = frozenset()
     stores: frozenset[str] = frozenset()
-    place: Place = Place.STATEMENT
+    place: StatementKind = StatementKind.STATEMENT
     body: Body = Body.FUNCTION
     silent: bool = False
 
@@ -112,11 +112,11 @@ def _place(node: _Node, children: list[_Node], around: _Around) -> Statement:
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         line = node.lineno
     end = max(line, _first_line(children[0]) - 1) if children else max(line, getattr(node, "end_lineno", line) or line)
-    place = Place.STATEMENT
+    place = StatementKind.STATEMENT
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        place = Place.FUNCTION_HEADER
+        place = StatementKind.FUNCTION_HEADER
     elif isinstance(node, ast.ClassDef):
-        place = Place.CLASS_HEADER
+        place = StatementKind.CLASS_HEADER
     roots: list[ast.AST] = [node]
     if children:
         inside = ast.stmt | ast.ExceptHandler | ast.match_case
@@ -128,11 +128,11 @@ def _place(node: _Node, children: list[_Node], around: _Around) -> Statement:
 
 def _decorators(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, around: _Around) -> Iterable[Statement]:
     for d in node.decorator_list:
-        yield _statement([d], d.lineno, d.end_lineno or d.lineno, around, Place.DECORATOR, frozenset())
+        yield _statement([d], d.lineno, d.end_lineno or d.lineno, around, StatementKind.DECORATOR, frozenset())
 
 
 def _statement(
-    roots: list[ast.AST], line: int, end: int, around: _Around, place: Place, binds: frozenset[str]
+    roots: list[ast.AST], line: int, end: int, around: _Around, place: StatementKind, binds: frozenset[str]
 ) -> Statement:
     names: set[str] = set()
     words: set[str] = set()

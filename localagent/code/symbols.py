@@ -18,7 +18,7 @@ _MAX_VALUE = 30  # of a literal that a call gives as a keyword
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Signature:
+class SymbolSignature:
     """A function's or method's parameters, `self` and `cls` included. `required` counts those without default."""
 
     name: str
@@ -65,7 +65,7 @@ class FileFacts:
     module_names: dict[str, int] = field(default_factory=dict)
     imports: dict[str, str] = field(default_factory=dict)
     star_imports: list[str] = field(default_factory=list)
-    functions: dict[str, list[Signature]] = field(default_factory=dict)
+    functions: dict[str, list[SymbolSignature]] = field(default_factory=dict)
     classes: dict[str, ClassFacts] = field(default_factory=dict)
     attributes: Counter[str] = field(default_factory=Counter)
     attributes_of: dict[str, Counter[str]] = field(default_factory=dict)
@@ -300,10 +300,10 @@ def _last_name(node: ast.AST | None) -> str:
     return node.attr if isinstance(node, ast.Attribute) else ""
 
 
-def _signature(node: ast.FunctionDef | ast.AsyncFunctionDef) -> Signature:
+def _signature(node: ast.FunctionDef | ast.AsyncFunctionDef) -> SymbolSignature:
     spec = node.args
     params = tuple(a.arg for a in (*spec.posonlyargs, *spec.args))
-    return Signature(
+    return SymbolSignature(
         name=node.name,
         params=params,
         keyword_only=tuple(a.arg for a in spec.kwonlyargs),

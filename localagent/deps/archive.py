@@ -44,7 +44,7 @@ class WheelRefused(AnswerIsNo):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Member:
+class ArchiveMember:
     """One regular file of an archive. `path` is relative, with `/`, and leads nowhere else."""
 
     path: str
@@ -56,7 +56,7 @@ class Member:
 class Archive:
     """An open archive whose directory was judged. `members` by path."""
 
-    def __init__(self, name: str, archive: zipfile.ZipFile, members: dict[str, Member]) -> None:
+    def __init__(self, name: str, archive: zipfile.ZipFile, members: dict[str, ArchiveMember]) -> None:
         self.name = name
         self.members = members
         self._archive = archive
@@ -136,11 +136,11 @@ def _judge_end(stream: IO[bytes], name: str) -> None:
     stream.seek(0)
 
 
-def _members(archive: zipfile.ZipFile, name: str) -> dict[str, Member]:
+def _members(archive: zipfile.ZipFile, name: str) -> dict[str, ArchiveMember]:
     infos = archive.infolist()
     faults = [] if len(infos) <= MOST_MEMBERS else [f"{len(infos):,} members, more than {MOST_MEMBERS:,}"]
     faults += _bulk_faults(infos)
-    members: dict[str, Member] = {}
+    members: dict[str, ArchiveMember] = {}
     folders: set[str] = set()
     for info in infos:
         fault = _member_fault(info)
@@ -152,7 +152,7 @@ def _members(archive: zipfile.ZipFile, name: str) -> dict[str, Member]:
             faults.append(f"{info.filename!r}: stands twice")
         else:
             mode = info.external_attr >> 16
-            members[info.filename] = Member(
+            members[info.filename] = ArchiveMember(
                 path=info.filename, size=info.file_size, executable=bool(mode & 0o111), info=info
             )
             parts = info.filename.split("/")

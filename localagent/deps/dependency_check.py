@@ -12,47 +12,64 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from localagent.deps.squat import KnownNames
-from localagent.domain.dependency import Answer, Approval, Likeness, Locked, Ruling, Unreadable, Wanted
+from localagent.domain.dependency import (
+    DependencyApproval,
+    DependencyVerdict,
+    Likeness,
+    Locked,
+    Ruling,
+    UnreadableRequirement,
+    Wanted,
+)
 from localagent.domain.policy import DependencyRules, Permission
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Guard:
+class DependencyGuard:
     """Everything an answer depends on. `policy_option` goes into the approval command where a policy was named."""
 
     rules: DependencyRules
     known: KnownNames
     locked: Sequence[Locked] = ()
-    approvals: Sequence[Approval] = ()
+    approvals: Sequence[DependencyApproval] = ()
     policy_option: str = ""
 
-    def rule(self, item: Wanted | Unreadable) -> Ruling:
+    def rule(self, item: Wanted | UnreadableRequirement) -> Ruling:
         """The answer; the first of these that applies: deny, allow, approval, likeness, lock file, unknown."""
-        if isinstance(item, Unreadable):
+        if isinstance(item, UnreadableRequirement):
             why = item.why + (f"; {_looks_like(item.likeness)}" if item.likeness else "")
             return Ruling(
-                name="", shown=item.shown, source=item.source, answer=Answer.REFUSED, why=why, likeness=item.likeness
+                name="",
+                shown=item.shown,
+                source=item.source,
+                answer=DependencyVerdict.REFUSED,
+                why=why,
+                likeness=item.likeness,
             )
         if pattern := _match(item.name, self.rules.deny):
-            return self._ruling(item, Answer.REFUSED, f"denied by the policy ({pattern!r})")
+            return self._ruling(item, DependencyVerdict.REFUSED, f"denied by the policy ({pattern!r})")
         if pattern := _match(item.name, self.rules.allow):
-            return self._ruling(item, Answer.ALLOWED, f"on the policy's list ({pattern!r})")
+            return self._ruling(item, DependencyVerdict.ALLOWED, f"on the policy's list ({pattern!r})")
         if approval := self._approval(item):
-            return self._ruling(item, Answer.ALLOWED, f"approved by {approval.who} at {approval.at}: {approval.reason}")
+            return self._ruling(
+                item, DependencyVerdict.ALLOWED, f"approved by {approval.who} at {approval.at}: {approval.reason}"
+            )
         locked = [entry for entry in self.locked if entry.name == item.name]
         if likeness := self.known.look_alike(item.name):
             where = f"although {locked[0].lock} locks it" if locked else ""
-            return self._person(item, Answer.REFUSED, " ".join(filter(None, (_looks_like(likeness), where))), likeness)
+            return self._person(
+                item, DependencyVerdict.REFUSED, " ".join(filter(None, (_looks_like(likeness), where))), likeness
+            )
         if fitting := [entry for entry in locked if fits(entry.version, item.specifier)]:
             entry = fitting[0]
-            return self._ruling(item, Answer.ALLOWED, f"locked by {entry.lock} at {entry.version}")
+            return self._ruling(item, DependencyVerdict.ALLOWED, f"locked by {entry.lock} at {entry.version}")
         if locked:
             versions = ", ".join(sorted({entry.version for entry in locked}))
             why = f"{locked[0].lock} locks {versions}, which is not {item.specifier}"
-            return self._person(item, Answer.UNKNOWN, why, None)
-        return self._person(item, Answer.UNKNOWN, "on no list: neither the policy's nor a lock file's", None)
+            return self._person(item, DependencyVerdict.UNKNOWN, why, None)
+        return self._person(item, DependencyVerdict.UNKNOWN, "on no list: neither the policy's nor a lock file's", None)
 
-    def _approval(self, item: Wanted) -> Approval | None:
+    def _approval(self, item: Wanted) -> DependencyApproval | None:
         if self.rules.approvals is Permission.DENY:
             return None
         for approval in reversed(self.approvals):
@@ -60,7 +77,7 @@ class Guard:
                 return approval
         return None
 
-    def _person(self, item: Wanted, answer: Answer, why: str, likeness: Likeness | None) -> Ruling:
+    def _person(self, item: Wanted, answer: DependencyVerdict, why: str, likeness: Likeness | None) -> Ruling:
         if self.rules.approvals is Permission.DENY:
             why += "; this policy counts no approvals, so only its `dependencies.allow` or a lock file lets it in"
             return self._ruling(item, answer, why, likeness)
@@ -72,7 +89,9 @@ class Guard:
         return self._ruling(item, answer, why, likeness, f"{shlex.join(command)} --reason 'WHY IT IS NEEDED'")
 
     @staticmethod
-    def _ruling(item: Wanted, answer: Answer, why: str, likeness: Likeness | None = None, approve: str = "") -> Ruling:
+    def _ruling(
+        item: Wanted, answer: DependencyVerdict, why: str, likeness: Likeness | None = None, approve: str = ""
+    ) -> Ruling:
         return Ruling(
             name=item.name,
             shown=item.shown,

@@ -14,7 +14,7 @@ from localagent.ports import Jail
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Order:
+class InstallOrder:
     """What to install: requirements that were allowed, from a folder, under whose digests, and where to.
 
     `place` is a folder to be made, an environment, or None for a trial that lands nowhere.
@@ -27,7 +27,7 @@ class Order:
     place: Path | Environment | None
 
 
-def install(order: Order, jail: Jail, scratch: Path) -> list[Chosen]:
+def install(order: InstallOrder, jail: Jail, scratch: Path) -> list[Chosen]:
     """Install, or try to; what was chosen. NotInstallable or CannotEnforce when nothing was installed."""
     require_pip()
     wanted = [item for item in order.wanted if applies_here(item)]

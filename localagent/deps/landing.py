@@ -22,7 +22,7 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 
 from localagent.deps.choose import Chosen, NotInstallable
-from localagent.deps.wheel import Landing
+from localagent.deps.wheel import FileTarget
 from localagent.errors import CannotEnforce, UsageFault
 from localagent.fs.bounded_read import MOST_ENTRIES, read_below
 from localagent.jail.files.workspace import remove_tree
@@ -170,7 +170,7 @@ def _encoded(sha256: str) -> str:
     return "sha256=" + base64.urlsafe_b64encode(bytes.fromhex(sha256)).decode().rstrip("=")
 
 
-def _copy(source: Path, to: Path, file: Landing) -> None:
+def _copy(source: Path, to: Path, file: FileTarget) -> None:
     """CannotEnforce when what is copied is not what the wheel holds."""
     hashed = hashlib.sha256()
     reading = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

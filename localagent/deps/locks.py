@@ -14,7 +14,7 @@ from packaging.pylock import Package, Pylock, PylockUnsupportedVersionError, Pyl
 
 from localagent.deps.sources import MOST_FILE_BYTES, MOST_REQUIREMENTS, parse_requirements, text_of
 from localagent.deps.squat import KnownNames
-from localagent.domain.dependency import Locked, Unreadable, Wanted
+from localagent.domain.dependency import Locked, UnreadableRequirement, Wanted
 from localagent.errors import UsageFault
 from localagent.fs.bounded_read import matches_below, read_below
 
@@ -59,7 +59,7 @@ def read_locks(repo: Path, patterns: Sequence[str], known: KnownNames) -> Locks:
 def _pins(data: bytes, name: str, known: KnownNames) -> list[Locked]:
     found = []
     for item in parse_requirements(data, name, known):
-        if isinstance(item, Unreadable):
+        if isinstance(item, UnreadableRequirement):
             raise _NoLockError(f"not a lock: {item.source.rpartition(':')[2]}: {item.why}")
         found.append(_pin(item))
     if not found:

@@ -6,7 +6,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from localagent.deps.squat import KnownNames
-from localagent.domain.dependency import Unreadable, Wanted
+from localagent.domain.dependency import UnreadableRequirement, Wanted
 
 MOST_CHARACTERS = 1000
 MOST_NAME_CHARACTERS = 100
@@ -18,13 +18,15 @@ _ARCHIVES = (".whl", ".tar.gz", ".tgz", ".zip", ".tar.bz2", ".tar.xz", ".egg")
 
 def parse_requirement(
     text: str, source: str, known: KnownNames, hashes: frozenset[str] = frozenset()
-) -> Wanted | Unreadable:
+) -> Wanted | UnreadableRequirement:
     """Read one requirement. `source` says where it stands; `known` tells whom a disguised name imitates."""
     shown = text.strip()
     if len(shown) > MOST_CHARACTERS:
-        return Unreadable(shown=shown[:80] + "...", source=source, why=f"longer than {MOST_CHARACTERS} characters")
+        return UnreadableRequirement(
+            shown=shown[:80] + "...", source=source, why=f"longer than {MOST_CHARACTERS} characters"
+        )
     if why := _not_by_name(shown):
-        return Unreadable(shown=shown, source=source, why=why)
+        return UnreadableRequirement(shown=shown, source=source, why=why)
     try:
         read = Requirement(shown)
     except (InvalidRequirement, RecursionError) as error:
@@ -33,11 +35,15 @@ def parse_requirement(
             why = "a name outside ASCII is no name of a distribution (PEP 508)"
         else:
             why = f"not a requirement (PEP 508): {_first_line(error)}"
-        return Unreadable(shown=shown, source=source, why=why, likeness=likeness)
+        return UnreadableRequirement(shown=shown, source=source, why=why, likeness=likeness)
     if read.url is not None:
-        return Unreadable(shown=shown, source=source, why="a direct address: only names come in, from the index given")
+        return UnreadableRequirement(
+            shown=shown, source=source, why="a direct address: only names come in, from the index given"
+        )
     if len(read.name) > MOST_NAME_CHARACTERS:
-        return Unreadable(shown=shown[:80], source=source, why=f"a name longer than {MOST_NAME_CHARACTERS} characters")
+        return UnreadableRequirement(
+            shown=shown[:80], source=source, why=f"a name longer than {MOST_NAME_CHARACTERS} characters"
+        )
     return Wanted(
         name=canonicalize_name(read.name),
         shown=shown,

@@ -11,7 +11,7 @@ from typing import Any
 
 from localagent.deps.requirement import parse_requirement
 from localagent.deps.squat import KnownNames
-from localagent.domain.dependency import Unreadable, Wanted
+from localagent.domain.dependency import UnreadableRequirement, Wanted
 from localagent.errors import UsageFault
 
 MOST_FILE_BYTES = 8 << 20
@@ -39,7 +39,7 @@ _OPTIONS = {
     "--no-binary": "source distributions: wheels only, building runs code",
 }
 
-Item = Wanted | Unreadable
+Item = Wanted | UnreadableRequirement
 
 
 def text_of(data: bytes, source: str) -> str:
@@ -98,24 +98,26 @@ def _line(line: str, source: str, known: KnownNames) -> Item | None:
     if line in _HARMLESS:
         return None
     if _VARIABLE.search(line):
-        return Unreadable(shown=line, source=source, why="a variable of the environment: write what it stands for")
+        return UnreadableRequirement(
+            shown=line, source=source, why="a variable of the environment: write what it stands for"
+        )
     if line.startswith("-"):
         word = re.split(r"[\s=]", line, maxsplit=1)[0]
         for option, why in _OPTIONS.items():
             if word == option or (len(option) == 2 and word.startswith(option) and not word.startswith("--")):
-                return Unreadable(shown=line, source=source, why=why)
-        return Unreadable(shown=line, source=source, why="an option that is not taken here")
+                return UnreadableRequirement(shown=line, source=source, why=why)
+        return UnreadableRequirement(shown=line, source=source, why="an option that is not taken here")
     hashes: set[str] = set()
     for written in _HASH.findall(" " + line):
         found = _SHA256.fullmatch(written)
         if found is None:
-            return Unreadable(
+            return UnreadableRequirement(
                 shown=line, source=source, why=f"not a SHA-256 (`sha256:` and 64 hex digits): {written!r}"
             )
         hashes.add(found[1])
     bare = _HASH.sub("", " " + line).strip()
     if re.search(r"\s--?\w", bare):
-        return Unreadable(shown=bare, source=source, why="an option of a requirement that is not taken here")
+        return UnreadableRequirement(shown=bare, source=source, why="an option of a requirement that is not taken here")
     return parse_requirement(bare, source, known, frozenset(hashes))
 
 
@@ -128,7 +130,7 @@ def parse_project(data: bytes, source: str, known: KnownNames) -> list[Item]:
     items: list[Item] = []
     for place, value in _places(top):
         if not isinstance(value, list):
-            items.append(Unreadable(shown=place, source=source, why="must be an array of requirements"))
+            items.append(UnreadableRequirement(shown=place, source=source, why="must be an array of requirements"))
             continue
         if len(items) + len(value) > MOST_REQUIREMENTS:
             raise UsageFault(f"{source}: more than {MOST_REQUIREMENTS:,} requirements")
@@ -139,8 +141,8 @@ def parse_project(data: bytes, source: str, known: KnownNames) -> list[Item]:
             elif not (
                 place.startswith("dependency-groups.") and isinstance(item, dict) and set(item) == {"include-group"}
             ):
-                items.append(Unreadable(shown=repr(item)[:80], source=where, why="not a requirement"))
-    items += [Unreadable(shown=shown, source=source, why=why) for shown, why in _not_read(top)]
+                items.append(UnreadableRequirement(shown=repr(item)[:80], source=where, why="not a requirement"))
+    items += [UnreadableRequirement(shown=shown, source=source, why=why) for shown, why in _not_read(top)]
     return items
 
 

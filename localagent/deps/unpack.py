@@ -14,7 +14,7 @@ from pathlib import Path
 
 from localagent.deps.archive import MOST_DEPTH
 from localagent.deps.choose import Chosen, NotInstallable
-from localagent.deps.wheel import Landing
+from localagent.deps.wheel import FileTarget
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailResult, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.errors import CannotEnforce
@@ -90,9 +90,9 @@ def _run(jail: Jail, spec: JailSpec) -> JailResult:
                 process.kill()
 
 
-def merged(chosen: Sequence[Chosen]) -> dict[str, Landing]:
+def merged(chosen: Sequence[Chosen]) -> dict[str, FileTarget]:
     """Every file of the chosen wheels by its place. NotInstallable when two would write the same one."""
-    found: dict[str, Landing] = {}
+    found: dict[str, FileTarget] = {}
     owner: dict[str, str] = {}
     faults = []
     for one in chosen:
@@ -105,7 +105,7 @@ def merged(chosen: Sequence[Chosen]) -> dict[str, Landing]:
     return found
 
 
-def _compare(site: Path, expected: Mapping[str, Landing], dist_infos: set[str]) -> None:
+def _compare(site: Path, expected: Mapping[str, FileTarget], dist_infos: set[str]) -> None:
     """CannotEnforce unless the tree holds exactly what was expected, beside what pip is known to write."""
     kept = {f"{folder}/{name}" for folder in dist_infos for name in _BOOKKEEPING}
     missing = dict(expected)

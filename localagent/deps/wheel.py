@@ -32,7 +32,7 @@ _DATA = re.compile(r"[^/]+\.data")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Landing:
+class FileTarget:
     """Where one file goes. `outside` marks what does not belong to site-packages: scripts and data."""
 
     path: str
@@ -53,7 +53,7 @@ class Wheel:
     version: str
     dist_info: str
     requires: tuple[str, ...]
-    files: tuple[Landing, ...]
+    files: tuple[FileTarget, ...]
     scripts: tuple[str, ...]
     left_out: tuple[str, ...]
     startup: tuple[str, ...]
@@ -160,9 +160,9 @@ def _entry_fault(archive: Archive, path: str, sha256: str, entry: tuple[str, str
 
 def _landings(
     archive: Archive, dist_info: str, digests: dict[str, str]
-) -> tuple[tuple[Landing, ...], tuple[str, ...], list[str]]:
+) -> tuple[tuple[FileTarget, ...], tuple[str, ...], list[str]]:
     """(where files go, what is left out and why, faults)."""
-    files: dict[str, Landing] = {}
+    files: dict[str, FileTarget] = {}
     left_out: list[str] = []
     faults: list[str] = []
     data = dist_info.removesuffix(".dist-info") + ".data"
@@ -196,7 +196,7 @@ def _landings(
             faults.append(f"{path}: would be written over {place}")
         else:
             executable = member.executable or place.startswith("bin/")
-            files[place] = Landing(
+            files[place] = FileTarget(
                 path=place, sha256=digests[path], size=member.size, executable=executable, outside=outside
             )
     return tuple(files.values()), tuple(left_out), faults

@@ -33,7 +33,7 @@ class NamedFunction:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Shown:
+class DistinguishingCall:
     """A call on which programs differ, as text, with their answers by candidate number; where one has none, nothing.
 
     `column` is its place in the rows. Texts are sanitized and bounded; those of different answers may be equal.
@@ -62,7 +62,7 @@ class Behaviours:
     kept: tuple[bool, ...] = ()
     seen: tuple[bool, ...] = ()
     crashes: Mapping[int, tuple[Crash, ...]] = field(default_factory=dict)
-    shown: tuple[Shown, ...] = ()
+    shown: tuple[DistinguishingCall, ...] = ()
     collateral: Mapping[int, Collateral] = field(default_factory=dict)
 
     def crashed(self, number: int) -> frozenset[int]:
@@ -76,14 +76,14 @@ class Behaviours:
             if keeps and cell.startswith("raised:") and cell not in wanted
         )
 
-    def distinguishing(self, numbers: Collection[int]) -> Shown | None:
+    def distinguishing(self, numbers: Collection[int]) -> DistinguishingCall | None:
         """The first shown call that tells at least two of these programs apart, on an input that counts.
 
         One that tells most of them apart, of those one on which the most answer, of those one of which most answers
         can be written as a test. None where nothing can be shown.
         """
         strict = sum(self.kept) >= _KEPT_LEAST
-        best: tuple[tuple[int, int, int], Shown] | None = None
+        best: tuple[tuple[int, int, int], DistinguishingCall] | None = None
         for one in self.shown:
             if strict and not (self.kept[one.column] or self.seen[one.column]):
                 continue

@@ -17,7 +17,7 @@ class Claim(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Effect(StrEnum):
+class DifferenceKind(StrEnum):
     """The kind of a difference between old and new.
 
     CRASH: new raises, or never ends, where old answered; on an input of a test, or one that keeps the relations

@@ -5,24 +5,24 @@ Limitations: a limit rests on the inputs that were tried and on the tests that r
 
 from collections.abc import Iterator
 
-from localagent.domain.claim import Claim, Effect, FunctionEffect
+from localagent.domain.claim import Claim, DifferenceKind, FunctionEffect
 from localagent.domain.strength import Grade, Limit
 from localagent.domain.verification import Differential, Necessity
 
 MANY_SHARE, MANY = 0.25, 10  # so large a share of the inputs, and so many, are no side effect any more
 _TOLD = {
-    Effect.CRASH: "crash with it and did not before",
-    Effect.TESTED: "of passing tests answer otherwise",
-    Effect.REFUSAL: "are refused with it and were answered before",
-    Effect.STATE: "leave their arguments otherwise than before",
-    Effect.ANSWER: "answer otherwise, and are not explained by what the turned tests ask for",
+    DifferenceKind.CRASH: "crash with it and did not before",
+    DifferenceKind.TESTED: "of passing tests answer otherwise",
+    DifferenceKind.REFUSAL: "are refused with it and were answered before",
+    DifferenceKind.STATE: "leave their arguments otherwise than before",
+    DifferenceKind.ANSWER: "answer otherwise, and are not explained by what the turned tests ask for",
 }
 _ONE = {
-    Effect.CRASH: "crashes with it and did not before",
-    Effect.TESTED: "of a passing test answers otherwise",
-    Effect.REFUSAL: "is refused with it and was answered before",
-    Effect.STATE: "leaves its arguments otherwise than before",
-    Effect.ANSWER: "answers otherwise, and is not explained by what the turned tests ask for",
+    DifferenceKind.CRASH: "crashes with it and did not before",
+    DifferenceKind.TESTED: "of a passing test answers otherwise",
+    DifferenceKind.REFUSAL: "is refused with it and was answered before",
+    DifferenceKind.STATE: "leaves its arguments otherwise than before",
+    DifferenceKind.ANSWER: "answers otherwise, and is not explained by what the turned tests ask for",
 }
 
 

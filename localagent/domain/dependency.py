@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Answer(StrEnum):
+class DependencyVerdict(StrEnum):
     """May a distribution come in? Only ALLOWED is a yes; UNKNOWN needs a person."""
 
     ALLOWED = "allowed"
@@ -50,7 +50,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Unreadable:
+class UnreadableRequirement:
     """A requirement that is refused before its name is judged: not PEP 508, an address, a path, an option."""
 
     shown: str
@@ -70,7 +70,7 @@ class Locked:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Approval:
+class DependencyApproval:
     """A person let a name in. `version` "" means any; `distinct_from` is the known name it was told apart from."""
 
     name: str
@@ -89,7 +89,7 @@ class Ruling:
     name: str
     shown: str
     source: str
-    answer: Answer
+    answer: DependencyVerdict
     why: str
     likeness: Likeness | None = None
     approve: str = ""

@@ -10,7 +10,7 @@ from localagent.domain.edit import Patch
 from localagent.domain.paths import RepoPath
 
 
-class Origin(StrEnum):
+class SuggestionOrigin(StrEnum):
     """Why something is suggested."""
 
     FAILING_TESTS = "failing-tests"
@@ -45,7 +45,7 @@ class Suggestion:
     `confidence` is None where it is not known, as with what rules repair.
     """
 
-    origin: Origin
+    origin: SuggestionOrigin
     titles: tuple[str, ...]
     patch: Patch
     tests: tuple[str, ...]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from localagent.domain.claim import Claim, Effect, FunctionEffect
+from localagent.domain.claim import Claim, DifferenceKind, FunctionEffect
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.review import PatchReview
@@ -49,7 +49,7 @@ class Basis(StrEnum):
     GATES = "gates"
 
 
-class Origin(StrEnum):
+class InputOrigin(StrEnum):
     """Where an input comes from: a test that the patch turns, another test, near a test's, made up, or CrossHair's."""
 
     DEMANDED = "demanded"
@@ -72,9 +72,9 @@ class Difference:
     call: str
     old: str
     new: str
-    origin: Origin
+    origin: InputOrigin
     crash: bool = False
-    effect: Effect = Effect.ANSWER
+    effect: DifferenceKind = DifferenceKind.ANSWER
     explained: bool = False
 
 
@@ -137,7 +137,7 @@ class Differential:
     differences_left_out: int = 0
     demanded: int = 0
     explained: int = 0
-    unexplained: Mapping[Effect, int] = field(default_factory=dict)
+    unexplained: Mapping[DifferenceKind, int] = field(default_factory=dict)
     function_changes: tuple[FunctionChange, ...] = ()
     properties_held: Mapping[str, int] = field(default_factory=dict)
     broken_properties: tuple[PropertyBreak, ...] = ()

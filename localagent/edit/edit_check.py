@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Sequence
 
 from localagent.code import normal_form
-from localagent.edit.unit import Stmt, Suite, Unit
+from localagent.edit.unit import Block, Stmt, Unit
 
 Splices = Sequence[tuple[int, int, str]]
 
@@ -36,7 +36,7 @@ def tree_digest(unit: Unit, splices: Splices) -> int | None:
 def _tree_digest(unit: Unit, splices: Splices) -> int | None:
     low, high = splices[0][0], splices[-1][1]
     suite = unit.root
-    path: list[Suite] = [suite]
+    path: list[Block] = [suite]
     while True:
         holder = _holder(suite, low, high)
         if holder is None:
@@ -69,14 +69,14 @@ def compiles(unit: Unit, splices: Splices) -> bool:
     return True
 
 
-def _holder(suite: Suite, low: int, high: int) -> Stmt | None:
+def _holder(suite: Block, low: int, high: int) -> Stmt | None:
     for s in suite.statements:
         if s.start <= low and high <= s.end:
             return s
     return None
 
 
-def _inside(suite: Suite, low: int, high: int) -> bool:
+def _inside(suite: Block, low: int, high: int) -> bool:
     if not suite.statements:
         return False
     first, last = suite.statements[0], suite.statements[-1]
@@ -111,7 +111,7 @@ def _header(unit: Unit, holder: Stmt, low: int, high: int, splices: Splices) -> 
     return None
 
 
-def _block(unit: Unit, path: list[Suite], low: int, high: int, splices: Splices) -> int | None:
+def _block(unit: Unit, path: list[Block], low: int, high: int, splices: Splices) -> int | None:
     for suite in reversed(path):
         if suite.inline or suite.slot == "elif" or not suite.statements:
             continue
@@ -139,7 +139,7 @@ def _parsed_rows(text: str, indent: str) -> list[ast.stmt] | None:
     return None if tree.body[0].orelse else tree.body[0].body
 
 
-def _replaced(unit: Unit, suite: Suite, first: int, end: int, digests: list[int]) -> int | None:
+def _replaced(unit: Unit, suite: Block, first: int, end: int, digests: list[int]) -> int | None:
     kept = [unit.digest(s) for s in suite.statements]
     whole = [*kept[:first], *digests, *kept[end:]]
     if not whole and suite.slot in ("body", "except", "case"):
@@ -147,7 +147,7 @@ def _replaced(unit: Unit, suite: Suite, first: int, end: int, digests: list[int]
     return _suite_replaced(unit, suite, normal_form.suite_digest(suite.head_digest, whole))
 
 
-def _suite_replaced(unit: Unit, suite: Suite, digest: int) -> int:
+def _suite_replaced(unit: Unit, suite: Block, digest: int) -> int:
     owner = suite.owner
     while owner is not None:
         digests = [digest if s is suite else unit.suite_digest(s) for s in owner.suites]

@@ -7,7 +7,7 @@ lines of its own) becomes an edit when it parses, is not what stood there, and b
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from localagent.code.known_names import Known
+from localagent.code.known_names import KnownIdentifiers
 from localagent.code.source_text import read_source
 from localagent.code.symbols import FactIndex, FileFacts, UnitSpan
 from localagent.domain.edit import SPAN, Edit
@@ -27,7 +27,7 @@ _MAX_LINES_WRITTEN = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class CodeLine:
     """A line of code. `start` and `end` are UTF-8 offsets in the file: from its first to after its last character.
 
     `head` is the text of the statement before `start`: not empty for further lines of one statement.
@@ -41,7 +41,7 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Stretch:
+class StatementSpan:
     """A statement (or its header) or a function: UTF-8 offsets from its first character to after its last.
 
     `whole` is the end of a compound statement with its blocks, where `end` is that of its header.
@@ -63,7 +63,7 @@ class Page:
         self._facts = index.of(sources[path]) if self._source is not None else None
         self._units: dict[UnitSpan, Unit | None] = {}
         self._seen: set[tuple[UnitSpan, int]] = set()
-        self._known: Known | None = None
+        self._known: KnownIdentifiers | None = None
         self._sources, self._index = sources, index
 
     @property
@@ -76,11 +76,11 @@ class Page:
         """The file in UTF-8; offsets of places are into it."""
         return self._source.utf8 if self._source is not None else b""
 
-    def places(self, lines: Iterable[int]) -> list[Place]:
+    def places(self, lines: Iterable[int]) -> list[CodeLine]:
         """The lines of code among some lines, in the order given."""
         return [place for place in map(self._place, lines) if place is not None]
 
-    def viable(self, place: Place, start: int, text: str) -> bool:
+    def viable(self, place: CodeLine, start: int, text: str) -> bool:
         """Whether the line up to `start`, and then `text`, may go on to something that parses and whose names exist."""
         before = place.head + self.text[place.start : start].decode("utf-8", "replace")
         whole = before + text
@@ -94,7 +94,7 @@ class Page:
         return may_continue(whole, place.indent)
 
     @property
-    def known(self) -> Known:
+    def known(self) -> KnownIdentifiers:
         """Names of this file and of others of the repository, tests among them."""
         if self._known is None:
             files: list[FileFacts] = []
@@ -108,10 +108,10 @@ class Page:
                     break
                 facts = self._index.of(self._sources[path])
                 files += [facts] if facts is not None else []
-            self._known = Known(files)
+            self._known = KnownIdentifiers(files)
         return self._known
 
-    def edit(self, place: Place, start: int, end: int, text: str, *, prior: float) -> Edit | None:
+    def edit(self, place: CodeLine, start: int, end: int, text: str, *, prior: float) -> Edit | None:
         """The edit that puts `text` in the place of [start, end); None where it is none, or was made before."""
         found = self.put(place.line, start, end, text, prior=prior)
         return None if isinstance(found, str) else found
@@ -151,7 +151,7 @@ class Page:
         made = made_edit(unit, unit_scope(unit, span), change, path=self.path, operator=operator, prior=prior)
         return made or "the file's encoding cannot say it"
 
-    def statement(self, line: int) -> Stretch | None:
+    def statement(self, line: int) -> StatementSpan | None:
         """The innermost statement (or its header) with code on a line; None between statements and in docstrings."""
         place, spot = self._place(line), self._unit(line)
         if place is None or spot is None:
@@ -161,7 +161,7 @@ class Page:
         if holder is None:
             return None
         end = holder.head_end if holder.compound else holder.end
-        return Stretch(
+        return StatementSpan(
             line=unit.line(holder.start),
             start=unit.base + holder.start,
             end=unit.base + len(unit.text[:end].rstrip()),
@@ -169,7 +169,7 @@ class Page:
             indent=holder.indent,
         )
 
-    def function(self, line: int) -> Stretch | None:
+    def function(self, line: int) -> StatementSpan | None:
         """The outermost function around a line, decorators included."""
         spot = self._unit(line)
         if spot is None or not spot[0].is_function or len(spot[1].root.statements) != 1:
@@ -177,7 +177,7 @@ class Page:
         span, unit = spot
         definition = unit.root.statements[0]
         end = unit.base + len(unit.text[: definition.end].rstrip())
-        return Stretch(
+        return StatementSpan(
             line=span.first_line, start=unit.base + definition.start, end=end, whole=end, indent=definition.indent
         )
 
@@ -209,7 +209,7 @@ class Page:
         new = tuple(w for w in found.words if w.start < len(before) + len(text))
         return not exists(new, len(before), self.known)
 
-    def _place(self, line: int) -> Place | None:
+    def _place(self, line: int) -> CodeLine | None:
         spot = self._unit(line)
         if spot is None or self._source is None:
             return None
@@ -226,7 +226,7 @@ class Page:
             return None
         head = unit.slice(holder.start, first - unit.base) if holder.start < first - unit.base else ""
         indent = raw[: first - start].decode("utf-8") if not head else holder.indent
-        return Place(line=line, start=first, end=start + len(raw.rstrip()), indent=indent, head=head)
+        return CodeLine(line=line, start=first, end=start + len(raw.rstrip()), indent=indent, head=head)
 
     def _unit(self, line: int) -> tuple[UnitSpan, Unit] | None:
         if self._source is None or self._facts is None:

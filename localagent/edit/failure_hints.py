@@ -3,7 +3,7 @@
 import re
 
 from localagent.domain.outcome import Failure
-from localagent.edit.operator_context import Context
+from localagent.edit.operator_context import OperatorContext
 
 _UNDEFINED = re.compile(r"name '(\w+)' is not defined|local variable '(\w+)'|free variable '(\w+)'")
 _NO_ATTRIBUTE = re.compile(r"(?:'(\w+)' object|type object '(\w+)'|module '([\w.]+)') has no attribute '(\w+)'")
@@ -21,7 +21,7 @@ def missing_attribute(failure: Failure) -> tuple[str, str] | None:
     return (next((g for g in found.groups()[:3] if g), ""), found.group(4)) if found else None
 
 
-def placed(ctx: Context, failure: Failure, line: int, end_line: int) -> float:
+def placed(ctx: OperatorContext, failure: Failure, line: int, end_line: int) -> float:
     """Bonus for standing on a line of the failure's traceback, most for the innermost."""
     lines = [f.line for f in failure.frames if f.path == ctx.path]
     if lines and line <= lines[-1] <= end_line:

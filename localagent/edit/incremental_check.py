@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 
 from localagent.code import normal_form
-from localagent.code.known_names import Known
+from localagent.code.known_names import KnownIdentifiers
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _STRING = re.compile(r"(?i:\b[rbuf]{1,2})?(\"\"\"|'''|\"|')")
@@ -27,7 +27,7 @@ _BEFORE = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Word:
+class Identifier:
     """An identifier outside strings, `after` and `before` being the nearest characters around it that are no blanks."""
 
     text: str
@@ -44,7 +44,7 @@ class Scan:
     `comment` is where the last comment begins, -1 without one; `inside` where the open string's text does.
     """
 
-    words: tuple[Word, ...]
+    words: tuple[Identifier, ...]
     quote: str
     open: str
     sound: bool
@@ -54,7 +54,7 @@ class Scan:
 
 def scan(text: str) -> Scan:
     """Reads a piece of code forward, without parsing it."""
-    words: list[Word] = []
+    words: list[Identifier] = []
     brackets: list[str] = []
     at, quote, sound, comment, inside = 0, "", True, -1, -1
     while at < len(text):
@@ -72,7 +72,7 @@ def scan(text: str) -> Scan:
             after = text[: word.start()].rstrip(" ")[-1:]
             following = text[word.end() :].lstrip(" ")
             before = following[:2] if following.startswith("==") else following[:1]
-            words.append(Word(text=word.group(), start=at, end=word.end(), after=after, before=before))
+            words.append(Identifier(text=word.group(), start=at, end=word.end(), after=after, before=before))
             at = word.end()
             continue
         character = text[at]
@@ -103,7 +103,7 @@ def _string_end(text: str, at: int, quote: str) -> int:
     return -1
 
 
-def exists(words: tuple[Word, ...], first: int, known: Known, *, unfinished_at: int = -1) -> str:
+def exists(words: tuple[Identifier, ...], first: int, known: KnownIdentifiers, *, unfinished_at: int = -1) -> str:
     """The first word ending after `first` that no name, attribute or keyword is, or "".
 
     A word that ends at `unfinished_at` need only begin like one.

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit.operator_context import Context, Splice3
+from localagent.edit.operator_context import OperatorContext, Splice3
 from localagent.edit.unit import Stmt
 
 
@@ -13,7 +13,7 @@ def movable(s: Stmt) -> bool:
     return s.alone and not s.is_elif and not s.suite.inline
 
 
-def step(ctx: Context) -> str:
+def step(ctx: OperatorContext) -> str:
     """One level of indentation as this unit writes it."""
     for s in ctx.unit.statements:
         for suite in s.suites:
@@ -24,12 +24,12 @@ def step(ctx: Context) -> str:
     return "    "
 
 
-def text_of(ctx: Context, s: Stmt) -> str:
+def text_of(ctx: OperatorContext, s: Stmt) -> str:
     """A statement's lines without the newline at the end."""
     return ctx.unit.slice(s.line_start, s.eol)
 
 
-def reindented(ctx: Context, s: Stmt, indent: str) -> str | None:
+def reindented(ctx: OperatorContext, s: Stmt, indent: str) -> str | None:
     """A statement's lines at another indentation; None if a text inside it would change."""
     lines = text_of(ctx, s).split(ctx.unit.newline)
     if s.indent == indent:
@@ -44,12 +44,12 @@ def reindented(ctx: Context, s: Stmt, indent: str) -> str | None:
     return ctx.unit.newline.join(out)
 
 
-def before(ctx: Context, s: Stmt, *lines: str) -> Splice3:
+def before(ctx: OperatorContext, s: Stmt, *lines: str) -> Splice3:
     """Insert lines (given without indentation) before a statement."""
     return s.line_start, s.line_start, "".join(s.indent + line + ctx.unit.newline for line in lines)
 
 
-def after(ctx: Context, s: Stmt, *lines: str) -> Splice3:
+def after(ctx: OperatorContext, s: Stmt, *lines: str) -> Splice3:
     """Insert lines (given without indentation) after a statement."""
     return s.eol, s.eol, "".join(ctx.unit.newline + s.indent + line for line in lines)
 
@@ -66,12 +66,12 @@ def is_docstring(s: Stmt) -> bool:
     return isinstance(s.node, cst.Expr) and isinstance(s.node.value, (cst.SimpleString, cst.ConcatenatedString))
 
 
-def inside_function(ctx: Context, s: Stmt) -> bool:
+def inside_function(ctx: OperatorContext, s: Stmt) -> bool:
     """Whether a statement lies in a function's body."""
     return ctx.function(s) is not None
 
 
-def body_statements(ctx: Context) -> Iterator[Stmt]:
+def body_statements(ctx: OperatorContext) -> Iterator[Stmt]:
     """Active statements that may be moved, copied or guarded; never a unit's own definition."""
     for s in ctx.statements:
         if movable(s) and not is_docstring(s) and not (s.suite.owner is None and ctx.span.is_function):

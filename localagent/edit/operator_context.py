@@ -26,7 +26,7 @@ class Change(NamedTuple):
     note: str
 
 
-class Context:
+class OperatorContext:
     """A unit with its active places (those on the lines asked for), the facts around it, and the failures.
 
     `nearby` are facts of other files of the repository, nearest first. Only `exprs` and `statements` are to be edited;

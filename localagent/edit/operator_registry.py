@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 
-Propose = Callable[[Context], Iterator[Change]]
+Propose = Callable[[OperatorContext], Iterator[Change]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -18,9 +18,9 @@ from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.edit import edit_check
 from localagent.edit.no_op_expressions import pointless
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import Operator, operators
-from localagent.edit.unit import Stmt, Suite, Unit
+from localagent.edit.unit import Block, Stmt, Unit
 from localagent.edit.unit_builder import build
 from localagent.edit.whole_file_failures import looks_wide
 from localagent.ports import EditSpace, Lines, Priced, Sources
@@ -68,7 +68,7 @@ class LibcstEditSpace:
             unit = self._unit(digest, source, span)
             if unit is None:
                 continue
-            context = Context(unit, span, facts, path=path, nearby=nearby, lines=lines, failures=failures)
+            context = OperatorContext(unit, span, facts, path=path, nearby=nearby, lines=lines, failures=failures)
             proposals += self._proposals(context)
             if len(proposals) > _MAX_PROPOSALS and priced is None:
                 yield from _checked(sorted(proposals, key=_by_prior))
@@ -97,13 +97,13 @@ class LibcstEditSpace:
         unit = self._unit(digest, source, span)
         if unit is None:
             return
-        context = Context(unit, span, facts, path=path, nearby=nearby, failures=failures)
+        context = OperatorContext(unit, span, facts, path=path, nearby=nearby, failures=failures)
         for proposal in self._proposals(context, wide=True):
             change = proposal[3]
             if lines is None or any(change.line <= n <= change.end_line for n in lines):
                 yield proposal
 
-    def _proposals(self, context: Context, *, wide: bool = False) -> Iterator["_Proposal"]:
+    def _proposals(self, context: OperatorContext, *, wide: bool = False) -> Iterator["_Proposal"]:
         place = _Place(context)
         nothing = pointless(context.unit)
         for number, op in enumerate(operators().values()):
@@ -187,7 +187,7 @@ def _inside(change: Change, spans: Sequence[tuple[int, int]]) -> bool:
 class _Place:
     """What all edits of one context share: the unit, its scope, and the trees already seen."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: OperatorContext) -> None:
         self.path = context.path
         self.unit = context.unit
         self.scope = unit_scope(context.unit, context.span)
@@ -206,7 +206,7 @@ class _Place:
         return False
 
 
-def _tables(suite: Suite) -> Iterator[Stmt]:
+def _tables(suite: Block) -> Iterator[Stmt]:
     """Simple statements so long that checking every one of their edits would take minutes."""
     for statement in suite.statements:
         if not statement.compound and statement.end - statement.start > _TABLE_FROM_BYTES:

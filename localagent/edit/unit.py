@@ -72,7 +72,7 @@ class Expr:
 
 
 @dataclass(slots=True, eq=False)
-class Suite:
+class Block:
     """A block. `head` is the span of its own header (an except clause, a case) with its colon, if it has one."""
 
     owner: "Stmt | None"
@@ -88,7 +88,7 @@ class Stmt:
     """A statement: token span [start, end), whole lines [line_start, line_end), `eol` before the line's newline."""
 
     node: cst.CSTNode
-    suite: Suite
+    suite: Block
     index: int
     start: int
     end: int
@@ -102,7 +102,7 @@ class Stmt:
     in_loop: bool
     scope: cst.CSTNode | None
     head_end: int = 0
-    suites: list[Suite] = field(default_factory=list)
+    suites: list[Block] = field(default_factory=list)
     digest: int | None = None
     head_digest: int = 0
 
@@ -128,7 +128,7 @@ class Unit:
         self.prefix = prefix
         self.exprs: list[Expr] = []
         self.statements: list[Stmt] = []
-        self.root = Suite(None, "root")
+        self.root = Block(None, "root")
         self.newline = source.newline
         self.tree: cst.Module
         self._spans: Mapping[cst.CSTNode, tuple[int, int]] = {}
@@ -182,7 +182,7 @@ class Unit:
         statement.head_digest = head
         return normal_form.compound_digest(head, [self.suite_digest(s) for s in statement.suites])
 
-    def suite_digest(self, suite: Suite) -> int:
+    def suite_digest(self, suite: Block) -> int:
         """Normal-form digest of a block as it stands."""
         if suite.head is not None and not suite.head_digest:
             head = self.clause_digest(suite, self.slice(*suite.head))
@@ -217,7 +217,7 @@ class Unit:
             return None
         return normal_form.header_digest(tree.body[0].body[0])
 
-    def clause_digest(self, suite: Suite, text: str) -> int | None:
+    def clause_digest(self, suite: Block, text: str) -> int | None:
         """Digest of an except clause's or a case's header."""
         is_case = suite.slot == "case"
         tree = normal_form.parse(("match _:\n " if is_case else "try: pass\n") + text + " pass")

@@ -4,7 +4,7 @@ import libcst as cst
 from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper
 
 from localagent.code.source_text import SourceText
-from localagent.edit.unit import Stmt, Suite, Unit
+from localagent.edit.unit import Block, Stmt, Unit
 from localagent.edit.unit_expressions import Expressions
 from localagent.edit.unit_headers import after_colon, after_definition_colon, line_break
 
@@ -51,14 +51,14 @@ class _Builder:
             body = list(wrapper.body.body)
         self.block(self.unit.root, body, None, in_loop=False)
 
-    def block(self, suite: Suite, body: list[cst.BaseStatement], scope: cst.CSTNode | None, *, in_loop: bool) -> None:
+    def block(self, suite: Block, body: list[cst.BaseStatement], scope: cst.CSTNode | None, *, in_loop: bool) -> None:
         for node in body:
             if isinstance(node, cst.SimpleStatementLine):
                 self.simple(suite, list(node.body), scope, in_loop=in_loop)
             else:
                 self.compound(suite, node, scope, in_loop=in_loop)
 
-    def record(self, suite: Suite, node: cst.CSTNode, scope: cst.CSTNode | None, *, alone: bool, in_loop: bool) -> Stmt:
+    def record(self, suite: Block, node: cst.CSTNode, scope: cst.CSTNode | None, *, alone: bool, in_loop: bool) -> Stmt:
         text = self.unit.text
         start, end = self.unit.span(node)
         if isinstance(node, (cst.FunctionDef, cst.ClassDef)) and node.decorators:
@@ -93,13 +93,13 @@ class _Builder:
         return statement
 
     def simple(
-        self, suite: Suite, body: list[cst.BaseSmallStatement], scope: cst.CSTNode | None, *, in_loop: bool
+        self, suite: Block, body: list[cst.BaseSmallStatement], scope: cst.CSTNode | None, *, in_loop: bool
     ) -> None:
         for node in body:
             statement = self.record(suite, node, scope, alone=len(body) == 1 and not suite.inline, in_loop=in_loop)
             self.expressions.below(node, statement, scope, 0)
 
-    def compound(self, suite: Suite, node: cst.CSTNode, scope: cst.CSTNode | None, *, in_loop: bool) -> None:
+    def compound(self, suite: Block, node: cst.CSTNode, scope: cst.CSTNode | None, *, in_loop: bool) -> None:
         statement = self.record(suite, node, scope, alone=True, in_loop=in_loop)
         inner = node if isinstance(node, (cst.FunctionDef, cst.ClassDef)) else scope
         loop = isinstance(node, (cst.For, cst.While)) or (in_loop and inner is scope)
@@ -142,7 +142,7 @@ class _Builder:
 
     def orelse(self, statement: Stmt, node: cst.CSTNode | None, scope: cst.CSTNode | None, *, in_loop: bool) -> None:
         if isinstance(node, cst.If):
-            suite = Suite(statement, "elif")
+            suite = Block(statement, "elif")
             statement.suites.append(suite)
             self.compound(suite, node, scope, in_loop=in_loop)
         else:
@@ -156,8 +156,8 @@ class _Builder:
         scope: cst.CSTNode | None,
         *,
         in_loop: bool,
-    ) -> Suite:
-        suite = Suite(statement, slot)
+    ) -> Block:
+        suite = Block(statement, slot)
         statement.suites.append(suite)
         if isinstance(body, cst.IndentedBlock):
             self.block(suite, list(body.body), scope, in_loop=in_loop)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from localagent.domain.policy import CommandRule, DangerRule, Policy
-from localagent.gate.core.rule import Example, Rule
+from localagent.gate.core.rule import Rule, RuleExample
 from localagent.gate.rule_catalogue import DANGER_REMEDY, IN_PATCHES, IN_REPAIRS, RULES
 
 _MOST_LINES, _MOST_CHARS, _MOST_EXAMPLES = 9, 400, 2
@@ -92,11 +92,11 @@ def _explained(
     )  # fmt: skip
 
 
-def _shown(example: Example) -> str:
+def _shown(example: RuleExample) -> str:
     return "\n".join(_example_lines(example))
 
 
-def _example_lines(example: Example) -> Iterator[str]:
+def _example_lines(example: RuleExample) -> Iterator[str]:
     """An example as Markdown: what is particular about it, then its text before and after."""
     if example.patch or (not example.after and not example.before and not example.binary):
         yield _code(example.patch, "diff") if example.patch else "An empty input."

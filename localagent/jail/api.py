@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from localagent.domain.jailspec import JailLimits
-from localagent.jail.backends.backend import Kind
+from localagent.jail.backends.backend import BackendKind
 from localagent.jail.files.binds import interpreter_binds
 from localagent.jail.files.host import fresh_uid
 from localagent.jail.files.workspace import Workspace, scratch_folder, sweep
@@ -12,7 +12,9 @@ from localagent.jail.limits import profile
 from localagent.jail.probe import layers, selection
 
 
-def open_jail(*, backend: Kind | None = None, allow_third_party: bool = True, least: str = "L1") -> NamespaceJail:
+def open_jail(
+    *, backend: BackendKind | None = None, allow_third_party: bool = True, least: str = "L1"
+) -> NamespaceJail:
     """A sound jail, of one kind of backend or of the first that is sound; probed once per process.
 
     CannotEnforce with the reason and the remedy when there is none, or none of the level `least`.
@@ -28,7 +30,7 @@ def load_profile(path: Path) -> JailLimits:
 
 
 __all__ = [
-    "Kind",
+    "BackendKind",
     "NamespaceJail",
     "NamespaceProcess",
     "Workspace",

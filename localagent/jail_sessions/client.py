@@ -29,7 +29,7 @@ from localagent.jail_sessions.supervisor_messages import (
     raise_fault,
     session_of,
 )
-from localagent.jail_sessions.supervisor_socket import Line, NobodyThere, connect, open_folder
+from localagent.jail_sessions.supervisor_socket import NobodyThere, SupervisorConnection, connect, open_folder
 from localagent.text.secret_redaction import Sanitizer
 
 _PROGRAM = (
@@ -42,7 +42,11 @@ _TOLD_BYTES = 1 << 16
 
 
 def step(
-    order: StepOrder, settings: Settings, sanitizer: Sanitizer, *, on_start: Callable[[Line], None] | None = None
+    order: StepOrder,
+    settings: Settings,
+    sanitizer: Sanitizer,
+    *,
+    on_start: Callable[[SupervisorConnection], None] | None = None,
 ) -> Executed:
     """One step. `on_start` is handed the line, on which `interrupt` may be called from a signal handler.
 
@@ -126,7 +130,7 @@ def _absolute(order: StepOrder) -> StepOrder:
 
 
 @contextmanager
-def _line(settings: Settings, *, start: bool) -> Iterator[Line]:
+def _line(settings: Settings, *, start: bool) -> Iterator[SupervisorConnection]:
     """A connection, to a supervisor that is started when none is there and `start` says so."""
     try:
         connection = _connected(settings)
@@ -135,7 +139,7 @@ def _line(settings: Settings, *, start: bool) -> Iterator[Line]:
             raise
         _start(settings)
         connection = _connected(settings)
-    with Line(connection) as line:
+    with SupervisorConnection(connection) as line:
         yield line
 
 

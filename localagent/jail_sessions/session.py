@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from localagent.app.execute.languages import WORKER, WORKER_INSIDE, interpreter_for
-from localagent.app.execute.run import BOUNDS, Place, prepared
+from localagent.app.execute.run import BOUNDS, PreparedWorkspace, prepared
 from localagent.app.execute.run import spec_of as workspace_spec_of
 from localagent.domain.execution import Language, SessionState
 from localagent.domain.jailspec import Bind, JailLimits, JailResult, JailSpec, LeftOut, Produced
@@ -94,7 +94,7 @@ class KeptSession:
                 remedy="`localagent doctor` says which layer is missing and what mends it",
             )
 
-    def _spec(self, order: StepOrder, place: Place) -> JailSpec:
+    def _spec(self, order: StepOrder, place: PreparedWorkspace) -> JailSpec:
         """The worker on our interpreter, which needs nothing of the user's; the user's is started by the worker."""
         interpreter = interpreter_for(order.language, order.request.python)
         ours, binds = interpreter_binds(sys.executable)

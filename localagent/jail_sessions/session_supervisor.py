@@ -19,7 +19,7 @@ from typing import Any
 
 from localagent.domain.jailspec import LeftOut, Produced
 from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, LocalagentError, UsageFault
-from localagent.jail.api import Kind, open_jail, scratch_folder
+from localagent.jail.api import BackendKind, open_jail, scratch_folder
 from localagent.jail_sessions.session import KeptSession
 from localagent.jail_sessions.supervisor_messages import StepOrder, checked_name, order_of, pack_answer, pack_fault
 from localagent.jail_sessions.supervisor_socket import SOCKET_NAME, listen, open_folder, same_user
@@ -32,7 +32,7 @@ ASK_SECONDS = 10.0
 TICK_SECONDS = 0.25
 
 
-class Supervisor:
+class SessionSupervisor:
     """The sessions of one user. `serve` returns when there have been none for `idle_seconds`, or after `stop`."""
 
     def __init__(self, jail: Jail, scratch: Path, *, idle_seconds: float = 3.0) -> None:
@@ -200,11 +200,11 @@ class Supervisor:
         return self._jails[backend]
 
 
-def _kind(name: str) -> Kind:
+def _kind(name: str) -> BackendKind:
     try:
-        return Kind(name)
+        return BackendKind(name)
     except ValueError:
-        raise UsageFault(f"{name!r} is no backend", remedy=f"one of {', '.join(Kind)}") from None
+        raise UsageFault(f"{name!r} is no backend", remedy=f"one of {', '.join(BackendKind)}") from None
 
 
 def _plain(session: KeptSession) -> dict[str, Any]:
@@ -245,7 +245,7 @@ def main(argument: str) -> int:
             stack.callback(os.close, lock)
             stack.callback(_remove, LOCK_NAME, folder)
             scratch = stack.enter_context(scratch_folder(Path(order["scratch_dir"])))
-            supervisor = Supervisor(open_jail(), scratch)
+            supervisor = SessionSupervisor(open_jail(), scratch)
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
                 signal.signal(number, lambda *_: supervisor.stop())
             server = stack.enter_context(listen(folder))

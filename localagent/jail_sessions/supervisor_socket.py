@@ -84,7 +84,7 @@ def _path(folder: int) -> str:
     return f"/proc/self/fd/{folder}/{SOCKET_NAME}"
 
 
-class Line:
+class SupervisorConnection:
     """One connection of the command line: the supervisor's greeting, a question, an answer.
 
     NobodyThere, with no text, when there is no greeting: nothing was asked, so it may be tried again.
@@ -100,7 +100,7 @@ class Line:
             connection.close()
             raise NobodyThere from None
 
-    def __enter__(self) -> "Line":
+    def __enter__(self) -> "SupervisorConnection":
         return self
 
     def __exit__(self, *ended: object) -> None:

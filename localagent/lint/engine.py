@@ -11,8 +11,8 @@ import tokenize
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from localagent.lint.file_view import View
-from localagent.lint.lint_rule import Cut, Grade, Hit, Reliance, Rule
+from localagent.lint.file_view import FileView
+from localagent.lint.lint_rule import Cut, FixGrade, Hit, LintRule, Reliance
 from localagent.lint.rules import BY_ID, RULES
 
 UNREADABLE = "unreadable"
@@ -29,7 +29,7 @@ _MARK = re.compile(r"#\s*localagent:\s*ignore\[([^\]\n]*)\](.*)")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
+class LintFinding:
     """A rule's hit in a file. Lines are 1-based, columns 0-based UTF-8; cuts are in UTF-8 offsets of the file.
 
     `place` is the element's span where it is a simple statement or an expression, other than a tuple; `relies` are the
@@ -40,7 +40,7 @@ class Finding:
     line: int
     column: int
     message: str
-    grade: Grade
+    grade: FixGrade
     cuts: tuple[Cut, ...] | None = None
     anchor: ast.AST | None = None
     place: tuple[int, int] | None = None
@@ -49,7 +49,7 @@ class Finding:
     @property
     def repairable(self) -> bool:
         """Whether its repair may be made without asking."""
-        return self.cuts is not None and self.grade is Grade.SAFE
+        return self.cuts is not None and self.grade is FixGrade.SAFE
 
 
 @dataclass(slots=True)
@@ -61,13 +61,13 @@ class _Suppression:
     used: bool = False
 
 
-def choose(select: Collection[str] = (), ignore: Collection[str] = ()) -> tuple[Rule, ...]:
+def choose(select: Collection[str] = (), ignore: Collection[str] = ()) -> tuple[LintRule, ...]:
     """The rules that run: the standard ones or those selected (`all` for every one), without the ignored."""
     wanted = {r.id for r in RULES if "all" in select or (r.id in select if select else r.standard)}
     return tuple(r for r in RULES if r.id in wanted and r.id not in ignore)
 
 
-def find(view: View, rules: Sequence[Rule]) -> list[Finding]:
+def find(view: FileView, rules: Sequence[LintRule]) -> list[LintFinding]:
     """Every finding that no suppression covers, in source order, and faults of the suppressions themselves."""
     found = [f for rule, hit, relies in _hits(view, rules) if (f := _finding(view, rule, hit, relies))]
     if b"localagent:" in view.source.utf8:
@@ -75,8 +75,8 @@ def find(view: View, rules: Sequence[Rule]) -> list[Finding]:
     return sorted(found, key=lambda f: (f.line, f.column, f.rule))
 
 
-def _hits(view: View, rules: Sequence[Rule]) -> Iterator[tuple[Rule, Hit, tuple[Reliance, ...]]]:
-    table: dict[type[ast.AST], list[Rule]] = {}
+def _hits(view: FileView, rules: Sequence[LintRule]) -> Iterator[tuple[LintRule, Hit, tuple[Reliance, ...]]]:
+    table: dict[type[ast.AST], list[LintRule]] = {}
     text = view.source.utf8
     for rule in rules:
         if not rule.words or any(word in text for word in rule.words):
@@ -92,7 +92,7 @@ def _hits(view: View, rules: Sequence[Rule]) -> Iterator[tuple[Rule, Hit, tuple[
                 yield rule, hit, tuple(dict.fromkeys(view.asked))
 
 
-def _finding(view: View, rule: Rule, hit: Hit, relies: tuple[Reliance, ...]) -> Finding:
+def _finding(view: FileView, rule: LintRule, hit: Hit, relies: tuple[Reliance, ...]) -> LintFinding:
     start = view.start(hit.node)
     line = view.source.line_of(start)
     cuts = None if hit.cuts is None else tuple(sorted(c for c in hit.cuts if c[0] < c[1] or c[2]))
@@ -100,12 +100,12 @@ def _finding(view: View, rule: Rule, hit: Hit, relies: tuple[Reliance, ...]) -> 
         isinstance(hit.node, ast.stmt) and not hasattr(hit.node, "body")
     )
     grade = hit.grade or rule.grade
-    return Finding(
+    return LintFinding(
         rule=rule.id,
         line=line,
         column=start - view.source.line_starts[line - 1],
         message=hit.message,
-        grade=grade if cuts else Grade.SUGGESTION,
+        grade=grade if cuts else FixGrade.SUGGESTION,
         cuts=cuts or None,
         anchor=hit.anchor or hit.node,
         place=(start, view.end(hit.node)) if simple else None,
@@ -113,7 +113,7 @@ def _finding(view: View, rule: Rule, hit: Hit, relies: tuple[Reliance, ...]) -> 
     )
 
 
-def _suppressed(view: View, found: list[Finding], ran: Collection[str]) -> list[Finding]:
+def _suppressed(view: FileView, found: list[LintFinding], ran: Collection[str]) -> list[LintFinding]:
     suppressions, own = [], []
     for suppression in _suppressions(view):
         unknown = [name for name in suppression.rules if name not in BY_ID]
@@ -135,11 +135,11 @@ def _suppressed(view: View, found: list[Finding], ran: Collection[str]) -> list[
     return kept + own
 
 
-def _own(rule: str, line: int, message: str) -> Finding:
-    return Finding(rule=rule, line=line, column=0, message=message, grade=Grade.SUGGESTION)
+def _own(rule: str, line: int, message: str) -> LintFinding:
+    return LintFinding(rule=rule, line=line, column=0, message=message, grade=FixGrade.SUGGESTION)
 
 
-def _suppressions(view: View) -> Iterator[_Suppression]:
+def _suppressions(view: FileView) -> Iterator[_Suppression]:
     text = view.source.utf8.decode()
     try:
         tokens = list(tokenize.generate_tokens(io.StringIO(text, newline="").readline))

@@ -8,7 +8,7 @@ import ast
 import warnings
 from collections.abc import Iterator
 
-from localagent.code.scopes import Binding, Kind, Scope, Walk
+from localagent.code.scopes import Binding, LexicalScope, ScopeKind, Walk
 from localagent.code.source_text import SourceText, read_source
 from localagent.lint.lint_rule import Cut, Reliance
 
@@ -57,7 +57,7 @@ def dotted(node: ast.AST) -> bool:
     return isinstance(node, ast.Name)
 
 
-class View:
+class FileView:
     """A parsed file. Whatever a rule asks to be resolved is noted in `asked`, to be confirmed before bytes change."""
 
     def __init__(self, source: SourceText, tree: ast.Module, name: str = "") -> None:
@@ -121,7 +121,7 @@ class View:
                 return held
         return []
 
-    def scope(self, node: ast.AST) -> Scope:
+    def scope(self, node: ast.AST) -> LexicalScope:
         """The scope that an element's names are looked up in."""
         return self.walk.scope[node]
 
@@ -228,13 +228,13 @@ class View:
 
     def in_class(self, node: ast.AST) -> bool:
         """Whether a definition stands directly in a class."""
-        return self.scope(node).kind is Kind.CLASS
+        return self.scope(node).kind is ScopeKind.CLASS
 
 
-def view_of(raw: bytes, name: str = "") -> View:
+def view_of(raw: bytes, name: str = "") -> FileView:
     """A file's view; `name` is its last component. CannotReadError says why there is none."""
     source = source_of(raw)
     try:
-        return View(source, parse(source.utf8.decode()), name)
+        return FileView(source, parse(source.utf8.decode()), name)
     except RecursionError as error:
         raise CannotReadError("nested too deeply to be looked at") from error

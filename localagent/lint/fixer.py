@@ -7,30 +7,30 @@ its tree is the same outside the repaired elements, or the round is taken apart 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from localagent.lint.engine import Finding, find
-from localagent.lint.file_view import CannotReadError, View, view_of
-from localagent.lint.lint_rule import Cut, Rule
+from localagent.lint.engine import LintFinding, find
+from localagent.lint.file_view import CannotReadError, FileView, view_of
+from localagent.lint.lint_rule import Cut, LintRule
 from localagent.lint.unchanged_check import same_outside
 
 MAX_ROUNDS = 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Repaired:
+class FixedFile:
     """A file before and after. `applied` are findings of their own round; `left` those of the bytes after."""
 
     before: bytes
     after: bytes
-    applied: tuple[Finding, ...]
-    left: tuple[Finding, ...]
-    withheld: tuple[tuple[Finding, str], ...] = ()
+    applied: tuple[LintFinding, ...]
+    left: tuple[LintFinding, ...]
+    withheld: tuple[tuple[LintFinding, str], ...] = ()
 
 
-def repair(view: View, rules: Sequence[Rule], found: list[Finding] | None = None) -> Repaired:
+def repair(view: FileView, rules: Sequence[LintRule], found: list[LintFinding] | None = None) -> FixedFile:
     """Every safe repair that can be proven."""
     before = view.source.raw
-    applied: list[Finding] = []
-    withheld: dict[tuple[str, str], tuple[Finding, str]] = {}
+    applied: list[LintFinding] = []
+    withheld: dict[tuple[str, str], tuple[LintFinding, str]] = {}
     found = find(view, rules) if found is None else found
     for _ in range(MAX_ROUNDS):
         chosen = _chosen(f for f in found if f.repairable and _key(view, f) not in withheld)
@@ -42,7 +42,7 @@ def repair(view: View, rules: Sequence[Rule], found: list[Finding] | None = None
             applied += done
             view = after
             found = find(view, rules)
-    return Repaired(
+    return FixedFile(
         before=before,
         after=view.source.raw,
         applied=tuple(applied),
@@ -51,16 +51,16 @@ def repair(view: View, rules: Sequence[Rule], found: list[Finding] | None = None
     )
 
 
-def _key(view: View, finding: Finding) -> tuple[str, str]:
+def _key(view: FileView, finding: LintFinding) -> tuple[str, str]:
     """What a withheld repair is known by in later rounds, where offsets moved."""
     first, last = _reach(finding)
     line = view.source.line_starts[finding.line - 1]
     return finding.rule, view.between(min(line, first), view.line_end(last)) + repr([c[2] for c in finding.cuts or ()])
 
 
-def _chosen(found: object) -> list[Finding]:
+def _chosen(found: object) -> list[LintFinding]:
     """The first of those that meet: no cut of one lies between the first and last of another."""
-    chosen: list[Finding] = []
+    chosen: list[LintFinding] = []
     at = -1
     for finding in sorted(found, key=_reach):  # type: ignore[call-overload]
         start, end = _reach(finding)
@@ -70,14 +70,14 @@ def _chosen(found: object) -> list[Finding]:
     return chosen
 
 
-def _reach(finding: Finding) -> tuple[int, int]:
+def _reach(finding: LintFinding) -> tuple[int, int]:
     cuts = finding.cuts or ()
     return cuts[0][0], cuts[-1][1]
 
 
 def _confirmed(
-    view: View, chosen: list[Finding], withheld: dict[tuple[str, str], tuple[Finding, str]]
-) -> list[Finding]:
+    view: FileView, chosen: list[LintFinding], withheld: dict[tuple[str, str], tuple[LintFinding, str]]
+) -> list[LintFinding]:
     from localagent.lint.libcst_check import refused  # noqa: PLC0415 - libcst takes a sixth of a second to import
 
     reasons = refused(view, chosen)
@@ -87,8 +87,8 @@ def _confirmed(
 
 
 def _proven(
-    view: View, chosen: list[Finding], withheld: dict[tuple[str, str], tuple[Finding, str]]
-) -> tuple[list[Finding], View | None]:
+    view: FileView, chosen: list[LintFinding], withheld: dict[tuple[str, str], tuple[LintFinding, str]]
+) -> tuple[list[LintFinding], FileView | None]:
     """All of them at once; if that cannot be proven, one after the other, of which the first that can is taken."""
     if not chosen:
         return [], None
@@ -103,7 +103,7 @@ def _proven(
     return [], None
 
 
-def after_repairs(view: View, findings: Sequence[Finding]) -> View | None:
+def after_repairs(view: FileView, findings: Sequence[LintFinding]) -> FileView | None:
     """The file after some repairs; None unless it parses, keeps its comments, and is the same outside them."""
     cuts = sorted(cut for f in findings for cut in f.cuts or ())
     if any(view.between(a, b).count("#") > text.count("#") for a, b, text in cuts):
@@ -121,7 +121,7 @@ def after_repairs(view: View, findings: Sequence[Finding]) -> View | None:
     return after if same_outside(view, after, repairs) else None
 
 
-def spliced(view: View, cuts: Sequence[Cut]) -> bytes | None:
+def spliced(view: FileView, cuts: Sequence[Cut]) -> bytes | None:
     """The file's bytes with cuts made; None where its encoding cannot say the new text."""
     source = view.source
     pieces = []

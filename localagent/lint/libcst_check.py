@@ -15,13 +15,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import libcst as cst
 from libcst.metadata import ByteSpanPositionProvider, MetadataWrapper, Scope, ScopeProvider
 
-from localagent.lint.engine import Finding
-from localagent.lint.file_view import View
+from localagent.lint.engine import LintFinding
+from localagent.lint.file_view import FileView
 
 _STAR = re.compile(rb"import\s*\*")  # names that nobody sees
 
 
-def refused(view: View, findings: Sequence[Finding]) -> dict[int, str]:
+def refused(view: FileView, findings: Sequence[LintFinding]) -> dict[int, str]:
     """Findings (by their index) whose repair is not confirmed, with the reason."""
     text, moved = _reduced(view, findings)
     known = _never_bound(view, {r.qualified for f in findings for r in f.relies})
@@ -56,7 +56,7 @@ class _Wrapper(MetadataWrapper):
         return super().visit_batched(present, before_visit, after_leave) if present else self.module
 
 
-def _never_bound(view: View, qualified: Collection[str]) -> frozenset[str]:
+def _never_bound(view: FileView, qualified: Collection[str]) -> frozenset[str]:
     """Builtins that the compiler's own symbol table sees bound nowhere in the file: such a name means the builtin."""
     names = {q.removeprefix("builtins.") for q in qualified if q.startswith("builtins.")}
     if not names or _STAR.search(view.source.utf8):
@@ -82,7 +82,7 @@ def _bound(symbol: symtable.Symbol) -> bool:
 
 
 def _refusal(
-    finding: Finding,
+    finding: LintFinding,
     places: dict[tuple[int, int], list[cst.CSTNode]],
     scopes: Mapping[cst.CSTNode, object],
     moved: Callable[[int], int],
@@ -109,7 +109,7 @@ def _names(node: cst.Name | cst.Attribute, scopes: Mapping[cst.CSTNode, object])
     return {found.name for found in scope.get_qualified_names_for(node)} if isinstance(scope, Scope) else set()
 
 
-def _reduced(view: View, findings: Sequence[Finding]) -> tuple[bytes, Callable[[int], int]]:
+def _reduced(view: FileView, findings: Sequence[LintFinding]) -> tuple[bytes, Callable[[int], int]]:
     """The text without what holds no repair, but with every binding of it, and where an offset went.
 
     Definitions become stubs of their names, values `...`; comments and blank lines between statements go.
@@ -149,7 +149,7 @@ def _between(wanted: Sequence[int], start: int, end: int) -> bool:
     return first < len(wanted) and wanted[first] < end
 
 
-def _short(view: View, node: ast.stmt, wanted: Sequence[int]) -> tuple[int, int, bytes] | None:
+def _short(view: FileView, node: ast.stmt, wanted: Sequence[int]) -> tuple[int, int, bytes] | None:
     """A statement, or its value, in short: what it binds around it stays the same."""
     start, end = view.start(node), view.end(node)
     first = bisect.bisect_left(wanted, start)
@@ -169,13 +169,13 @@ def _short(view: View, node: ast.stmt, wanted: Sequence[int]) -> tuple[int, int,
     return None
 
 
-def _declares_global(view: View, node: ast.stmt) -> bool:
+def _declares_global(view: FileView, node: ast.stmt) -> bool:
     """Whether a definition binds names of the module from inside."""
     text = view.source.utf8[view.start(node) : view.end(node)]
     return b"global" in text and any(isinstance(n, ast.Global) for n in ast.walk(node))
 
 
-def _offsets(finding: Finding) -> list[int]:
+def _offsets(finding: LintFinding) -> list[int]:
     """Every offset that a finding's repair and names touch."""
     cuts = [at for start, end, _ in finding.cuts or () for at in (start, end)]
     return [*cuts, *(finding.place or ()), *(at for r in finding.relies for at in (r.start, r.end))]

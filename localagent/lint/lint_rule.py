@@ -11,12 +11,12 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from localagent.lint.file_view import View
+    from localagent.lint.file_view import FileView
 
 Cut = tuple[int, int, str]
 
 
-class Grade(StrEnum):
+class FixGrade(StrEnum):
     """What may be done with a repair."""
 
     SAFE = "safe"
@@ -42,7 +42,7 @@ class Hit:
     node: ast.AST
     message: str
     cuts: tuple[Cut, ...] | None = None
-    grade: Grade | None = None
+    grade: FixGrade | None = None
     anchor: ast.AST | None = None
 
 
@@ -52,14 +52,14 @@ class Bad:
 
     code: str
     fixed: str | None = None
-    grade: Grade | None = None
+    grade: FixGrade | None = None
 
 
-Find = Callable[["View", ast.AST], Iterable[Hit]]
+Find = Callable[["FileView", ast.AST], Iterable[Hit]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rule:
+class LintRule:
     """One known mistake. `grade` is its repairs' best; `words` are bytes one of which a file must hold.
 
     `standard` rules run unless `--select` names others; the rest report what is a matter of a project's taste.
@@ -67,7 +67,7 @@ class Rule:
 
     id: str
     on: tuple[type[ast.AST], ...]
-    grade: Grade
+    grade: FixGrade
     why: str
     bad: tuple[Bad, ...]
     good: tuple[str, ...]
@@ -81,7 +81,7 @@ class Rule:
         return " ".join((self.find.__doc__ or "").split())
 
 
-def bad(code: str, fixed: str | None = None, grade: Grade | None = None) -> Bad:
+def bad(code: str, fixed: str | None = None, grade: FixGrade | None = None) -> Bad:
     """An example that a rule fires on."""
     return Bad(code=code, fixed=fixed, grade=grade)
 
@@ -93,13 +93,13 @@ def rule(
     bad: Iterable[Bad],
     good: Iterable[str],
     words: Iterable[bytes] = (),
-    grade: Grade = Grade.SUGGESTION,
+    grade: FixGrade = FixGrade.SUGGESTION,
     standard: bool = True,
-) -> Callable[[Callable[["View", ast.AST], Iterable[Hit]]], Rule]:
+) -> Callable[[Callable[["FileView", ast.AST], Iterable[Hit]]], LintRule]:
     """Makes a rule of a function that looks at one syntax element."""
 
-    def made(find: Callable[["View", ast.AST], Iterable[Hit]]) -> Rule:
-        return Rule(
+    def made(find: Callable[["FileView", ast.AST], Iterable[Hit]]) -> LintRule:
+        return LintRule(
             id=name,
             on=on,
             grade=grade,

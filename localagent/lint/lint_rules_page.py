@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from localagent.lint.engine import OWN
-from localagent.lint.lint_rule import Bad, Rule
+from localagent.lint.lint_rule import Bad, LintRule
 from localagent.lint.rules import RULES
 
 HEAD = """# The rules of the hook
@@ -27,7 +27,7 @@ def _table() -> Iterator[str]:
         yield f"| [{rule.id}](#{rule.id}) | {grade} | {'always' if rule.standard else 'with `--select`'} |"
 
 
-def _section(rule: Rule) -> Iterator[str]:
+def _section(rule: LintRule) -> Iterator[str]:
     yield from (f"## {rule.id}", "", f"{rule.text} {rule.why}", "")
     for number, example in enumerate(rule.bad):
         yield from _example(example, first=number == 0)

@@ -8,8 +8,8 @@ them answers for what they change.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from localagent.lint.engine import Finding, find
-from localagent.lint.file_view import View
+from localagent.lint.engine import LintFinding, find
+from localagent.lint.file_view import FileView
 from localagent.lint.fixer import MAX_ROUNDS, after_repairs
 from localagent.lint.rules import BY_ID
 
@@ -24,7 +24,7 @@ class Targeted:
     withheld: Mapping[int, str]
 
 
-def repair_targets(view: View, targets: Sequence[Finding]) -> Targeted:
+def repair_targets(view: FileView, targets: Sequence[LintFinding]) -> Targeted:
     """Every target that can be proven, in rounds of those that do not meet."""
     pending = {n: target for n, target in enumerate(targets) if target.cuts}
     withheld = {n: "there is no repair for it" for n, target in enumerate(targets) if not target.cuts}
@@ -41,7 +41,7 @@ def repair_targets(view: View, targets: Sequence[Finding]) -> Targeted:
     return Targeted(after=view.source.raw, withheld=withheld)
 
 
-def _apart(pending: Mapping[int, Finding]) -> list[int]:
+def _apart(pending: Mapping[int, LintFinding]) -> list[int]:
     """The first of those that meet."""
     chosen, at = [], -1
     for n in sorted(pending, key=lambda n: (_reach(pending[n]), n)):
@@ -52,14 +52,14 @@ def _apart(pending: Mapping[int, Finding]) -> list[int]:
     return chosen
 
 
-def _reach(finding: Finding) -> tuple[int, int]:
+def _reach(finding: LintFinding) -> tuple[int, int]:
     cuts = finding.cuts or ((0, 0, ""),)
     return cuts[0][0], cuts[-1][1]
 
 
 def _round(
-    view: View, chosen: Mapping[int, Finding], withheld: dict[int, str]
-) -> tuple[Mapping[int, Finding], View | None]:
+    view: FileView, chosen: Mapping[int, LintFinding], withheld: dict[int, str]
+) -> tuple[Mapping[int, LintFinding], FileView | None]:
     """Those repaired at once, with the file after them; what is refused is added to `withheld`."""
     from localagent.lint.libcst_check import refused  # noqa: PLC0415 - libcst takes a sixth of a second to import
 
@@ -81,13 +81,13 @@ def _round(
 
 
 def _moved(
-    before: View, after: View, cuts: Sequence[tuple[int, int, str]], pending: Mapping[int, Finding]
-) -> dict[int, Finding]:
+    before: FileView, after: FileView, cuts: Sequence[tuple[int, int, str]], pending: Mapping[int, LintFinding]
+) -> dict[int, LintFinding]:
     """What waits, found again in the file after a round. What is no longer found went with another repair."""
     if not pending:
         return {}
     found = find(after, [BY_ID[name] for name in sorted({target.rule for target in pending.values()})])
-    again: dict[int, Finding] = {}
+    again: dict[int, LintFinding] = {}
     for n, target in pending.items():
         near = [f for f in found if f.rule == target.rule and f not in again.values() and f.cuts]
         first, last = (_shifted(at, cuts) for at in _extent(before, target))
@@ -97,13 +97,13 @@ def _moved(
     return again
 
 
-def _extent(view: View, finding: Finding) -> tuple[int, int]:
+def _extent(view: FileView, finding: LintFinding) -> tuple[int, int]:
     """From where a finding begins to the end of what it would change."""
     start, (low, high) = _start(view, finding), _reach(finding)
     return min(start, low), max(start, high)
 
 
-def _start(view: View, finding: Finding) -> int:
+def _start(view: FileView, finding: LintFinding) -> int:
     return view.source.line_starts[finding.line - 1] + finding.column
 
 

@@ -4,11 +4,11 @@ import ast
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from localagent.lint.file_view import View
+from localagent.lint.file_view import FileView
 from localagent.lint.lint_rule import Cut
 
 
-def same_outside(before: View, after: View, repairs: Sequence[tuple[ast.AST, Sequence[Cut]]]) -> bool:
+def same_outside(before: FileView, after: FileView, repairs: Sequence[tuple[ast.AST, Sequence[Cut]]]) -> bool:
     """Whether the trees differ inside the anchors only. An anchor whose place moved gives way to what is around."""
     cuts = sorted(cut for _, own in repairs for cut in own)
     places = _places(after)
@@ -21,7 +21,7 @@ def same_outside(before: View, after: View, repairs: Sequence[tuple[ast.AST, Seq
     return _equal(before.tree, after.tree, marked)
 
 
-def _places(view: View) -> dict[tuple[int, int, bool], ast.AST]:
+def _places(view: FileView) -> dict[tuple[int, int, bool], ast.AST]:
     """The outermost statement and expression at each span."""
     found: dict[tuple[int, int, bool], ast.AST] = {}
     for node in view.walk.nodes:
@@ -31,7 +31,7 @@ def _places(view: View) -> dict[tuple[int, int, bool], ast.AST]:
 
 
 def _pair(
-    before: View, node: ast.AST, cuts: Iterable[Cut], places: dict[tuple[int, int, bool], ast.AST]
+    before: FileView, node: ast.AST, cuts: Iterable[Cut], places: dict[tuple[int, int, bool], ast.AST]
 ) -> tuple[ast.AST, ast.AST] | None:
     """An anchor and what stands at its place afterwards; None where only the whole module does."""
     for element in (node, *before.parents(node)):

@@ -17,7 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from localagent.code.statements import Body, Place, Statement, statements_of, words_of
+from localagent.code.statements import Body, Statement, StatementKind, statements_of, words_of
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
@@ -89,7 +89,7 @@ class _Ranking:
         self.size = Counter((p, s.function) for p, s in self._all() if self._covered(p, s))
         self.framed: dict[Function, float] = {}
         for path, s in self._all():
-            if s.place is Place.STATEMENT and (weight := self._frame(path, s)):
+            if s.place is StatementKind.STATEMENT and (weight := self._frame(path, s)):
                 self.framed[(path, s.function)] = max(weight, self.framed.get((path, s.function), 0.0))
 
     def ranked(self) -> tuple[Suspicion, ...]:
@@ -155,14 +155,14 @@ class _Ranking:
         return {key: frozenset(found) for key, found in names.items() if key[1]}
 
     def _covered(self, path: RepoPath, s: Statement) -> bool:
-        return s.place is Place.STATEMENT and (not self.traced or self._value(path, s) > 0)
+        return s.place is StatementKind.STATEMENT and (not self.traced or self._value(path, s) > 0)
 
     def _imported(self, path: RepoPath, s: Statement) -> bool:
         lines = self.baseline.import_lines.get(path, frozenset())
-        return s.place is Place.STATEMENT and any(k in lines for k in range(s.line, s.end_line + 1))
+        return s.place is StatementKind.STATEMENT and any(k in lines for k in range(s.line, s.end_line + 1))
 
     def _blamed(self, path: RepoPath, s: Statement) -> bool:
-        return s.place is Place.STATEMENT and (self._covered(path, s) or self._frame(path, s) > 0)
+        return s.place is StatementKind.STATEMENT and (self._covered(path, s) or self._frame(path, s) > 0)
 
     def _value(self, path: RepoPath, s: Statement) -> float:
         lines = self.spectrum.get(path, {})
@@ -215,7 +215,7 @@ class _Ranking:
                 name = name.rpartition(".")[0]
         for path, s in self._all():
             inside = best.get((path, s.function))
-            if s.place is not Place.STATEMENT and inside is not None:
+            if s.place is not StatementKind.STATEMENT and inside is not None:
                 share = _HEADER if s.body is Body.FUNCTION else _CLASS_HEADER
                 why = f"{s.place.value} of {s.function}"
                 yield _Scored(path=path, statement=s, score=share * inside.score, near=inside.near, why=why)

@@ -25,7 +25,7 @@ _FREE_TEXT = frozenset({"why", "match", "not_match"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Source:
+class PolicySource:
     """A policy file's bytes and the name it has in messages."""
 
     name: str
@@ -54,7 +54,7 @@ class _Part:
     faults: Faults
 
 
-def allowed_bases(system: Sequence[Source]) -> tuple[str, ...] | None:
+def allowed_bases(system: Sequence[PolicySource]) -> tuple[str, ...] | None:
     """The names that every layer with `base.allowed` names, in the first one's order; None where none has it.
 
     What cannot be read allows nothing; `combine` says what is wrong with it.
@@ -75,9 +75,9 @@ def allowed_bases(system: Sequence[Source]) -> tuple[str, ...] | None:
 
 
 def combine(
-    base: Source,
-    system: Sequence[Source],
-    repository: Source | None,
+    base: PolicySource,
+    system: Sequence[PolicySource],
+    repository: PolicySource | None,
     reference: bytes,
     taken: frozenset[str] = frozenset(),
 ) -> Layered:
@@ -118,7 +118,7 @@ def combine(
     return Layered(policy=policy, layers=tuple(names), decided=decided, without_effect=idle)
 
 
-def _parts(system: Sequence[Source], repository: Source | None, lines: list[str]) -> Iterator[_Part]:
+def _parts(system: Sequence[PolicySource], repository: PolicySource | None, lines: list[str]) -> Iterator[_Part]:
     """Every layer that can be read; what is wrong with the others is added to `lines`."""
     for source in system:
         try:
@@ -149,7 +149,7 @@ def _base_fault(name: str) -> str:
     return "" if _BASE_NAME.fullmatch(name) else f"{name!r} is not the name of a policy (lower case, no path)"
 
 
-def _in_project(repository: Source, lines: list[str]) -> _Part | None:
+def _in_project(repository: PolicySource, lines: list[str]) -> _Part | None:
     """The repository's `[tool.localagent]`, None where there is none.
 
     A file that is no TOML and never says `localagent` asks for nothing; it may be what is to be repaired.

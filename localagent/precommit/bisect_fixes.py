@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from localagent.domain.edit import FileChange, Patch
 from localagent.domain.paths import RepoPath
-from localagent.lint.engine import Finding
-from localagent.lint.file_view import View
+from localagent.lint.engine import LintFinding
+from localagent.lint.file_view import FileView
 from localagent.lint.selected_fixes import repair_targets
 from localagent.precommit.fix_files import Gates
 
@@ -23,9 +23,9 @@ class FoundIn:
     """A file with the findings of ours that answer for reported ones; these by their place in the log's order."""
 
     path: RepoPath
-    view: View
+    view: FileView
     targets: dict[int, list[int]] = field(default_factory=dict)  # number of a finding of `found` -> reported ones
-    found: list[Finding] = field(default_factory=list)
+    found: list[LintFinding] = field(default_factory=list)
 
 
 Target = tuple[RepoPath, int]

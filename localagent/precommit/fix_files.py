@@ -17,10 +17,10 @@ from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.errors import AnswerIsNo, UsageFault
 from localagent.fs import openat
-from localagent.lint.engine import UNREADABLE, Finding, find
+from localagent.lint.engine import UNREADABLE, LintFinding, find
 from localagent.lint.file_view import MAX_BYTES, CannotReadError, view_of
 from localagent.lint.fixer import after_repairs, repair
-from localagent.lint.lint_rule import Grade, Rule
+from localagent.lint.lint_rule import FixGrade, LintRule
 from localagent.repo.diff.write_diff import unified_diff
 
 if TYPE_CHECKING:
@@ -45,22 +45,22 @@ class FileReport:
     """
 
     path: RepoPath
-    findings: tuple[Finding, ...]
+    findings: tuple[LintFinding, ...]
     before: bytes = b""
     after: bytes | None = None
-    applied: tuple[Finding, ...] = ()
-    withheld: tuple[tuple[Finding, str], ...] = ()
+    applied: tuple[LintFinding, ...] = ()
+    withheld: tuple[tuple[LintFinding, str], ...] = ()
     refused: str = ""
     suggestions: tuple[str, ...] = ()
 
 
 def unreadable(path: RepoPath, reason: str) -> FileReport:
     """The report on a file that is not looked at."""
-    finding = Finding(rule=UNREADABLE, line=0, column=0, message=reason, grade=Grade.SUGGESTION)
+    finding = LintFinding(rule=UNREADABLE, line=0, column=0, message=reason, grade=FixGrade.SUGGESTION)
     return FileReport(path=path, findings=(finding,))
 
 
-def check(path: RepoPath, raw: bytes, rules: Sequence[Rule]) -> FileReport:
+def check(path: RepoPath, raw: bytes, rules: Sequence[LintRule]) -> FileReport:
     """What is found in a file; nothing is repaired."""
     try:
         return FileReport(path=path, findings=tuple(find(view_of(raw, path.name), rules)), before=raw)
@@ -68,7 +68,7 @@ def check(path: RepoPath, raw: bytes, rules: Sequence[Rule]) -> FileReport:
         return unreadable(path, str(error))
 
 
-def fix(path: RepoPath, raw: bytes, rules: Sequence[Rule], gates: "Gates", *, suggestions: bool) -> FileReport:
+def fix(path: RepoPath, raw: bytes, rules: Sequence[LintRule], gates: "Gates", *, suggestions: bool) -> FileReport:
     """A file repaired in memory, and judged by the gates. `suggestions` asks for the diffs of the others."""
     try:
         view = view_of(raw, path.name)
@@ -96,12 +96,12 @@ def fix(path: RepoPath, raw: bytes, rules: Sequence[Rule], gates: "Gates", *, su
     return replace(report, suggestions=tuple(_diffs(report, rules))) if suggestions else report
 
 
-def _diffs(report: FileReport, rules: Sequence[Rule]) -> list[str]:
+def _diffs(report: FileReport, rules: Sequence[LintRule]) -> list[str]:
     """Each repair that was not made, as a diff on its own against the file as it will be."""
     view = view_of(report.before if report.after is None else report.after, report.path.name)
     diffs = []
     for finding in find(view, rules):
-        after = after_repairs(view, [finding]) if finding.cuts and finding.grade is Grade.SUGGESTION else None
+        after = after_repairs(view, [finding]) if finding.cuts and finding.grade is FixGrade.SUGGESTION else None
         if after is not None:
             change = FileChange(path=report.path, before=view.source.raw, after=after.source.raw)
             diffs.append(unified_diff(Patch(changes=(change,))).decode("utf-8", "surrogateescape"))

@@ -16,21 +16,21 @@ from typing import TYPE_CHECKING
 from localagent.domain.edit import Patch
 from localagent.domain.paths import RepoPath
 from localagent.fs import openat
-from localagent.lint.engine import Finding, find
+from localagent.lint.engine import LintFinding, find
 from localagent.lint.equivalents import PERSON, rules_for
-from localagent.lint.file_view import MAX_BYTES, CannotReadError, View, view_of
+from localagent.lint.file_view import MAX_BYTES, CannotReadError, FileView, view_of
 from localagent.lint.fixer import after_repairs
-from localagent.lint.lint_rule import Grade
+from localagent.lint.lint_rule import FixGrade
 from localagent.lint.rules import BY_ID
 from localagent.precommit.bisect_fixes import Built, FoundIn, Target, Trial
 from localagent.precommit.fix_files import Gates
-from localagent.report.sarif_input import Answer, Replaced, Reported
+from localagent.report.sarif_input import Replaced, Reported, ResultUpdate
 
 if TYPE_CHECKING:
     from localagent.app.review.patch_tests import Vouching
 
 
-class State(StrEnum):
+class FindingState(StrEnum):
     """What became of a finding."""
 
     FIXED = "fixed"
@@ -39,7 +39,7 @@ class State(StrEnum):
     WONT_FIX = "won't-fix"
 
 
-class Proof(StrEnum):
+class FixProof(StrEnum):
     """What vouches for a repair: the rule's promise and the file's structure, tests that run the lines, or nobody."""
 
     STRUCTURE = "structure"
@@ -52,16 +52,16 @@ class Remediated:
     """One finding's answer. `settled`: nothing was to be done about it."""
 
     reported: Reported
-    state: State
+    state: FindingState
     why: str
-    proof: Proof | None = None
+    proof: FixProof | None = None
     settled: bool = False
     fix: Replaced | None = None
 
     @property
-    def answer(self) -> Answer:
+    def answer(self) -> ResultUpdate:
         """What goes into the log."""
-        return Answer(state=self.state.value, why=self.why, proof=self.proof or "", fix=self.fix)
+        return ResultUpdate(state=self.state.value, why=self.why, proof=self.proof or "", fix=self.fix)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,7 +74,7 @@ class Remediation:
     @property
     def remain(self) -> int:
         """Findings that are neither fixed nor settled."""
-        return sum(f.state is not State.FIXED and not f.settled for f in self.findings)
+        return sum(f.state is not FindingState.FIXED and not f.settled for f in self.findings)
 
 
 Read = Callable[[RepoPath], bytes]
@@ -93,7 +93,7 @@ def reading(root: Path) -> Iterator[Read]:
         yield read
 
 
-class Work:
+class RemediationWork:
     """Findings and the files they lie in. `prover` is opened only if there is something to prove."""
 
     def __init__(self, read: Read, gates: Gates, prover: Open, *, suggestions: bool) -> None:
@@ -111,9 +111,9 @@ class Work:
         by_path: dict[RepoPath, list[int]] = {}
         for n, item in enumerate(reported):
             if item.settled:
-                self._say(n, State.SKIPPED, item.settled, settled=True)
+                self._say(n, FindingState.SKIPPED, item.settled, settled=True)
             elif item.path is None or not item.line:
-                self._say(n, State.WONT_FIX, "the log names no line for it")
+                self._say(n, FindingState.WONT_FIX, "the log names no line for it")
             elif self._known(n):
                 by_path.setdefault(item.path, []).append(n)
         for path, numbers in sorted(by_path.items()):
@@ -122,7 +122,7 @@ class Work:
             patch = self._proven(prover)
         return Remediation(findings=tuple(self._answers[n] for n in range(len(reported))), patch=patch)
 
-    def _say(self, n: int, state: State, why: str, *, settled: bool = False) -> None:
+    def _say(self, n: int, state: FindingState, why: str, *, settled: bool = False) -> None:
         self._answers[n] = Remediated(reported=self._reported[n], state=state, why=why, settled=settled)
 
     # ---- looking --------------------------------------------------------------------------------------------------
@@ -132,11 +132,11 @@ class Work:
         item = self._reported[n]
         rules = rules_for(item.tool, item.rule)
         if rules is None:
-            self._say(n, State.WONT_FIX, f"findings of {item.tool!r} are not known here")
+            self._say(n, FindingState.WONT_FIX, f"findings of {item.tool!r} are not known here")
         elif not rules:
-            self._say(n, State.WONT_FIX, f"there is no repair for {item.rule or 'a finding without a rule'}")
+            self._say(n, FindingState.WONT_FIX, f"there is no repair for {item.rule or 'a finding without a rule'}")
         elif persons := [PERSON[name] for name in rules if name in PERSON]:
-            self._say(n, State.WONT_FIX, persons[0])
+            self._say(n, FindingState.WONT_FIX, persons[0])
         else:
             return True
         return False
@@ -155,14 +155,14 @@ class Work:
         else:
             fresh = [n for n in numbers if self._reported[n].digest in ("", sha256(data).hexdigest())]
             for n in set(numbers) - set(fresh):
-                self._say(n, State.FAILED, "the file is not the one that was analysed: make the log anew")
+                self._say(n, FindingState.FAILED, "the file is not the one that was analysed: make the log anew")
             file = FoundIn(path=path, view=view)
             self._match(file, fresh)
             if file.targets:
                 self._files[path] = file
             return
         for n in numbers:
-            self._say(n, State.FAILED, reason)
+            self._say(n, FindingState.FAILED, reason)
 
     def _match(self, file: FoundIn, numbers: Sequence[int]) -> None:
         """Give each reported finding one of ours in its lines, the nearest by column that is still free."""
@@ -176,14 +176,14 @@ class Work:
                 if f.rule in self._rules(n) and item.line <= f.line <= max(item.line, item.end_line)
             ]
             if not mine:
-                self._say(n, State.FAILED, "not found there: the file changed, or a comment suppresses it")
+                self._say(n, FindingState.FAILED, "not found there: the file changed, or a comment suppresses it")
                 continue
             free = [k for k in mine if k not in file.targets] or mine
             taken = min(free, key=lambda k: (file.found[k].line, abs(file.found[k].column + 1 - item.column)))
             if file.found[taken].cuts:
                 file.targets.setdefault(taken, []).append(n)
             else:
-                self._say(n, State.WONT_FIX, f"{file.found[taken].message}: only a person can repair it here")
+                self._say(n, FindingState.WONT_FIX, f"{file.found[taken].message}: only a person can repair it here")
 
     def _rules(self, n: int) -> tuple[str, ...]:
         return rules_for(self._reported[n].tool, self._reported[n].rule) or ()
@@ -200,14 +200,14 @@ class Work:
         trial = Trial(built, self._gates, prover)
         kept = trial.keep([t for t in wanted if t not in refused], refused)
         for target, why in refused.items():
-            self._tell(target, State.FAILED, why)
+            self._tell(target, FindingState.FAILED, why)
         for path, k in kept:
             file = self._files[path]
             fix, finding = _standing_alone(file.view, file.found[k]), file.found[k]
             for n in file.targets[k]:
                 self._answers[n] = Remediated(
                     reported=self._reported[n],
-                    state=State.FIXED,
+                    state=FindingState.FIXED,
                     why=f"{finding.message} [{finding.rule}]",
                     proof=self._proof((path, k), prover),
                     fix=fix,
@@ -222,30 +222,32 @@ class Work:
         path, _ = target
         file = self._files[path]
         if prover is not None and not prover.same(path, file.view.source.raw):
-            self._tell(target, State.FAILED, "the file was changed meanwhile")
+            self._tell(target, FindingState.FAILED, "the file was changed meanwhile")
             return False
-        if self._suggestions or self._proof(target, prover) is not Proof.ASKED:
+        if self._suggestions or self._proof(target, prover) is not FixProof.ASKED:
             return True
         why = "no test that passes runs it" if prover is not None else "no test was named to vouch for it"
         self._tell(
-            target, State.SKIPPED, f"its repair may change what sane programs do, and {why}: --suggestions takes it"
+            target,
+            FindingState.SKIPPED,
+            f"its repair may change what sane programs do, and {why}: --suggestions takes it",
         )
         return False
 
-    def _proof(self, target: Target, prover: "Vouching | None") -> Proof:
+    def _proof(self, target: Target, prover: "Vouching | None") -> FixProof:
         path, k = target
         view, finding = self._files[path].view, self._files[path].found[k]
         last = view.source.line_of(max(cut[1] for cut in finding.cuts or ((0, 0, ""),)))
         if prover is not None and prover.runs(path, finding.line, last):
-            return Proof.TESTS
-        return Proof.STRUCTURE if finding.grade is Grade.SAFE else Proof.ASKED
+            return FixProof.TESTS
+        return FixProof.STRUCTURE if finding.grade is FixGrade.SAFE else FixProof.ASKED
 
-    def _tell(self, target: Target, state: State, why: str) -> None:
+    def _tell(self, target: Target, state: FindingState, why: str) -> None:
         for n in self._files[target[0]].targets[target[1]]:
             self._say(n, state, why)
 
 
-def _standing_alone(view: View, finding: Finding) -> Replaced | None:
+def _standing_alone(view: FileView, finding: LintFinding) -> Replaced | None:
     """One repair by itself, as whole lines of the file that was analysed; None where it cannot stand alone."""
     after = after_repairs(view, [finding])
     if after is None:

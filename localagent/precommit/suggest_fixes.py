@@ -13,24 +13,24 @@ from pathlib import Path
 from localagent.app.cancellation import Stop
 from localagent.app.fix.suggest import search
 from localagent.app.policies import open_policy
-from localagent.app.review.patch_tests import Ground, ProofRequest, Prover, Tree, ground_on, jail_for, open_tree
+from localagent.app.review.patch_tests import ProofRequest, Prover, TestedSnapshot, Tree, ground_on, jail_for, open_tree
 from localagent.app.settings import Settings
 from localagent.code.related_tests import related_tests
 from localagent.domain.edit import FileChange
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
-from localagent.domain.suggestion import Finder, Origin, Suggestion, SuggestRequest
+from localagent.domain.suggestion import Finder, Suggestion, SuggestionOrigin, SuggestRequest
 from localagent.domain.task import Event
 from localagent.errors import CannotEnforce, LocalagentError
 from localagent.lint.engine import choose, find
 from localagent.lint.equivalents import PERSON, rules_for
 from localagent.lint.file_view import CannotReadError, view_of
-from localagent.lint.lint_rule import Grade
+from localagent.lint.lint_rule import FixGrade
 from localagent.ports import Jail, Sink
 from localagent.precommit.daemon_suggest import SHARE, AtDaemon, NoRepair
 from localagent.precommit.fix_files import Gates
-from localagent.precommit.sarif_fixes import State, Work
+from localagent.precommit.sarif_fixes import FindingState, RemediationWork
 from localagent.report.sarif_input import Reported
 from localagent.verify.checks.static_tools import Silence
 
@@ -122,7 +122,7 @@ class LocalSuggester:
             return None
         titles = tuple(f"{change.path}:{_first_line(change)}" for change in patch.changes)
         return Suggestion(
-            origin=Origin.FAILING_TESTS,
+            origin=SuggestionOrigin.FAILING_TESTS,
             titles=titles,
             patch=patch,
             tests=tree.task.tests,
@@ -131,7 +131,7 @@ class LocalSuggester:
         )
 
     def _turned(
-        self, ground: Ground, baseline: Baseline, policy: Policy, left: Callable[[], float]
+        self, ground: TestedSnapshot, baseline: Baseline, policy: Policy, left: Callable[[], float]
     ) -> Iterator[Suggestion]:
         """A repair of what fails, found here."""
         found = search(ground, baseline, self._settings, policy, self._sink, left)
@@ -144,7 +144,7 @@ class LocalSuggester:
     def _repairs(
         self,
         request: SuggestRequest,
-        ground: Ground,
+        ground: TestedSnapshot,
         baseline: Baseline,
         policy: Policy,
         left: Callable[[], float],
@@ -157,14 +157,16 @@ class LocalSuggester:
             return
         prover = Prover(ground, baseline)
         gates = Gates(lambda: policy, whole=True)
-        work = Work(request.changed.__getitem__, gates, lambda: nullcontext(prover), suggestions=False)
+        work = RemediationWork(request.changed.__getitem__, gates, lambda: nullcontext(prover), suggestions=False)
         done = work.remediate(reported)
         if done.patch.changes:
-            fixed = [f for f in done.findings if f.state is State.FIXED]
+            fixed = [f for f in done.findings if f.state is FindingState.FIXED]
             titles = dict.fromkeys(f"{f.reported.path}:{f.reported.line} {f.why}" for f in fixed)
-            yield Suggestion(origin=Origin.FINDINGS, titles=tuple(titles), patch=done.patch, tests=ground.task.tests)
+            yield Suggestion(
+                origin=SuggestionOrigin.FINDINGS, titles=tuple(titles), patch=done.patch, tests=ground.task.tests
+            )
 
-    def _linted(self, request: SuggestRequest, ground: Ground, left: Callable[[], float]) -> Iterator[Reported]:
+    def _linted(self, request: SuggestRequest, ground: TestedSnapshot, left: Callable[[], float]) -> Iterator[Reported]:
         """What ruff and bandit find and do not repair, as far as a rule of ours may; while there is time."""
         for tool in ("ruff", "bandit"):
             if left() < LEAST_LINT_SECONDS:
@@ -205,7 +207,7 @@ def _reported(changed: Mapping[RepoPath, bytes]) -> list[Reported]:
         except CannotReadError:
             continue  # the check itself says so
         for finding in find(view, choose()):
-            if finding.cuts and finding.grade is Grade.SUGGESTION and finding.rule not in PERSON:
+            if finding.cuts and finding.grade is FixGrade.SUGGESTION and finding.rule not in PERSON:
                 found.append(
                     Reported(
                         run=0,

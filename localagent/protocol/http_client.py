@@ -65,7 +65,7 @@ class DaemonRefuses(AnswerIsNo):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
+class HttpResponse:
     """A whole answer."""
 
     status: int
@@ -119,29 +119,29 @@ class Client:
             with suppress(OSError):  # it has ended already
                 connection.shutdown(socket.SHUT_RDWR)
 
-    def get(self, target: str) -> Answer:
+    def get(self, target: str) -> HttpResponse:
         """DaemonRefuses for every status from 400 on."""
         return self.request("GET", target)
 
-    def post(self, target: str, value: object, *, headers: Mapping[str, str] | None = None) -> Answer:
+    def post(self, target: str, value: object, *, headers: Mapping[str, str] | None = None) -> HttpResponse:
         """With a JSON body."""
         more = {"content-type": "application/json", **(headers or {})}
         return self.request("POST", target, body=json.dumps(value).encode(), headers=more)
 
-    def put(self, target: str, body: bytes) -> Answer:
+    def put(self, target: str, body: bytes) -> HttpResponse:
         """With bytes."""
         return self.request("PUT", target, body=body, headers={"content-type": "application/octet-stream"})
 
     def request(
         self, method: str, target: str, *, body: bytes | None = None, headers: Mapping[str, str] | None = None
-    ) -> Answer:
+    ) -> HttpResponse:
         """One request and its whole answer. DaemonGone when there is none; it is not sent twice."""
         answer = self._whole(self._sent(method, target, body, headers or {}))
         if answer.status >= 400:
             raise refusal(answer)
         return answer
 
-    def look(self, target: str, *, headers: Mapping[str, str]) -> Answer:
+    def look(self, target: str, *, headers: Mapping[str, str]) -> HttpResponse:
         """The whole answer to a GET, whatever its status."""
         return self._whole(self._sent("GET", target, None, headers))
 
@@ -231,7 +231,7 @@ class Client:
             else:
                 return
 
-    def _whole(self, response: h11.Response) -> Answer:
+    def _whole(self, response: h11.Response) -> HttpResponse:
         body = bytearray()
         try:
             for piece in self._pieces():
@@ -247,7 +247,7 @@ class Client:
             http.start_next_cycle()
         else:
             self.close()
-        return Answer(status=response.status_code, headers=headers, body=bytes(body))
+        return HttpResponse(status=response.status_code, headers=headers, body=bytes(body))
 
 
 def connect(path: Path, seconds: float = ANSWER_SECONDS, *, own: bool = True) -> socket.socket:
@@ -313,7 +313,7 @@ def _was_closed(connection: socket.socket | None) -> bool:
         return True
 
 
-def refusal(answer: Answer) -> LocalagentError:
+def refusal(answer: HttpResponse) -> LocalagentError:
     """A refusing answer as an exception of ours."""
     try:
         error = json.loads(answer.body)["error"]

@@ -29,7 +29,7 @@ _NEVER = {".git", ".hg", ".svn", ".bzr"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Manifest:
+class SnapshotManifest:
     """The entries by path, and the sizes of the contents they need by digest."""
 
     entries: Mapping[RepoPath, TreeEntry]
@@ -62,7 +62,7 @@ def pack_manifest(snapshot: Snapshot) -> bytes:
     return dump({"schema": SCHEMA, "entries": entries})
 
 
-def manifest_of(data: bytes) -> Manifest:
+def manifest_of(data: bytes) -> SnapshotManifest:
     """Parsed and believed in; UsageFault with what is wrong (the first twenty faults)."""
     if len(data) > MAX_MANIFEST_BYTES:
         raise UsageFault(f"the snapshot's manifest is larger than {MAX_MANIFEST_BYTES >> 20} MiB")
@@ -90,7 +90,7 @@ def manifest_of(data: bytes) -> Manifest:
     faults += _clashes(entries)
     if faults:
         raise UsageFault(faults[:_MAX_FAULTS])
-    return Manifest(entries=entries)
+    return SnapshotManifest(entries=entries)
 
 
 def _entry(row: object) -> TreeEntry:

@@ -24,7 +24,7 @@ VERSION = SchemaVersion.V1_6
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Part:
+class SbomPart:
     """A package. `locked` are the SHA-256 of the files that a lock accepts; `inside` libraries its packager put in.
 
     `file` is the wheel that a kit carries it in, which `locked` is the SHA-256 of; `carried` if it is not installed.
@@ -53,7 +53,7 @@ class Carried:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Weights:
+class SbomModel:
     """A model: its file's SHA-256, licence, card, and every further statement as (name, value)."""
 
     name: str
@@ -65,9 +65,9 @@ class Weights:
 
 
 def bill(
-    own: Part,
-    parts: Iterable[Part],
-    models: Iterable[Weights],
+    own: SbomPart,
+    parts: Iterable[SbomPart],
+    models: Iterable[SbomModel],
     *,
     when: datetime,
     files: Iterable[Carried] = (),
@@ -97,7 +97,7 @@ def _written(document: Bom) -> str:
     return make_outputter(document, OutputFormat.JSON, VERSION).output_as_string(indent=1) + "\n"
 
 
-def _package(part: Part, licences: LicenseFactory, kind: ComponentType) -> Component:
+def _package(part: SbomPart, licences: LicenseFactory, kind: ComponentType) -> Component:
     address = PackageURL("pypi", None, part.name, part.version)
     files = ExternalReference(
         type=ExternalReferenceType.DISTRIBUTION,
@@ -143,7 +143,7 @@ def _file(carried: Carried) -> Component:
     )
 
 
-def _model(model: Weights, licences: LicenseFactory) -> Component:
+def _model(model: SbomModel, licences: LicenseFactory) -> Component:
     card = ExternalReference(type=ExternalReferenceType.MODEL_CARD, url=XsUri(model.card))
     return Component(
         type=ComponentType.MACHINE_LEARNING_MODEL,

@@ -32,7 +32,7 @@ class Builder(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Origin:
+class TaskOrigin:
     """What a patch was made for. `findings`: digests of the logs that name them, none where we looked ourselves.
 
     `below`: digests of the patches that it goes on top of; they are part of what was tested, and not of it. `rules`: of
@@ -65,7 +65,7 @@ class Setting:
     backend: str
     tools: Mapping[str, str]
     ways: tuple[str, ...] = ()
-    origin: Origin = field(default_factory=Origin)
+    origin: TaskOrigin = field(default_factory=TaskOrigin)
 
 
 def facts_of(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from localagent.domain.edit import digest_of
 from localagent.fs.atomic_files import CannotRecord, RecordDamaged, open_lock, read_bounded, write_private
-from localagent.record.journal import BEFORE_FIRST, Standing, read_journal, verify_journal
+from localagent.record.journal import BEFORE_FIRST, JournalStatus, read_journal, verify_journal
 from localagent.text.strict_json import dump
 
 _MOST_BYTES = 64 << 20
@@ -59,7 +59,7 @@ class Ledger:
     def _whole(self) -> str:
         """The digest of the last line; RecordDamaged unless every line holds."""
         check = verify_journal(self.path)
-        if check.standing is not Standing.WHOLE:
+        if check.standing is not JournalStatus.WHOLE:
             raise RecordDamaged(
                 f"{self.path} was altered: {check.reason}",
                 remedy="look at what was altered, put the file right or away, then approve anew what is needed",

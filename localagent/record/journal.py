@@ -108,7 +108,7 @@ def _cannot(path: Path, error: OSError) -> CannotRecord:
     )
 
 
-class Standing(StrEnum):
+class JournalStatus(StrEnum):
     """What a journal proves to be."""
 
     WHOLE = "whole"
@@ -120,7 +120,7 @@ class Standing(StrEnum):
 class JournalCheck:
     """The answer of `verify_journal`. `lines` are those that hold; `tip` is the digest of the last of them."""
 
-    standing: Standing
+    standing: JournalStatus
     lines: int
     tip: str
     reason: str = ""
@@ -134,13 +134,13 @@ def verify_journal(path: Path) -> JournalCheck:
     for number, line in enumerate(lines):
         if wrong := _wrong(line, number, previous):
             return JournalCheck(
-                standing=Standing.ALTERED, lines=number, tip=previous, reason=f"line {number + 1}: {wrong}"
+                standing=JournalStatus.ALTERED, lines=number, tip=previous, reason=f"line {number + 1}: {wrong}"
             )
         previous = digest_of(line + b"\n")
     if torn:
         reason = f"the last line is cut after {len(torn)} bytes"
-        return JournalCheck(standing=Standing.TORN, lines=len(lines), tip=previous, reason=reason)
-    return JournalCheck(standing=Standing.WHOLE, lines=len(lines), tip=previous)
+        return JournalCheck(standing=JournalStatus.TORN, lines=len(lines), tip=previous, reason=reason)
+    return JournalCheck(standing=JournalStatus.WHOLE, lines=len(lines), tip=previous)
 
 
 def _wrong(line: bytes, number: int, previous: str) -> str:
@@ -158,6 +158,6 @@ def _wrong(line: bytes, number: int, previous: str) -> str:
 def read_journal(path: Path) -> list[dict[str, Any]]:
     """The entries of a journal that holds, a torn last line left out. RecordDamaged if it was altered."""
     check = verify_journal(path)
-    if check.standing is Standing.ALTERED:
+    if check.standing is JournalStatus.ALTERED:
         raise RecordDamaged(f"{path}: {check.reason}")
     return [load(line) for line in read_bounded(path, _MOST_BYTES).split(b"\n")[: check.lines]]

@@ -12,7 +12,7 @@ UNFINISHED = "unfinished"
 DAMAGED = "damaged"
 
 
-class Fate(StrEnum):
+class PatchFate(StrEnum):
     """What persons did with an accepted patch, or with the first of the proposals."""
 
     OPEN = "open"
@@ -22,7 +22,7 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
+class PastTask:
     """One past task. `outcome` is a verdict's value, or unfinished (running or killed), or damaged.
 
     `confidence` is that of its accepted patch, None where none was accepted or nothing is known.
@@ -39,14 +39,14 @@ class Row:
     seconds: float
     rank_of_first_plausible: int | None
     confidence: float | None = None
-    fate: Fate = Fate.OPEN
+    fate: PatchFate = PatchFate.OPEN
 
     def json(self) -> dict[str, Any]:
         """The row as JSON values."""
         return asdict(self)
 
 
-def row_of(record: TaskRecord, fate: Fate = Fate.OPEN) -> Row:
+def row_of(record: TaskRecord, fate: PatchFate = PatchFate.OPEN) -> PastTask:
     """The row of one task, whatever state its report is in; `fate` is what persons did with what it found."""
     try:
         report = record.result_json()
@@ -54,7 +54,7 @@ def row_of(record: TaskRecord, fate: Fate = Fate.OPEN) -> Row:
     except RecordDamaged:
         outcome, report = DAMAGED, {}
     exit_code, rank = report.get("exit"), report.get("rank_of_first_plausible")
-    return Row(
+    return PastTask(
         id=record.id,
         repo=record.task.repo,
         outcome=outcome,
@@ -90,7 +90,7 @@ _JUDGED = frozenset(
 )
 
 
-def stats_of(rows: Iterable[Row]) -> dict[str, Any]:
+def stats_of(rows: Iterable[PastTask]) -> dict[str, Any]:
     """Sums over tasks. `success` is accepted tasks over those judged: interruptions and faults are left out."""
     every = list(rows)
     judged = [r for r in every if r.outcome in _JUDGED]
@@ -102,7 +102,7 @@ def stats_of(rows: Iterable[Row]) -> dict[str, Any]:
         "accepted": accepted,
         "judged": len(judged),
         "success": round(accepted / len(judged), 4) if judged else None,
-        "confidence": _predicted([r for r in every if r.confidence is not None and r.fate is not Fate.OPEN]),
+        "confidence": _predicted([r for r in every if r.confidence is not None and r.fate is not PatchFate.OPEN]),
         "candidates_enumerated": sum(r.candidates_enumerated for r in every),
         "candidates_denied": sum(r.candidates_denied for r in every),
         "candidates_verified": sum(r.candidates_verified for r in every),
@@ -111,12 +111,12 @@ def stats_of(rows: Iterable[Row]) -> dict[str, Any]:
     }
 
 
-def _predicted(settled: Sequence[Row]) -> dict[str, Any] | None:
+def _predicted(settled: Sequence[PastTask]) -> dict[str, Any] | None:
     """Accepted patches that persons kept, took back or rejected: how many were kept, beside how many were predicted."""
     if not settled:
         return None
     return {
         "settled": len(settled),
         "predicted": round(sum(r.confidence or 0.0 for r in settled), 2),
-        "kept": sum(r.fate is Fate.KEPT for r in settled),
+        "kept": sum(r.fate is PatchFate.KEPT for r in settled),
     }

@@ -20,7 +20,7 @@ _ENDS = {"record", "strength"}  # stages after the answer: not part of the work
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Departure:
+class TrajectoryDifference:
     """Where two trajectories first differ; `recorded` or `replayed` is None where that one had ended."""
 
     event: int
@@ -54,11 +54,13 @@ def trajectory_digest(events: Sequence[Mapping[str, Any]]) -> str:
     return digest_of(b"".join(canonical(event) for event in events))
 
 
-def first_departure(recorded: Sequence[Mapping[str, Any]], replayed: Sequence[Mapping[str, Any]]) -> Departure | None:
+def first_departure(
+    recorded: Sequence[Mapping[str, Any]], replayed: Sequence[Mapping[str, Any]]
+) -> TrajectoryDifference | None:
     """The first event that differs, counted from 0; None if all are the same."""
     for at in range(max(len(recorded), len(replayed))):
         one = recorded[at] if at < len(recorded) else None
         other = replayed[at] if at < len(replayed) else None
         if one != other:
-            return Departure(event=at, recorded=one, replayed=other)
+            return TrajectoryDifference(event=at, recorded=one, replayed=other)
     return None

@@ -23,8 +23,8 @@ from localagent.errors import AnswerIsNo
 from localagent.fs import openat
 from localagent.repo.apply_record import (
     ABSENT,
+    ApplyRecord,
     FileRecord,
-    Landing,
     LandState,
     commit_landing,
     load_blob,
@@ -64,7 +64,7 @@ def land(patch: Patch, repo: Path, undo_dir: Path, *, made: Collection[RepoPath]
             raise AnswerIsNo("this patch is already applied", remedy="`localagent undo` takes it back")
         files = tuple(_inspected(root, c, made=c.path in made) for c in patch.changes if c.before != c.after)
         blobs = {digest_of(data): data for c in patch.changes for data in (c.before, c.after)}
-        landing = Landing(repo=str(root_path), state=LandState.LANDING, files=files)
+        landing = ApplyRecord(repo=str(root_path), state=LandState.LANDING, files=files)
         with _reported(f"cannot keep what undo needs in {undo_dir}"):
             save_blobs(undo_dir, blobs)
         _carry_out(root, undo_dir, landing, LandState.LANDED)
@@ -108,7 +108,7 @@ def _way(x: FileRecord, state: LandState) -> _Way:
     return _Way(x.after, x.before, restore_time=True)
 
 
-def _carry_out(root: int, undo_dir: Path, landing: Landing, done: LandState) -> None:
+def _carry_out(root: int, undo_dir: Path, landing: ApplyRecord, done: LandState) -> None:
     """Stage all, rename all, say so; on any fault, interruptions included, roll back and say why."""
     try:
         with _reported("cannot write the patch; the repository is as it was"):

@@ -60,7 +60,7 @@ class FileRecord:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Landing:
+class ApplyRecord:
     """The whole record."""
 
     repo: str
@@ -94,13 +94,13 @@ def _blob_name(digest: str) -> str:
     return digest.removeprefix("sha256:") + ".bytes"
 
 
-def save_landing(directory: Path, landing: Landing) -> None:
+def save_landing(directory: Path, landing: ApplyRecord) -> None:
     """Keep the record in place of the one before, durably."""
     prepare_landing(directory, landing)
     commit_landing(directory)
 
 
-def prepare_landing(directory: Path, landing: Landing) -> None:
+def prepare_landing(directory: Path, landing: ApplyRecord) -> None:
     """Write the record beside the present one, so that `commit_landing` needs no more space."""
     value = {
         "schema": _SCHEMA,
@@ -137,7 +137,7 @@ def _put_in_place(directory: Path, name: str) -> None:
         os.close(synced)
 
 
-def load_landing(directory: Path) -> Landing | None:
+def load_landing(directory: Path) -> ApplyRecord | None:
     """The record, None if nothing was ever landed; LandingDamaged for anything else."""
     path = directory / _NAME
     try:
@@ -167,7 +167,7 @@ def _figure(value: object, most: int, *, least: int = 0) -> int:
     return value
 
 
-def _parsed(found: Any) -> Landing:
+def _parsed(found: Any) -> ApplyRecord:
     if found["schema"] != _SCHEMA:
         raise ValueError("another schema")
     files = tuple(
@@ -183,4 +183,4 @@ def _parsed(found: Any) -> Landing:
         )
         for x in found["files"]
     )
-    return Landing(repo=str(found["repo"]), state=LandState(found["state"]), files=files)
+    return ApplyRecord(repo=str(found["repo"]), state=LandState(found["state"]), files=files)

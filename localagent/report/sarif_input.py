@@ -59,7 +59,7 @@ class Replaced:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
+class ResultUpdate:
     """What is added to a result: its state with a reason, and a fix where one was found."""
 
     state: str
@@ -104,7 +104,7 @@ def read_log(data: bytes, roots: Sequence[Path]) -> SarifLog:
 _AGAIN = "make the log anew in this repository; --was-at names the folder that it was made in, where that was another"
 
 
-def answered(log: SarifLog, answers: Mapping[tuple[int, int], Answer], tool: Mapping[str, Any]) -> bytes:
+def answered(log: SarifLog, answers: Mapping[tuple[int, int], ResultUpdate], tool: Mapping[str, Any]) -> bytes:
     """The log with an answer in each result's properties, and a fix where there is one. All else stays."""
     document: dict[str, Any] = copy.deepcopy(dict(log.document))
     for (run, number), answer in answers.items():

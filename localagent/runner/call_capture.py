@@ -17,7 +17,7 @@ _COPIES_LIMIT = 400
 _GENERATOR, _ASYNC = 0x20, 0x80 | 0x200  # inspect.CO_GENERATOR; CO_COROUTINE, CO_ASYNC_GENERATOR
 
 
-class Call:
+class CapturedCall:
     """A call seen in a test: which function, with what, and whether it led to a watched function."""
 
     def __init__(self, function: types.FunctionType, args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> None:
@@ -40,11 +40,11 @@ class Capture:
     ) -> None:
         self._watched = {f.__code__: f for f in functions}
         self._files, self._find = files, find
-        self.entries: List[Call] = []
-        self.inner: List[Call] = []
+        self.entries: List[CapturedCall] = []
+        self.inner: List[CapturedCall] = []
         self._seen: Set[str] = set()
         self._copied = 0
-        self._open: Optional[Call] = None
+        self._open: Optional[CapturedCall] = None
         self._busy = False
         self._generators: List[Any] = []
 
@@ -90,7 +90,7 @@ class Capture:
         finally:
             self._busy = False
 
-    def _take(self, code: types.CodeType, function: Optional[types.FunctionType], frame: Any) -> Optional[Call]:
+    def _take(self, code: types.CodeType, function: Optional[types.FunctionType], frame: Any) -> Optional[CapturedCall]:
         if function is None or self._copied >= _COPIES_LIMIT or code.co_flags & _ASYNC:
             return None
         self._copied += 1
@@ -109,7 +109,7 @@ class Capture:
         if key in self._seen:
             return None
         self._seen.add(key)
-        return Call(function, args, kwargs)
+        return CapturedCall(function, args, kwargs)
 
 
 def own_arguments(function: types.FunctionType, args: Tuple[Any, ...]) -> int:

@@ -158,7 +158,7 @@ def given(request: Dict[str, Any]) -> List[Input]:
     return found
 
 
-class Way:
+class LineRecorder:
     """Notes the lines that a function, and what is defined inside it, runs; counted from its first line."""
 
     def __init__(self, function: types.FunctionType) -> None:
@@ -202,12 +202,12 @@ def answers(
         if function is None or slow >= LATE_LIMIT or function.__code__.co_flags & _ASYNC:
             out.append({"k": "skipped", "t": "", "d": "", "r": "", "p": {}, "l": []})
             continue
-        out.append(_answer(one, function, inverses.get(one.number), Way(function) if traced else None))
+        out.append(_answer(one, function, inverses.get(one.number), LineRecorder(function) if traced else None))
         slow += out[-1]["k"] == "late"
     return out
 
 
-def _answer(one: Input, function: types.FunctionType, inverse: Function, way: Optional[Way]) -> Dict[str, Any]:
+def _answer(one: Input, function: types.FunctionType, inverse: Function, way: Optional[LineRecorder]) -> Dict[str, Any]:
     args, kwargs = copy.deepcopy(one.args), copy.deepcopy(one.kwargs)
     own = own_arguments(function, args)
     held: Dict[str, bool] = {}

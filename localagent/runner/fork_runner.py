@@ -17,7 +17,7 @@ from .failures import plain
 from .framing import Reader, WireClosed, WireFault, WireTimeout, send
 from .line_trace import LineTracer
 from .pytest_plugin import SessionPlugin
-from .test_runner import EXIT_HUNG, Watch, run_items
+from .test_runner import EXIT_HUNG, CpuTimer, run_items
 
 _SLICE_SECONDS = 0.05
 _TELL_SECONDS = 0.3
@@ -92,7 +92,7 @@ class Forks:
         except CannotSwap as refusal:
             tell({"k": "cannot-swap", "why": str(refusal)})
             _exit(0)
-        watch = Watch(self.root, tell)
+        watch = CpuTimer(self.root, tell)
         watch.tracer = LineTracer(self.root) if request["trace"] else None
         whole = run_items(
             self.plugin,

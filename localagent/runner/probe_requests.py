@@ -11,7 +11,7 @@ from .behaviour_probe import table
 from .call_capture import Capture
 from .fork_runner import Forks, end_child
 from .framing import Reader, WireClosed, WireFault, WireTimeout, send
-from .test_runner import Watch, run_items
+from .test_runner import CpuTimer, run_items
 
 _exit = os._exit
 
@@ -45,7 +45,7 @@ def _differ(forks: Forks, request: Dict[str, Any]) -> Dict[str, Any]:
     assert index is not None
     functions = [index.live(str(p), int(n), str(name)) for p, n, name in request["functions"]]
     inverses = {int(k): index.live(str(p), int(n), str(name)) for k, p, n, name in request["inverses"]}
-    watch = Watch(forks.root, lambda message: None)
+    watch = CpuTimer(forks.root, lambda message: None)
     cpu_seconds = float(request["test_seconds"])
 
     def run_test(item: int) -> None:
@@ -63,7 +63,7 @@ def _behave(forks: Forks, request: Dict[str, Any]) -> Dict[str, Any]:
     found = [index.live(str(p), int(n), str(name)) for p, n, name in request["functions"]]
     functions = [f for f in found if f is not None]
     cpu_seconds = float(request["cpu_seconds"])
-    watch = Watch(forks.root, lambda message: None)
+    watch = CpuTimer(forks.root, lambda message: None)
     order = [(int(i), cpu_seconds) for i in request["items"]]
 
     def run_tests() -> None:

@@ -23,7 +23,7 @@ from .pytest_plugin import SessionPlugin, describe_item
 from .pytest_preload import allow_preloaded, yield_names
 from .pytest_setup import forget_stale_bytecode, fresh_main, quiet_plugins
 from .quiet_reporter import put_off
-from .test_runner import Watch, run_items
+from .test_runner import CpuTimer, run_items
 
 _OVERRULED: Tuple[Tuple[str, Any], ...] = (
     ("numprocesses", None),
@@ -73,7 +73,7 @@ class Session:
         sys.path.insert(0, self._root)
         yield_names(self._root, sys.path)
         sys.argv[1:] = list(request["args"])
-        watch = Watch(self._root, self._send)
+        watch = CpuTimer(self._root, self._send)
         watch.arm(float(request["cpu_seconds"]))
         self._watch = watch
         if self._tracer is not None:

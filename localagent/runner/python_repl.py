@@ -24,7 +24,7 @@ FRAME_LIMIT = 1000  # data frames of one session that are written as files
 _START = threading.Thread.start
 
 
-class Gate:
+class OutputGate:
     """Stands for stdout or stderr: a thread that an earlier step started writes nowhere any more."""
 
     def __init__(self, stream: Any, number: int, steps: "Namespace") -> None:
@@ -63,7 +63,7 @@ class Namespace:
         self._module = types.ModuleType("__main__")
         sys.modules["__main__"] = self._module
         self._module.__dict__["__builtins__"] = builtins
-        self._gates = (Gate(sys.stdout, 1, self), Gate(sys.stderr, 2, self))
+        self._gates = (OutputGate(sys.stdout, 1, self), OutputGate(sys.stderr, 2, self))
         sys.stdout, sys.stderr = self._gates
 
     def serve(self) -> None:

@@ -27,7 +27,7 @@ DRAIN_PIECES = 64
 KINDS = {"python": PythonInterpreter, "bash": BashInterpreter}
 
 
-class Step:
+class ReplStep:
     """One step: its pipes, what came out of them, how it ended ("" while it runs)."""
 
     def __init__(self, order: Dict[str, Any], streams: Tuple[List[int], List[int]]) -> None:
@@ -85,7 +85,7 @@ class Steps:
             if order.get("op") != "step":
                 continue  # an interrupt that came after the end of its step
             number = int(order["n"])
-            step = Step(order, self._interpreter.streams(number))
+            step = ReplStep(order, self._interpreter.streams(number))
             try:
                 alive = self._run(step)
             finally:
@@ -105,7 +105,7 @@ class Steps:
     def _answer(self, message: Dict[str, Any]) -> None:
         send(self._channel, dict(message, nonce=self._nonce))
 
-    def _run(self, step: Step) -> bool:
+    def _run(self, step: ReplStep) -> bool:
         """False when the interpreter is gone afterwards."""
         if not self._interpreter.begin(step.number, step.code, step.writing):
             return self._gone(step)
@@ -136,7 +136,7 @@ class Steps:
                 step.drain()
                 return self._gone(step)
 
-    def _heed(self, step: Step) -> None:
+    def _heed(self, step: ReplStep) -> None:
         """The host says something while a step runs: that it is to be interrupted."""
         try:
             order = self._reader.receive(time.monotonic())
@@ -145,7 +145,7 @@ class Steps:
         if order.get("op") == "interrupt" and order.get("n") == step.number and not step.stopped_for:
             step.stopped_for = "interrupted"
 
-    def _gone(self, step: Step) -> bool:
+    def _gone(self, step: ReplStep) -> bool:
         self._interpreter.kill()
         step.status = self._interpreter.exit_status
         step.stopped_for = step.stopped_for or "died"

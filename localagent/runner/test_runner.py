@@ -25,7 +25,7 @@ _settle = signal.signal
 Send = Callable[[Dict[str, Any]], None]
 
 
-class Watch:
+class CpuTimer:
     """The CPU timer of the current test (or of the collection, when `index` is None)."""
 
     def __init__(self, root: str, send: Send) -> None:
@@ -69,7 +69,7 @@ def run_items(
     plugin: SessionPlugin,
     items: List[Any],
     order: List[Tuple[int, float]],
-    watch: Watch,
+    watch: CpuTimer,
     *,
     stop_on_bad: bool,
     grace_tests: int,

@@ -39,7 +39,7 @@ _WARMING_STEPS = 20
 _LARGEST_GRADIENT = 1.0
 
 
-class Settings(NamedTuple):
+class AdapterRunSettings(NamedTuple):
     """How it learns. `seconds` bound this run, `epochs` all runs together."""
 
     rank: int
@@ -77,7 +77,7 @@ class Channel:
 class Learner:
     """Adam (Kingma and Ba 2014) over the adapter's matrices: likelier what people wrote, above all than what stood."""
 
-    def __init__(self, model: Adapted, settings: Settings) -> None:
+    def __init__(self, model: Adapted, settings: AdapterRunSettings) -> None:
         self.model, self.settings = model, settings
         self.halves = [model.halves[name] for name in sorted(model.halves)]
         self.optimizer = torch.optim.Adam(self.halves, lr=settings.rate)
@@ -156,7 +156,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _learned(opened: Message, channel: Channel) -> Message:
-    settings = Settings(**opened["settings"])
+    settings = AdapterRunSettings(**opened["settings"])
     torch.set_num_threads(settings.threads)
     torch.manual_seed(settings.seed)
     if settings.device == "cuda" and not torch.cuda.is_available():

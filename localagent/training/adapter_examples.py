@@ -16,7 +16,7 @@ from localagent.gate.content.secrets import holds_secret
 from localagent.llm.scoring.decoder import ModelDecoder
 from localagent.llm.scoring.test_context import build_context
 from localagent.repo.git import Git
-from localagent.training.ranker_history import BYTES, Fix, commits_of, fixes
+from localagent.training.ranker_history import BYTES, HistoryFix, commits_of, fixes
 from localagent.training.ranker_injection import injected
 
 LEAD_BYTES = 900  # of the file in front of a change
@@ -31,7 +31,7 @@ _TOKENIZING_SECONDS = 120.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Pair:
+class TextPair:
     """A text as it was and as it was made, alike up to the change and ending with the line behind it."""
 
     origin: str
@@ -41,7 +41,7 @@ class Pair:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Example:
+class TokenExample:
     """Tokens of which those in [first, end) were written by people; `old` stood where the first of them stands."""
 
     tokens: tuple[int, ...]
@@ -50,7 +50,7 @@ class Example:
     old: int
 
 
-def pair_of(fix: Fix) -> Pair | None:
+def pair_of(fix: HistoryFix) -> TextPair | None:
     """The texts around a fix; None where a secret is near, or the path is none that a task could have."""
     if holds_secret(fix.before) or holds_secret(fix.after):
         return None
@@ -65,7 +65,7 @@ def pair_of(fix: Fix) -> Pair | None:
     while back < min(len(fix.before), len(fix.after)) - front and fix.before[-1 - back] == fix.after[-1 - back]:
         back += 1
     start = fix.before.rfind(b"\n", 0, max(0, front - LEAD_BYTES)) + 1
-    return Pair(
+    return TextPair(
         origin=fix.origin,
         context=build_context([], [], path, source=fix.before),
         before=fix.before[start : _second_line_end(fix.before, len(fix.before) - back)],
@@ -82,7 +82,7 @@ def _second_line_end(source: bytes, at: int) -> int:
 
 def pairs_of(
     git: Git, name: str, files: Sequence[tuple[str, str]], learns: Callable[[str], bool], *, seed: int
-) -> Iterator[Pair]:
+) -> Iterator[TextPair]:
     """Fixes of one history, newest first, and as many bugs put into its code. `learns` says of an origin whether."""
     draw = random.Random(f"{name} {seed}")  # noqa: S311 - a draw, not a secret
     commits = commits_of(git, _COMMITS)
@@ -98,7 +98,7 @@ def pairs_of(
             return
 
 
-def _put_in(git: Git, name: str, files: Sequence[tuple[str, str]], draw: random.Random) -> Fix | None:
+def _put_in(git: Git, name: str, files: Sequence[tuple[str, str]], draw: random.Random) -> HistoryFix | None:
     if not files:
         return None
     blob, path = draw.choice(files)
@@ -106,9 +106,9 @@ def _put_in(git: Git, name: str, files: Sequence[tuple[str, str]], draw: random.
     return injected(name, path, source, draw) if len(source) <= BYTES else None
 
 
-def examples_of(pairs: Sequence[Pair], decoder: ModelDecoder) -> list[Example]:
+def examples_of(pairs: Sequence[TextPair], decoder: ModelDecoder) -> list[TokenExample]:
     """The pairs as tokens; those whose change is none in tokens, or too long, are passed over."""
-    found: list[Example] = []
+    found: list[TokenExample] = []
     step = _TEXTS // 3
     for at in range(0, len(pairs), step):
         some = pairs[at : at + step]
@@ -125,7 +125,7 @@ def examples_of(pairs: Sequence[Pair], decoder: ModelDecoder) -> list[Example]:
     return found
 
 
-def _example(context: Sequence[int], before: Sequence[int], after: Sequence[int]) -> Example | None:
+def _example(context: Sequence[int], before: Sequence[int], after: Sequence[int]) -> TokenExample | None:
     front = 0
     while front < min(len(before), len(after)) and before[front] == after[front]:
         front += 1
@@ -143,10 +143,10 @@ def _example(context: Sequence[int], before: Sequence[int], after: Sequence[int]
     tokens = tuple(shown[cut:])
     if first < 1:
         return None
-    return Example(tokens=tokens, first=first, end=len(tokens), old=before[front])
+    return TokenExample(tokens=tokens, first=first, end=len(tokens), old=before[front])
 
 
-def digest(examples: Sequence[Example]) -> str:
+def digest(examples: Sequence[TokenExample]) -> str:
     """`sha256:<hex>` of all of them, in their order."""
     text = json.dumps([[e.tokens, e.first, e.end, e.old] for e in examples])
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()

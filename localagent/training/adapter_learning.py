@@ -23,7 +23,7 @@ from localagent.llm.model.registry import ModelFile
 from localagent.llm.model.thread_count import free_threads
 from localagent.llm.process.child_jail import child_spec
 from localagent.llm.process.protocol import FrameBuffer, FrameFault, Message, send
-from localagent.training.adapter_examples import Example
+from localagent.training.adapter_examples import TokenExample
 
 LARGEST_MODEL_BYTES = 2 << 30
 RESUME = "/run/model/resume.npz"
@@ -66,7 +66,7 @@ class Learning:
         self._threads = free_threads()
         self._told_at = 0.0
 
-    def run(self, examples: Sequence[Example], told: str, made: Path, *, ends: float) -> Message:
+    def run(self, examples: Sequence[TokenExample], told: str, made: Path, *, ends: float) -> Message:
         """Learn until `ends` or to the end of the last epoch; the adapter as a new file `made`."""
         if self.model.path is None or self.model.bytes > LARGEST_MODEL_BYTES:
             raise CannotEnforce(
@@ -122,7 +122,7 @@ class Learning:
     def _served(
         self,
         channel: Any,
-        examples: Sequence[Example],
+        examples: Sequence[TokenExample],
         target: Path,
         resumed: bool,
         checkpoint: "Checkpoint",

@@ -27,7 +27,7 @@ from localagent.llm.scoring.decoder import ModelDecoder
 from localagent.llm.scoring.scorer import ModelScorer
 from localagent.repair.ordering.weights import Weights
 from localagent.repo.git import Git
-from localagent.training.adapter_examples import Example, Pair, digest, examples_of, pairs_of
+from localagent.training.adapter_examples import TextPair, TokenExample, digest, examples_of, pairs_of
 from localagent.training.adapter_learning import AdapterSettings, Learning, Say, cuda_devices
 from localagent.training.ranker_corpus import Corpus
 from localagent.training.ranker_judging import Paired, rank
@@ -149,10 +149,10 @@ def _examples(
     say: Say,
     *,
     seed: int,
-) -> list[Example]:
+) -> list[TokenExample]:
     """What the histories teach, without the fixes that judge, in the model's tokens. CannotEnforce without a model."""
     say("adapter: looking for examples")
-    pairs: list[Pair] = []
+    pairs: list[TextPair] = []
     for corpus in corpora:
         git, name = Git(corpus.repo, {}), corpus.name
         teaches = partial(_teaches, judges, name)

@@ -18,7 +18,7 @@ from localagent.errors import LocalagentError, UsageFault
 from localagent.gate.content.secrets import holds_secret
 from localagent.ports import EditSpace
 from localagent.repo.git import Git
-from localagent.training.ranker_history import BYTES, Fix, commits_of, fixes, is_code
+from localagent.training.ranker_history import BYTES, HistoryFix, commits_of, fixes, is_code
 from localagent.training.ranker_injection import injected
 from localagent.training.ranker_samples import Read, Sample, load, sample_of, save, worth_a_look
 
@@ -114,7 +114,7 @@ class Corpus:
         if fix is not None:
             self._try(fix, "injected", space, read, reader)
 
-    def _try(self, fix: Fix, kind: str, space: Callable[[], EditSpace], read: Read, reader: str) -> bool:
+    def _try(self, fix: HistoryFix, kind: str, space: Callable[[], EditSpace], read: Read, reader: str) -> bool:
         self.counts["looked"] += 1
         if not worth_a_look(fix):
             return False

@@ -21,7 +21,7 @@ _SKIPPED = re.compile(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Fix:
+class HistoryFix:
     """A source before and after. `first`, `last`: the lines (1-based) of `before` that change, or surround the new."""
 
     origin: str
@@ -38,13 +38,13 @@ def commits_of(git: Git, most: int) -> list[str]:
     return found.decode("ascii").split()
 
 
-def fixes(git: Git, name: str, commits: Sequence[str]) -> Iterator[Fix]:
+def fixes(git: Git, name: str, commits: Sequence[str]) -> Iterator[HistoryFix]:
     """The small fixes among some commits, in their order."""
     for at in range(0, len(commits), _COMMITS_AT_ONCE):
         yield from _fixes(git, name, commits[at : at + _COMMITS_AT_ONCE])
 
 
-def _fixes(git: Git, name: str, commits: Sequence[str]) -> Iterator[Fix]:
+def _fixes(git: Git, name: str, commits: Sequence[str]) -> Iterator[HistoryFix]:
     listed = git.run(
         "diff-tree",
         "--stdin",
@@ -106,7 +106,7 @@ def _blobs(git: Git, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
             start = end + 2 + size
 
 
-def small_fix(origin: str, path: str, before: bytes, after: bytes) -> Fix | None:
+def small_fix(origin: str, path: str, before: bytes, after: bytes) -> HistoryFix | None:
     """The change as a fix if it is one stretch of a few lines; whether it means anything is not looked at."""
     if max(len(before), len(after)) > BYTES:
         return None
@@ -121,4 +121,4 @@ def small_fix(origin: str, path: str, before: bytes, after: bytes) -> Fix | None
     if gone > LINES or come > LINES or not (gone or come):
         return None
     first, last = (front + 1, front + gone) if gone else (max(1, front), min(len(old), front + 1))
-    return Fix(origin=origin, path=path, before=before, after=after, first=first, last=last)
+    return HistoryFix(origin=origin, path=path, before=before, after=after, first=first, last=last)

@@ -16,7 +16,7 @@ from localagent.app.settings import Settings as House
 from localagent.errors import UsageFault
 from localagent.repair.ordering.ranker import Ranker, RankerModel, load_ranker
 from localagent.repair.ordering.weights import Weights
-from localagent.training.ranker_judging import Standing, scored
+from localagent.training.ranker_judging import OrderInUse, scored
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,10 +37,10 @@ class InForce:
             operators={name: self.counts * offset for name, offset in part.operators.items()},
         )
 
-    def standing(self, *, with_model: bool) -> Standing:
+    def standing(self, *, with_model: bool) -> OrderInUse:
         """What ranks fixes as tasks are ordered now."""
         part = self.model(with_model=with_model)
-        return Standing(scores=lambda sample: sample.hand + scored(part, sample), learned_from=self.repositories)
+        return OrderInUse(scores=lambda sample: sample.hand + scored(part, sample), learned_from=self.repositories)
 
 
 def in_force(house: House, weights: Weights) -> InForce | None:

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from localagent.training.ranker_history import Fix
+from localagent.training.ranker_history import HistoryFix
 
 Put = tuple[int, int, str]  # bytes [start, end) of the source become the text
 
@@ -236,7 +236,7 @@ INJECTORS: tuple[Inject, ...] = (
 )  # fmt: skip
 
 
-def injected(origin: str, path: str, source: bytes, draw: random.Random) -> Fix | None:
+def injected(origin: str, path: str, source: bytes, draw: random.Random) -> HistoryFix | None:
     """A source with one bug put in, and the source as it was as its fix; None where nothing can be done."""
     code = _chosen(source, draw)
     if code is None:
@@ -251,7 +251,7 @@ def injected(origin: str, path: str, source: bytes, draw: random.Random) -> Fix 
                 first = bugged.count(b"\n", 0, start) + 1
                 last = bugged.count(b"\n", 0, start + len(text.encode())) + 1
                 where = f"{origin}:{first}:{inject.__name__.strip('_')}"
-                return Fix(origin=where, path=path, before=bugged, after=source, first=first, last=last)
+                return HistoryFix(origin=where, path=path, before=bugged, after=source, first=first, last=last)
     return None
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from localagent.repair.ordering.ranker import RankerModel
 from localagent.repair.ordering.ranker_features import Matrix
-from localagent.training.ranker_learning import Listed, Settings, learn
+from localagent.training.ranker_learning import Listed, RankerSettings, learn
 
 FOLDS = 4
 LEAST = 20  # held-back fixes below which nothing is believed
@@ -75,7 +75,7 @@ class Paired:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Standing:
+class OrderInUse:
     """An order in use: what it says of a sample's edits, and the projects that it was learned from."""
 
     scores: Callable[[Listed], Matrix]
@@ -108,11 +108,11 @@ def rank(sample: Listed, scores: Matrix) -> int:
 
 def judged(
     samples: Sequence[Listed],
-    settings: Settings,
+    settings: RankerSettings,
     *,
     with_model: bool,
     say: Callable[[str], None] = lambda _text: None,
-    standing: Standing | None = None,
+    standing: OrderInUse | None = None,
 ) -> Paired:
     """Both orders over all real fixes, each fix by a model that saw nothing of its project.
 

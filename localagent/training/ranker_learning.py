@@ -27,7 +27,7 @@ _CLIP = 4.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Settings:
+class RankerSettings:
     """How much may be learned: steps, tanh units, and the pull towards 0."""
 
     steps: int = 120
@@ -71,7 +71,7 @@ def group_of(sample: Sample) -> str:
     return sample.origin.partition("@")[0].partition(":")[0]
 
 
-def learn(samples: Sequence[Listed], settings: Settings, *, with_model: bool) -> RankerModel:
+def learn(samples: Sequence[Listed], settings: RankerSettings, *, with_model: bool) -> RankerModel:
     """A model of samples that hold an edit that mends."""
     rows, starts, weight = _chosen(samples, settings.seed)
     names = tuple(n for n in FEATURES if with_model or n not in OF_MODEL)
@@ -137,7 +137,7 @@ class _Descent:
         kinds: int,
         starts: NDArray[np.int64],
         weight: Matrix,
-        settings: Settings,
+        settings: RankerSettings,
     ) -> None:
         self._z, self._hand, self._mending, self._places = z, hand, mending, places
         self._starts, self._weight, self._settings = starts, weight, settings

@@ -34,7 +34,7 @@ from localagent.training.adapter_run import AdapterTrained, forget_adapters, lea
 from localagent.training.ranker_corpus import Corpus, data_digest, opened
 from localagent.training.ranker_in_force import InForce, in_force, outgrown
 from localagent.training.ranker_judging import Paired, judged
-from localagent.training.ranker_learning import Listed, Settings, learn, listed
+from localagent.training.ranker_learning import Listed, RankerSettings, learn, listed
 from localagent.training.ranker_samples import Read, reader_of
 
 SAMPLES = Path("ranker") / "samples"  # below the data directory
@@ -114,7 +114,7 @@ def conclude(
     What is learned must be better than the hand's order and than `standing`, the one in use; the part of it for which
     that is not so stays as it is in use.
     """
-    settings = Settings()
+    settings = RankerSettings()
     verdicts: dict[str, Paired] = {}
     models: dict[str, RankerModel] = {}
     for kind, samples, with_model in (("with-model", read, True), ("without-model", plain, False)):

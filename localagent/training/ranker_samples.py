@@ -20,7 +20,7 @@ from typing import Any
 from localagent.domain.edit import Edit, Reading, Scope, Splice
 from localagent.domain.paths import RepoPath
 from localagent.ports import EditSpace
-from localagent.training.ranker_history import Fix
+from localagent.training.ranker_history import HistoryFix
 
 Read = Callable[[bytes, str, Sequence[Edit]], Sequence[Reading | None]]
 
@@ -56,7 +56,7 @@ def reader_of(sha256: str) -> str:
     return f"{sha256}/{READ_AS}"
 
 
-def worth_a_look(fix: Fix) -> bool:
+def worth_a_look(fix: HistoryFix) -> bool:
     """Cheaply, whether the change is small enough to be one edit."""
     old, new = _TOKEN.findall(_hunk(fix, fix.before)), _TOKEN.findall(_hunk(fix, fix.after))
     while old and new and old[0] == new[0]:
@@ -67,7 +67,7 @@ def worth_a_look(fix: Fix) -> bool:
     return 0 < len(old) + len(new) <= _CHANGED_TOKENS and not names
 
 
-def _borders(fix: Fix) -> tuple[int, int]:
+def _borders(fix: HistoryFix) -> tuple[int, int]:
     """Bytes at the front and at the back that the change leaves alone, a line less on either side."""
     lines = fix.before.splitlines(keepends=True)
     front = sum(map(len, lines[: max(0, fix.first - 2)]))
@@ -75,12 +75,12 @@ def _borders(fix: Fix) -> tuple[int, int]:
     return front, back
 
 
-def _hunk(fix: Fix, text: bytes) -> bytes:
+def _hunk(fix: HistoryFix, text: bytes) -> bytes:
     front, back = _borders(fix)
     return text[front : len(text) - back]
 
 
-def mending(fix: Fix, edits: Sequence[Edit]) -> list[int]:
+def mending(fix: HistoryFix, edits: Sequence[Edit]) -> list[int]:
     """Places of the edits that make the fix, formatting aside."""
     front, back = _borders(fix)
     wanted = _BLANK.sub(b"", _hunk(fix, fix.after))
@@ -110,7 +110,7 @@ def _dump(source: bytes) -> str:
             return ""
 
 
-def open_lines(fix: Fix) -> frozenset[int]:
+def open_lines(fix: HistoryFix) -> frozenset[int]:
     """The lines that a search would have open: the function around the fix, or a stretch of it that holds the fix."""
     first, last = 1, fix.before.count(b"\n") + 1
     with warnings.catch_warnings(action="ignore"):
@@ -137,7 +137,7 @@ def open_lines(fix: Fix) -> frozenset[int]:
 
 
 def sample_of(
-    fix: Fix, kind: str, space: EditSpace, read: Read, *, most: int = MOST, reader: str = ""
+    fix: HistoryFix, kind: str, space: EditSpace, read: Read, *, most: int = MOST, reader: str = ""
 ) -> Sample | None:
     """The sample of a fix, None where no edit makes it."""
     path = RepoPath(fix.path)

@@ -20,10 +20,10 @@ from localagent.verify.checks.new_findings import Delta, ToolAnswer
 from localagent.verify.checks.quick_check import WarmQuickCheck
 from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.worker.jail_pool import Rooms
-from localagent.verify.worker.suite_run import Suite
+from localagent.verify.worker.suite_run import SuiteWorker
 from localagent.verify.worker.worker_client import OpenRequest, WorkerLost
 from localagent.verify.worker.worker_messages import Collected
-from localagent.verify.worker.worker_spec import Place, Use
+from localagent.verify.worker.worker_spec import WorkerSpec, WorkerUse
 
 
 class PatchVerifier:
@@ -43,11 +43,11 @@ class PatchVerifier:
     ) -> None:
         self._task = task
         self._policy = policy
-        limits = {use: load(sandbox_dir / f"{use.value}.toml").limits for use in Use}
+        limits = {use: load(sandbox_dir / f"{use.value}.toml").limits for use in WorkerUse}
 
         def rooms(tree: Snapshot) -> Rooms:
             store = Path(tree.store)
-            place = Place.make(
+            place = WorkerSpec.make(
                 jail=jail,
                 repo=task.repo,
                 store=store,
@@ -103,9 +103,9 @@ class PatchVerifier:
     def ids(self, tree: Snapshot) -> frozenset[str]:
         """The ids that a tree offers; none where it does not collect."""
         self._old = rooms = self._make_rooms(tree)
-        with contextlib.suppress(WorkerLost), rooms.start({}, Use.BASELINE) as room:
+        with contextlib.suppress(WorkerLost), rooms.start({}, WorkerUse.BASELINE) as room:
             request = OpenRequest(args=self._task.tests, options=OPTIONS, pythonpath=self.request.pythonpath)
-            answer = Suite(room.client, request).open()
+            answer = SuiteWorker(room.client, request).open()
             if isinstance(answer, Collected):
                 return frozenset(item.id for item in answer.items)
         rooms.check()

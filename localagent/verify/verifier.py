@@ -22,7 +22,7 @@ from localagent.verify.evidence.candidate_behaviour import behaviours
 from localagent.verify.worker.jail_pool import Rooms
 from localagent.verify.worker.warm_worker import Warm
 from localagent.verify.worker.worker_client import OpenRequest, WorkerLost
-from localagent.verify.worker.worker_spec import Place, Use
+from localagent.verify.worker.worker_spec import WorkerSpec, WorkerUse
 
 
 class JailVerifier:
@@ -40,11 +40,11 @@ class JailVerifier:
         policy: Policy | None,
         sink: Sink,
     ) -> None:
-        limits = {use: load(sandbox_dir / f"{use.value}.toml").limits for use in Use}
+        limits = {use: load(sandbox_dir / f"{use.value}.toml").limits for use in WorkerUse}
         self._task = task
         self._sink = sink
         self._policy = policy
-        place = Place.make(
+        place = WorkerSpec.make(
             jail=jail,
             repo=task.repo,
             store=Path(snapshot.store),

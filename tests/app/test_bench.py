@@ -16,7 +16,7 @@ from gguf_builder import TinyGguf
 from localagent.app.fix.learned_order import open_order
 from localagent.app.fix.prior import load_prior
 from localagent.app.models.bench import Extent, _Order, _rank, bench_model, load_bugs, right_edits, settle
-from localagent.app.models.measurements import Bench, WayYield, as_json, last_bench, record_path, share
+from localagent.app.models.measurements import ModelMeasurement, WayYield, as_json, last_bench, record_path, share
 from localagent.app.models.plot import plot
 from localagent.app.models.repairs import Repairs, holds, repair_all
 from localagent.app.settings import Settings
@@ -32,7 +32,7 @@ from localagent.llm.model.registry import Registry
 from localagent.repair.ordering.ranker_features import File
 from localagent.repair.search.expansion import crowds_of
 
-BENCH = Bench(
+BENCH = ModelMeasurement(
     name="m<odel",
     sha256="0" * 64,
     machine=machine(),

@@ -19,14 +19,14 @@ from localagent.domain.verification import (
     Difference,
     Differential,
     FunctionReach,
+    InputOrigin,
     Mutants,
-    Origin,
     VerifyVerdict,
 )
 
 PATH = RepoPath("a.py")
 FULL = FullResult(accepted=True, reasons=(), fail_to_pass=(), pass_to_pass=("t::a",), pass_to_fail=(), still_failing=())
-ONE = Difference(path=PATH, function="f", call="f(1)", old="1", new="2", origin=Origin.NEAR)
+ONE = Difference(path=PATH, function="f", call="f(1)", old="1", new="2", origin=InputOrigin.NEAR)
 
 
 def case(

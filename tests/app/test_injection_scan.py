@@ -1,6 +1,6 @@
 """What a repository says to machines is told with its place, once a place and bounded, and changes nothing else."""
 
-from localagent.app.fix.injection_scan import MOST_PLACES, Shown, places_in, said_to_machines, told_of, warnings_of
+from localagent.app.fix.injection_scan import MOST_PLACES, ShownFiles, places_in, said_to_machines, told_of, warnings_of
 from localagent.domain.outcome import Baseline, Failure, Outcome, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
@@ -48,7 +48,7 @@ def test_ordinary_code_says_nothing() -> None:
 
 def test_files_asked_about_suspected_and_failing_are_read_and_no_others() -> None:
     sources = {A: SOURCE.encode(), B: SOURCE.encode(), T: f"# {ORDER}\n".encode(), RepoPath("c.py"): SOURCE.encode()}
-    shown = Shown()
+    shown = ShownFiles()
     assert shown.noting(lambda path, _: f"about {path}")(B, baseline()) == "about b.py"
     found = said_to_machines(shown, (suspicion(A),), baseline(ORDER), sources)
     assert sorted((f.path or "", f.line or 0, f.test) for f in found) == [
@@ -75,7 +75,7 @@ def test_files_asked_about_suspected_and_failing_are_read_and_no_others() -> Non
 
 def test_what_is_told_is_bounded() -> None:
     flood = "\n\n".join(f"# {ORDER}" for _ in range(200)).encode()
-    found = said_to_machines(Shown(), (suspicion(A),), None, {A: flood})
+    found = said_to_machines(ShownFiles(), (suspicion(A),), None, {A: flood})
     assert told_of(found) == found[:MOST_PLACES]
     assert warnings_of(found[:MOST_PLACES]) == warnings_of(found)[:MOST_PLACES]
     told = warnings_of(found)

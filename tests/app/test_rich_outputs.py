@@ -19,7 +19,7 @@ from localagent.app.execute.run import code_of, execute
 from localagent.domain.execution import Executed, Execution, Language
 from localagent.domain.jailspec import JailLimits
 from localagent.domain.outcome import Ending
-from localagent.jail.api import Kind
+from localagent.jail.api import BackendKind
 from localagent.text.secret_redaction import Sanitizer
 
 LIMITS = JailLimits(wall_seconds=120.0, cpu_seconds=60.0, resident_bytes=768 << 20, processes=32)
@@ -40,7 +40,7 @@ def place() -> Iterator[Kept]:
         yield made
 
 
-def run(text: str, kind: Kind, python: str, folder: Path) -> Executed:
+def run(text: str, kind: BackendKind, python: str, folder: Path) -> Executed:
     settings = Settings.from_environ({"HOME": str(folder), "TMPDIR": "/tmp"})
     request = Execution(limits=LIMITS, code=code_of(text.encode(), Language.PYTHON), python=python)
     return execute(request, settings, jail_by(kind), Sanitizer(), out=folder / "out")
@@ -56,7 +56,7 @@ def png_size(path: Path) -> tuple[int, int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_figures_that_are_shown_or_saved_are_files(kind: Kind, python: str, tmp_path: Path) -> None:
+def test_figures_that_are_shown_or_saved_are_files(kind: BackendKind, python: str, tmp_path: Path) -> None:
     text = (
         "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.title('\u00fc')\nplt.show()\n"
         "figure, axes = plt.subplots(figsize=(2, 1), dpi=50)\naxes.bar([1], [2])\nfigure.savefig('own.png')\nplt.show()"

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 
 from localagent.app import Settings
 from localagent.batch.cache_key import basis_of
-from localagent.batch.certificates import Role, faults_of, make_certificates
+from localagent.batch.certificates import CertificateRole, faults_of, make_certificates
 from localagent.batch.cluster_task import Request, answer_task, parse_request, received, request_of
-from localagent.batch.fleet import Member
+from localagent.batch.fleet import FleetMember
 from localagent.batch.parse_fleet import parse_fleet
 from localagent.batch.snapshot_archive import WrongParcel, pack, unpack
-from localagent.batch.task_result import Answer, State, parse_answer
+from localagent.batch.task_result import RepositoryResult, RepositoryState, parse_answer
 from localagent.cli.batch_worker import ways
 from localagent.domain.policy import JailLevel
 from localagent.errors import UsageFault
@@ -45,7 +45,7 @@ def test_each_role_has_a_certificate_and_a_key_of_its_own(made: Path) -> None:
     assert [path.stem for path in keys] == ["ca", "client", "scheduler", "worker"]
     assert {stat.S_IMODE(path.stat().st_mode) for path in keys} == {0o600}
     assert len({path.read_bytes() for path in keys}) == 4
-    assert [faults_of(made, role) for role in Role] == [[], [], []]
+    assert [faults_of(made, role) for role in CertificateRole] == [[], [], []]
 
 
 def test_nothing_is_written_over_and_all_faults_are_told(made: Path) -> None:
@@ -56,16 +56,16 @@ def test_nothing_is_written_over_and_all_faults_are_told(made: Path) -> None:
 
 
 def test_certificates_that_cannot_serve_are_told(made: Path, tmp_path: Path) -> None:
-    late = faults_of(made, Role.CLIENT, datetime.now(UTC) + timedelta(days=31))
+    late = faults_of(made, CertificateRole.CLIENT, datetime.now(UTC) + timedelta(days=31))
     assert "ran out on" in late[0]
     other = tmp_path / "other"
     make_certificates(other, [], 1)
     (other / "ca.pem").write_bytes((made / "ca.pem").read_bytes())
-    assert "is no certificate of" in faults_of(other, Role.WORKER)[0]
+    assert "is no certificate of" in faults_of(other, CertificateRole.WORKER)[0]
     (other / "client.key").chmod(0o644)
-    assert any("may be read by others" in fault for fault in faults_of(other, Role.CLIENT))
+    assert any("may be read by others" in fault for fault in faults_of(other, CertificateRole.CLIENT))
     (other / "worker.key").unlink()
-    assert faults_of(other, Role.WORKER) == [f"{other}/worker.key is not a file"]
+    assert faults_of(other, CertificateRole.WORKER) == [f"{other}/worker.key is not a file"]
 
 
 def test_a_fleet_goes_to_a_cluster_by_tls_alone(made: Path) -> None:
@@ -147,7 +147,7 @@ def test_a_changed_parcel_is_no_parcel_or_another_tree(data: st.DataObject) -> N
         assert not named == found == snapshot.digest or bad.partition(b"\n")[2] == good.partition(b"\n")[2]
 
 
-def asked(h: Home, monkeypatch: pytest.MonkeyPatch) -> tuple[Request, bytes, Settings, Member]:
+def asked(h: Home, monkeypatch: pytest.MonkeyPatch) -> tuple[Request, bytes, Settings, FleetMember]:
     for name, value in h.environment().items():
         monkeypatch.setenv(name, value)
     at = Settings.from_environ()
@@ -162,7 +162,7 @@ def asked(h: Home, monkeypatch: pytest.MonkeyPatch) -> tuple[Request, bytes, Set
     return request_of(fleet, 0, snapshot.digest, 100.0, tool, at), pack(snapshot), at, member
 
 
-def judged(request: Request, parcel: bytes, at: Settings) -> Answer:
+def judged(request: Request, parcel: bytes, at: Settings) -> RepositoryResult:
     return parse_answer(load(answer_task(request.json(), parcel, ways(), at)))
 
 
@@ -173,13 +173,17 @@ def test_a_worker_judges_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
         request, parcel, at, member = asked(h, monkeypatch)
         assert parse_request(request.json()) == request
         assert parse_fleet(request.fleet.encode(), "f", h.root, (), look=False).nice == 3, "as polite as the fleet says"
-        changes: tuple[tuple[dict[str, Any], State, str], ...] = (
-            ({"tool": "other"}, State.CANNOT_ENFORCE, "a worker's localagent is not the run's"),
-            ({"policy_digest": "other"}, State.CANNOT_ENFORCE, "the policy that holds on a worker is not the run's"),
-            ({"policy": "schema = 1"}, State.FAULT, "policy.toml"),
-            ({"tree": "sha256:" + "0" * 64}, State.FAULT, "the tree that came is"),
-            ({"fleet": request.fleet.replace("codemods", "dance")}, State.FAULT, "is no work"),
-            ({"fleet": request.fleet + "[[repository]]\n"}, State.FAULT, "path"),
+        changes: tuple[tuple[dict[str, Any], RepositoryState, str], ...] = (
+            ({"tool": "other"}, RepositoryState.CANNOT_ENFORCE, "a worker's localagent is not the run's"),
+            (
+                {"policy_digest": "other"},
+                RepositoryState.CANNOT_ENFORCE,
+                "the policy that holds on a worker is not the run's",
+            ),
+            ({"policy": "schema = 1"}, RepositoryState.FAULT, "policy.toml"),
+            ({"tree": "sha256:" + "0" * 64}, RepositoryState.FAULT, "the tree that came is"),
+            ({"fleet": request.fleet.replace("codemods", "dance")}, RepositoryState.FAULT, "is no work"),
+            ({"fleet": request.fleet + "[[repository]]\n"}, RepositoryState.FAULT, "path"),
         )
         for change, state, why in changes:
             answer = judged(replace(request, **change), parcel, at)
@@ -188,10 +192,10 @@ def test_a_worker_judges_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "L9" in parse_answer(load(answer_task(replace(request, level="L9").json(), parcel, ways(), at))).reason
         if above := [level.value for level in JailLevel if level.value > open_jail().level]:
             answer = judged(replace(request, level=above[0]), parcel, at)
-            assert (answer.state, above[0] in answer.reason) == (State.CANNOT_ENFORCE, True)
+            assert (answer.state, above[0] in answer.reason) == (RepositoryState.CANNOT_ENFORCE, True)
         assert not list((h.root / "state").rglob("run.json"))
         answer = judged(replace(request, fleet=request.fleet.replace('tests = ["a\\u007fb"]\n', "")), parcel, at)
-        assert (answer.state, answer.tree) == (State.IMPROVED, request.tree)
+        assert (answer.state, answer.tree) == (RepositoryState.IMPROVED, request.tree)
         assert received(dump(answer.json()), member, 7, request.tree).number == 7
         for other in (replace(answer, name="two"), replace(answer, tree="sha256:" + "1" * 64)):
             with pytest.raises(ValueError, match="another repository"):
@@ -202,7 +206,7 @@ def test_a_worker_judges_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"schema":"localagent/batch-task/1"}', b"\x80\x04K\x01."])
 def test_what_is_no_task_is_answered(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = parse_answer(json.loads(answer_task(data, b"", ways(), Settings.from_environ())))
-    assert (answer.state, answer.name) == (State.FAULT, "")
+    assert (answer.state, answer.name) == (RepositoryState.FAULT, "")
     assert answer.reason.startswith("a task was refused: ")
 
 

@@ -13,7 +13,7 @@ from localagent.app import Settings
 from localagent.batch import cluster as cluster_module
 from localagent.batch.cluster import AHEAD, ClusterCrew
 from localagent.batch.run import Begun, Night, begin
-from localagent.batch.task_result import Answer, State
+from localagent.batch.task_result import RepositoryResult, RepositoryState
 from localagent.cli.batch_worker import ways
 from localagent.errors import CannotEnforce
 from localagent.text.strict_json import dump, load
@@ -60,9 +60,9 @@ class Scheduler:
         self.sent.append((Played(), load(data)))
         return self.sent[-1][0]
 
-    def end(self, at: int, *, name: str = "", state: State = State.CLEAN) -> None:
+    def end(self, at: int, *, name: str = "", state: RepositoryState = RepositoryState.CLEAN) -> None:
         future, request = self.sent[at]
-        answer = Answer(number=0, name=name or request["name"], state=state, reason=f"told by {at}")
+        answer = RepositoryResult(number=0, name=name or request["name"], state=state, reason=f"told by {at}")
         future.value, future.status = dump(answer.json()), "finished"
 
 
@@ -145,7 +145,7 @@ def test_one_that_was_given_up_and_answers_all_the_same(scene: Scene, again: str
     (lost,) = scene.crew.wait(5.0)
     assert (lost.code, lost.seconds, scene.scheduler.sent[0][0].cancelled) == (1, 0.0, True)
     scene.crew.start(0, 100.0)
-    scene.scheduler.end(0, state=State.FAULT)
+    scene.scheduler.end(0, state=RepositoryState.FAULT)
     assert scene.crew.wait(0.05) == []
     if again == "the same":
         scene.scheduler.end(1)
@@ -157,7 +157,7 @@ def test_one_that_was_given_up_and_answers_all_the_same(scene: Scene, again: str
     (ended,) = scene.crew.wait(5.0)
     answer = scene.begun.run.answer(0)
     assert (ended.code, answer is not None) == ((0, True) if again == "the same" else (1, False))
-    assert answer is None or (answer.state, answer.reason) == (State.CLEAN, "told by 1")
+    assert answer is None or (answer.state, answer.reason) == (RepositoryState.CLEAN, "told by 1")
 
 
 def test_a_task_is_lost_three_times_and_no_more(scene: Scene) -> None:
@@ -178,7 +178,7 @@ def test_a_task_is_lost_three_times_and_no_more(scene: Scene) -> None:
     assert Night(scene.begun, scene.settings, ways(), jobs=1, told=notes.append, crew=crew).work(anytime=True) == ""
     answer = scene.begun.run.answer(0)
     assert answer is not None
-    assert (answer.state, "its worker died 3 times" in answer.reason) == (State.FAULT, True)
+    assert (answer.state, "its worker died 3 times" in answer.reason) == (RepositoryState.FAULT, True)
     assert len(names) == len(set(names)) == 3 + 7
 
 

@@ -17,7 +17,7 @@ from fix_builder import ADDER, home, tree_of
 from localagent.app import Settings
 from localagent.batch import cluster as cluster_module
 from localagent.batch.run import Night, begin
-from localagent.batch.task_result import State
+from localagent.batch.task_result import RepositoryState
 from localagent.cli.batch_cluster import work_one
 from localagent.cli.batch_worker import ways
 
@@ -197,7 +197,7 @@ def test_a_straggler_is_given_up_and_another_asked(tmp_path: Path, monkeypatch: 
             assert Night(begun, settings, ways(), jobs=1, told=notes.append, crew=crew).work(anytime=True) == ""
         answer = begun.run.answer(0)
         assert answer is not None
-        assert (answer.state, notes) == (State.CLEAN, [f"one: clean: {answer.reason}"])
+        assert (answer.state, notes) == (RepositoryState.CLEAN, [f"one: clean: {answer.reason}"])
 
 
 def test_one_that_is_given_up_and_answers_all_the_same_changes_nothing(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localagent.batch.energy import Reading, begin, energy_of, joules_between, keep, read_counters
+from localagent.batch.energy import EnergyReading, begin, energy_of, joules_between, keep, read_counters
 
 
 def package(root: Path, name: str, used: object, most: int = 10**9) -> None:
@@ -19,7 +19,7 @@ def test_packages_are_added_and_their_parts_are_not(tmp_path: Path) -> None:
     package(tmp_path, "intel-rapl:0", 5)
     package(tmp_path, "intel-rapl:1", 7)
     package(tmp_path, "intel-rapl:0:0", 3)
-    assert read_counters(tmp_path) == Reading(counters={"intel-rapl:0": (5, 10**9), "intel-rapl:1": (7, 10**9)})
+    assert read_counters(tmp_path) == EnergyReading(counters={"intel-rapl:0": (5, 10**9), "intel-rapl:1": (7, 10**9)})
 
 
 @pytest.mark.parametrize("used", ["", "x", "0x5"])
@@ -33,8 +33,8 @@ def test_what_cannot_be_read_is_not_half_read(used: str, tmp_path: Path) -> None
 @given(st.integers(0, 10**9), st.integers(0, 10**9 - 1))
 def test_a_counter_may_begin_again(start: int, used: int) -> None:
     most = 10**9
-    before = Reading(counters={"a": (start % most, most)})
-    after = Reading(counters={"a": ((start % most + used) % most, most)})
+    before = EnergyReading(counters={"a": (start % most, most)})
+    after = EnergyReading(counters={"a": ((start % most + used) % most, most)})
     assert joules_between(before, after) == pytest.approx(used / 1e6)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from localagent.app.fix.request import FixOutcome
 from localagent.batch.repair_tasks import _fix_step
-from localagent.batch.task_result import Answer, State, Step, parse_answer
+from localagent.batch.task_result import RepositoryResult, RepositoryState, WorkStep, parse_answer
 from localagent.domain.confidence import Confidence
 from localagent.domain.edit import Candidate, FileChange, Patch
 from localagent.domain.paths import RepoPath
@@ -20,12 +20,12 @@ FOUND = tuple(Candidate(number=n, patch=patch, edits=(), cost=0.0) for n, patch 
 LIKELY = Confidence(probability=0.6, calibrated=True, model="t", opposing=("two answers",), signals={"rivals": 1.0})
 
 
-def step_of(result: TaskResult) -> Step:
+def step_of(result: TaskResult) -> WorkStep:
     diffs = [unified_diff(patch) for patch in PATCHES]
     report = report_json(Task(id="t", repo="/r"), result, diffs[0] if result.patch else None, diffs)
     outcome = FixOutcome(exit=result.exit, reason=result.reason, report=load(dump(report)))
     step = _fix_step(outcome, spent=1.0, by_clock=True)
-    answer = Answer(number=0, name="r", state=step.state, reason="", steps=(step,))
+    answer = RepositoryResult(number=0, name="r", state=step.state, reason="", steps=(step,))
     assert parse_answer(load(dump(answer.json()))) == answer
     return step
 
@@ -33,12 +33,12 @@ def step_of(result: TaskResult) -> Step:
 @pytest.mark.parametrize(
     ("verdict", "state"),
     [
-        (Verdict.LOW_CONFIDENCE, State.LOW_CONFIDENCE),
-        (Verdict.AMBIGUOUS, State.NEEDS_PERSON),
-        (Verdict.PROGRESS, State.NEEDS_PERSON),
+        (Verdict.LOW_CONFIDENCE, RepositoryState.LOW_CONFIDENCE),
+        (Verdict.AMBIGUOUS, RepositoryState.NEEDS_PERSON),
+        (Verdict.PROGRESS, RepositoryState.NEEDS_PERSON),
     ],
 )
-def test_proposals_are_kept_with_what_is_known_of_each(verdict: Verdict, state: State) -> None:
+def test_proposals_are_kept_with_what_is_known_of_each(verdict: Verdict, state: RepositoryState) -> None:
     step = step_of(TaskResult(verdict=verdict, reason="why", exit=1, proposals=FOUND, confidences=(LIKELY, None)))
     assert (step.state, step.outcome, step.patch) == (state, verdict.value, "")
     assert [("+a = 2" in one, "+a = 3" in one) for one in step.proposals] == [(True, False), (False, True)]
@@ -49,7 +49,7 @@ def test_proposals_are_kept_with_what_is_known_of_each(verdict: Verdict, state: 
 def test_a_patch_has_the_confidence_of_what_was_accepted() -> None:
     accepted = TaskResult(verdict=Verdict.ACCEPTED, reason="", exit=0, patch=PATCHES[0], confidence=LIKELY)
     step = step_of(accepted)
-    assert (step.state, [told and told["probability"] for told in step.confidences]) == (State.FIXED, [0.6])
+    assert (step.state, [told and told["probability"] for told in step.confidences]) == (RepositoryState.FIXED, [0.6])
     assert "signals" not in (step.confidences[0] or {})
 
 

@@ -8,9 +8,9 @@ from batch_builder import MISTAKE, Batch
 from fix_builder import ADDER, CHECKOUT, Home, home
 
 from localagent.app import Settings
-from localagent.batch.batch_ports import HELD, Ways
+from localagent.batch.batch_ports import HELD, WorkerCommands
 from localagent.batch.run import TRIES, Begun, Night, begin
-from localagent.batch.task_result import Answer, State
+from localagent.batch.task_result import RepositoryResult, RepositoryState
 
 CRASHES = """
     class Codemods:
@@ -36,13 +36,15 @@ WORKER = """
 """
 
 
-def program(body: str) -> Ways:
+def program(body: str) -> WorkerCommands:
     """Workers that run this in place of ours."""
     text = textwrap.dedent(WORKER).replace("{checkout!r}", repr(str(CHECKOUT)))
-    return Ways(worker=(sys.executable, "-c", text.replace("{body}", textwrap.dedent(body).strip())))
+    return WorkerCommands(worker=(sys.executable, "-c", text.replace("{body}", textwrap.dedent(body).strip())))
 
 
-def night(h: Home, monkeypatch: pytest.MonkeyPatch, ways: Ways, each: str) -> tuple[list[Answer | None], list[str]]:
+def night(
+    h: Home, monkeypatch: pytest.MonkeyPatch, ways: WorkerCommands, each: str
+) -> tuple[list[RepositoryResult | None], list[str]]:
     """The answers of a fleet's repositories, and what was told."""
     for name, value in h.environment().items():
         monkeypatch.setenv(name, value)
@@ -62,8 +64,8 @@ def test_what_was_found_before_the_end_is_not_lost(monkeypatch: pytest.MonkeyPat
         each = '[each]\nwork = ["failing-tests", "codemods"]\nmodel = false\nmax_candidates = 12\nmax_seconds = 100\n'
         (answer,), _ = night(h, monkeypatch, program(CRASHES), each)
         assert answer is not None
-        assert answer.state is State.FAULT
-        assert [step.state for step in answer.steps] == [State.FIXED]
+        assert answer.state is RepositoryState.FAULT
+        assert [step.state for step in answer.steps] == [RepositoryState.FIXED]
         assert "+    return a + b" in answer.steps[0].patch
 
 
@@ -73,7 +75,10 @@ def test_a_worker_that_always_dies_is_not_tried_for_ever(monkeypatch: pytest.Mon
         Batch(h).add("one", {"work.py": MISTAKE})
         (answer,), told = night(h, monkeypatch, program("os.abort()"), '[each]\nwork = ["codemods"]\n')
         assert answer is not None
-        assert (answer.state, answer.reason) == (State.FAULT, "its worker died 3 times, the last time by signal 6")
+        assert (answer.state, answer.reason) == (
+            RepositoryState.FAULT,
+            "its worker died 3 times, the last time by signal 6",
+        )
         assert sum("tried again" in line for line in told) == TRIES - 1
 
 
@@ -104,7 +109,7 @@ def test_a_twin_waits_for_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
         for name in ("one", "two"):
             Batch(h).add(name, {"work.py": MISTAKE})
         answers, told = night(h, monkeypatch, program(textwrap.dedent(body)), '[each]\nwork = ["codemods"]\n')
-        assert [answer.state for answer in answers if answer] == [State.CLEAN, State.CLEAN]
+        assert [answer.state for answer in answers if answer] == [RepositoryState.CLEAN, RepositoryState.CLEAN]
         assert [line.split(":")[0] for line in told] == ["two", "one"]
         assert answers[0] is not None
         assert answers[0].same_as.endswith("/two")

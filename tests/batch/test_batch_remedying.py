@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sarif_builder import log, result, run
 
-from localagent.batch.stacked_patches import Lines
+from localagent.batch.stacked_patches import LineMap
 
 STYLE = "\n\ndef absent(name, names):\n    return not name in names or name == None\n"
 ASYNC = (
@@ -104,7 +104,7 @@ def test_the_patches_are_a_series(night: tuple[Batch, Rows]) -> None:
 
 @given(st.lists(st.sampled_from(["a", "b", "c"]), max_size=8), st.lists(st.sampled_from(["a", "b", "d"]), max_size=8))
 def test_a_line_that_stands_is_the_same_line(before: list[str], after: list[str]) -> None:
-    lines = Lines(*("\n".join(text).encode() for text in (before, after)))
+    lines = LineMap(*("\n".join(text).encode() for text in (before, after)))
     for n, text in enumerate(before, 1):
         stands = lines.now(n)
         assert not stands or (after[stands - 1] == text and lines.before(stands) == n)

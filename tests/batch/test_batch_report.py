@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from schema_checker import check_schema, checker
 
 from localagent.batch.batch_report import exit_of, headline, report_of, with_trend
-from localagent.batch.cache_key import Basis
-from localagent.batch.fleet import Fleet, Member, Source, Work
+from localagent.batch.cache_key import CacheBasis
+from localagent.batch.fleet import Fleet, FleetMember, TreeSource, WorkKind
 from localagent.batch.git_am import series
 from localagent.batch.html_report import page
 from localagent.batch.junit_sarif import junit, sarif
-from localagent.batch.runs import KeptAnswers, Plan, RunStore
-from localagent.batch.task_result import Answer, State, Step, parse_answer, worst
+from localagent.batch.runs import KeptAnswers, RunPlan, RunStore
+from localagent.batch.task_result import RepositoryResult, RepositoryState, WorkStep, parse_answer, worst
 from localagent.domain.edit import FileChange, Patch
 from localagent.domain.paths import RepoPath
 from localagent.fs.atomic_files import RecordDamaged
@@ -31,28 +31,28 @@ EVIL = "</pre><script>alert(1)</script>\x1b[31m\u202e\udcff\0&\"'<img src=http:/
 DIGEST = "sha256:" + "0" * 64
 
 
-def step(state: State, **more: Any) -> Step:
-    values = {"work": Work.FAILING_TESTS, "outcome": state.value, "reason": f"{state.value} it is", **more}
-    return Step(state=state, **values)
+def step(state: RepositoryState, **more: Any) -> WorkStep:
+    values = {"work": WorkKind.FAILING_TESTS, "outcome": state.value, "reason": f"{state.value} it is", **more}
+    return WorkStep(state=state, **values)
 
 
 def likely(probability: float, text: str = "t", *, calibrated: bool = True) -> dict[str, Any]:
     return {"probability": probability, "calibrated": calibrated, "model": text, "for": [text], "against": [text]}
 
 
-def answer(number: int, state: State, **more: Any) -> Answer:
+def answer(number: int, state: RepositoryState, **more: Any) -> RepositoryResult:
     values = {"name": f"r{number}", "reason": f"{state.value} it is", "tree": DIGEST, "key": DIGEST, **more}
-    return Answer(number=number, state=state, **values)
+    return RepositoryResult(number=number, state=state, **values)
 
 
-def run_of(tmp: Path, answers: list[Answer], members: int | None = None) -> tuple[RunStore, dict[str, Any]]:
+def run_of(tmp: Path, answers: list[RepositoryResult], members: int | None = None) -> tuple[RunStore, dict[str, Any]]:
     store = RunStore(tmp)
-    plan = Plan(
+    plan = RunPlan(
         text="",
         source="/f",
         folder="/",
         fleet="night",
-        basis=Basis(tool="1", policies={}),
+        basis=CacheBasis(tool="1", policies={}),
         began="2026-01-02T03:04:05+00:00",
     )
     run = store.create(plan)
@@ -62,14 +62,14 @@ def run_of(tmp: Path, answers: list[Answer], members: int | None = None) -> tupl
     fleet = Fleet(
         name="night",
         members=tuple(
-            Member(name=f"r{n}", source=Source(folder=Path(f"/src/{n}")), work=(Work.FAILING_TESTS,))
+            FleetMember(name=f"r{n}", source=TreeSource(folder=Path(f"/src/{n}")), work=(WorkKind.FAILING_TESTS,))
             for n in range(count)
         ),
     )
     return store, with_trend(report_of(run, fleet), store)
 
 
-def evil() -> Answer:
+def evil() -> RepositoryResult:
     failing = (
         {
             "id": EVIL,
@@ -80,7 +80,7 @@ def evil() -> Answer:
     )
     repaired = ({"path": EVIL, "line": 1, "rule": "not-in", "message": EVIL},)
     tests = step(
-        State.FIXED,
+        RepositoryState.FIXED,
         patch=f"--- a\n+++ b\n@@ -1 +1 @@\n-{EVIL}\n+{EVIL}\n",
         turned=(EVIL,),
         failing=failing,
@@ -88,12 +88,19 @@ def evil() -> Answer:
         confidences=(likely(0.25, EVIL),),
     )
     mods = step(
-        State.IMPROVED, work=Work.CODEMODS, repaired=repaired, left={EVIL: 2}, evidence={"refused": [EVIL]}, patch=EVIL
+        RepositoryState.IMPROVED,
+        work=WorkKind.CODEMODS,
+        repaired=repaired,
+        left={EVIL: 2},
+        evidence={"refused": [EVIL]},
+        patch=EVIL,
     )
     names = ("tool", "rule", "path", "message", "why")
     finding = {**dict.fromkeys(names, EVIL), "line": 1, "state": "failed", "proof": "", "settled": False}
-    other = step(State.GAVE_UP, work=Work.SARIF, findings=(finding,), evidence={"findings": 1})
-    return answer(0, State.NEEDS_PERSON, reason=EVIL, remedy=EVIL, steps=(tests, other, mods), warnings=(EVIL,))
+    other = step(RepositoryState.GAVE_UP, work=WorkKind.SARIF, findings=(finding,), evidence={"findings": 1})
+    return answer(
+        0, RepositoryState.NEEDS_PERSON, reason=EVIL, remedy=EVIL, steps=(tests, other, mods), warnings=(EVIL,)
+    )
 
 
 class Tags(HTMLParser):
@@ -130,7 +137,9 @@ def test_the_page_holds_nothing_that_runs_or_fetches(tmp_path: Path) -> None:
 
 
 def test_the_other_forms_parse_and_hold_the_same(tmp_path: Path) -> None:
-    _, report = run_of(tmp_path, [evil(), answer(1, State.CLEAN), answer(2, State.FAULT)], members=4)
+    _, report = run_of(
+        tmp_path, [evil(), answer(1, RepositoryState.CLEAN), answer(2, RepositoryState.FAULT)], members=4
+    )
     root = ElementTree.fromstring(junit(report))
     assert root.attrib["tests"] == str(len(list(root.iter("testcase"))))
     assert (root.attrib["errors"], root.attrib["skipped"]) == ("1", "1")
@@ -149,22 +158,22 @@ def test_the_other_forms_parse_and_hold_the_same(tmp_path: Path) -> None:
 def test_it_keeps_to_its_schema(tmp_path: Path) -> None:
     schema = json.loads((CHECKOUT / "docs" / "batch-report.schema.json").read_text())
     check_schema(schema)
-    _, report = run_of(tmp_path, [evil(), answer(1, State.FIXED, same_as="x/y")], members=3)
+    _, report = run_of(tmp_path, [evil(), answer(1, RepositoryState.FIXED, same_as="x/y")], members=3)
     plain = load(dump(report))
     checker(schema).validate(plain)
-    assert {s.value for s in State} == set(schema["$defs"]["state"]["enum"])
+    assert {s.value for s in RepositoryState} == set(schema["$defs"]["state"]["enum"])
     assert not checker(schema).is_valid({**plain, "more": 1})
     assert not checker(schema).is_valid({name: value for name, value in plain.items() if name != "schema"})
 
 
 def test_what_is_worth_most_stands_first(tmp_path: Path) -> None:
-    many = step(State.FIXED, turned=("a", "b"))
+    many = step(RepositoryState.FIXED, turned=("a", "b"))
     rows = [
-        answer(0, State.CLEAN),
-        answer(1, State.FIXED, steps=(step(State.FIXED, turned=("a",)),)),
-        answer(2, State.NEEDS_PERSON),
-        answer(3, State.FIXED, steps=(many,)),
-        answer(4, State.IMPROVED),
+        answer(0, RepositoryState.CLEAN),
+        answer(1, RepositoryState.FIXED, steps=(step(RepositoryState.FIXED, turned=("a",)),)),
+        answer(2, RepositoryState.NEEDS_PERSON),
+        answer(3, RepositoryState.FIXED, steps=(many,)),
+        answer(4, RepositoryState.IMPROVED),
     ]
     _, report = run_of(tmp_path, rows, members=6)
     assert [row["name"] for row in report["repositories"]] == ["r3", "r1", "r2", "r4", "r5", "r0"]
@@ -174,17 +183,17 @@ def test_what_is_worth_most_stands_first(tmp_path: Path) -> None:
 
 
 def test_within_a_state_the_likeliest_stands_first(tmp_path: Path) -> None:
-    def found(number: int, state: State, *told: dict[str, Any] | None, **more: Any) -> Answer:
+    def found(number: int, state: RepositoryState, *told: dict[str, Any] | None, **more: Any) -> RepositoryResult:
         return answer(number, state, steps=(step(state, confidences=told, **more),))
 
     rows = [
-        found(0, State.LOW_CONFIDENCE, likely(0.4), likely(0.6), proposals=("a", "b"), task="t0"),
-        found(1, State.FIXED, None, patch="x", turned=("a", "b")),
-        found(2, State.GAVE_UP),
-        found(3, State.FIXED, likely(0.95), patch="x"),
-        found(4, State.LOW_CONFIDENCE, likely(0.7, calibrated=False), proposals=("a",), task="t4"),
-        found(5, State.FIXED, likely(0.97), patch="x"),
-        found(6, State.NEEDS_PERSON, None, proposals=("a",), task="t6"),
+        found(0, RepositoryState.LOW_CONFIDENCE, likely(0.4), likely(0.6), proposals=("a", "b"), task="t0"),
+        found(1, RepositoryState.FIXED, None, patch="x", turned=("a", "b")),
+        found(2, RepositoryState.GAVE_UP),
+        found(3, RepositoryState.FIXED, likely(0.95), patch="x"),
+        found(4, RepositoryState.LOW_CONFIDENCE, likely(0.7, calibrated=False), proposals=("a",), task="t4"),
+        found(5, RepositoryState.FIXED, likely(0.97), patch="x"),
+        found(6, RepositoryState.NEEDS_PERSON, None, proposals=("a",), task="t6"),
     ]
     _, report = run_of(tmp_path, rows)
     assert [row["name"] for row in report["repositories"]] == ["r5", "r3", "r1", "r6", "r4", "r0", "r2"]
@@ -202,7 +211,7 @@ def test_within_a_state_the_likeliest_stands_first(tmp_path: Path) -> None:
 
 
 def test_an_answer_of_before_there_was_a_confidence_is_read() -> None:
-    made = answer(0, State.NEEDS_PERSON, steps=(step(State.NEEDS_PERSON, proposals=("a",)),))
+    made = answer(0, RepositoryState.NEEDS_PERSON, steps=(step(RepositoryState.NEEDS_PERSON, proposals=("a",)),))
     older = load(dump(made.json()))
     del older["steps"][0]["confidences"]
     assert parse_answer(older) == made
@@ -212,7 +221,7 @@ def test_an_answer_of_before_there_was_a_confidence_is_read() -> None:
     "change", [{"probability": 1.5}, {"probability": "1"}, {"calibrated": 1}, {"for": "x"}, {"x": 1}]
 )
 def test_a_confidence_that_is_not_ours_is_damage(change: dict[str, Any]) -> None:
-    made = answer(0, State.FIXED, steps=(step(State.FIXED, confidences=(likely(0.5), None)),))
+    made = answer(0, RepositoryState.FIXED, steps=(step(RepositoryState.FIXED, confidences=(likely(0.5), None)),))
     told = load(dump(made.json()))
     assert parse_answer(told) == made
     told["steps"][0]["confidences"][0] |= change
@@ -225,28 +234,32 @@ def test_the_clock_is_no_part_of_the_digest(tmp_path: Path) -> None:
         ({"id": "t", "exception": "TimeLimit", "message": m, "where": []},) for m in ("line 2", "line 3")
     ]
     fast = answer(
-        0, State.FIXED, seconds=1.0, same_as="a/b", steps=(step(State.FIXED, seconds=1.0, task="t", failing=struck[0]),)
+        0,
+        RepositoryState.FIXED,
+        seconds=1.0,
+        same_as="a/b",
+        steps=(step(RepositoryState.FIXED, seconds=1.0, task="t", failing=struck[0]),),
     )
     slow = answer(
         0,
-        State.FIXED,
+        RepositoryState.FIXED,
         seconds=9.0,
         cpu_seconds=2.0,
-        steps=(step(State.FIXED, seconds=8.0, failing=struck[1], confidences=(likely(0.5),)),),
+        steps=(step(RepositoryState.FIXED, seconds=8.0, failing=struck[1], confidences=(likely(0.5),)),),
     )
-    other = answer(0, State.FIXED, steps=(step(State.FIXED, patch_digest=DIGEST),))
+    other = answer(0, RepositoryState.FIXED, steps=(step(RepositoryState.FIXED, patch_digest=DIGEST),))
     digests = [run_of(tmp_path / str(n), [a])[1]["digest"] for n, a in enumerate((fast, slow, other))]
     assert digests[0] == digests[1]
     assert digests[0] != digests[2]
 
 
 def test_the_trend_is_of_the_same_fleet(tmp_path: Path) -> None:
-    store, first = run_of(tmp_path, [answer(0, State.CLEAN)])
+    store, first = run_of(tmp_path, [answer(0, RepositoryState.CLEAN)])
     (store.load(first["run"]).dir / "report.json").write_bytes(dump(first))
-    _, second = run_of(tmp_path, [answer(0, State.FIXED)])
+    _, second = run_of(tmp_path, [answer(0, RepositoryState.FIXED)])
     assert [p["states"] for p in second["trend"]] == [{"clean": 1}, {"fixed": 1}]
     (store.load(first["run"]).dir / "report.json").write_bytes(b'{"schema": "x"}')
-    _, third = run_of(tmp_path, [answer(0, State.FIXED)])
+    _, third = run_of(tmp_path, [answer(0, RepositoryState.FIXED)])
     assert len(third["trend"]) == 1  # the first is not to be believed, the second never ended
 
 
@@ -265,12 +278,17 @@ def test_an_answer_that_is_not_ours_is_damage(name: str, tmp_path: Path) -> None
 
 def test_what_the_clock_decided_is_not_kept(tmp_path: Path) -> None:
     kept = KeptAnswers(tmp_path / "kept")
-    for state in State:
+    for state in RepositoryState:
         kept.put(answer(0, state, key=f"sha256:{state.value}"), "run")
-    found = {state for state in State if kept.get(f"sha256:{state.value}") is not None}
+    found = {state for state in RepositoryState if kept.get(f"sha256:{state.value}") is not None}
     assert found == {
-        *(State.NEEDS_PERSON, State.LOW_CONFIDENCE, State.GAVE_UP, State.REFUSED),
-        *(State.FIXED, State.IMPROVED, State.CLEAN),
+        *(
+            RepositoryState.NEEDS_PERSON,
+            RepositoryState.LOW_CONFIDENCE,
+            RepositoryState.GAVE_UP,
+            RepositoryState.REFUSED,
+        ),
+        *(RepositoryState.FIXED, RepositoryState.IMPROVED, RepositoryState.CLEAN),
     }
     one = kept.get("sha256:fixed")
     assert one is not None
@@ -280,17 +298,17 @@ def test_what_the_clock_decided_is_not_kept(tmp_path: Path) -> None:
 
 
 def test_the_worst_of_several(tmp_path: Path) -> None:
-    assert worst(()) is State.CLEAN
-    assert worst((State.CLEAN, State.FIXED, State.IMPROVED)) is State.FIXED
-    assert worst((State.FIXED, State.OUT_OF_BUDGET)) is State.OUT_OF_BUDGET
+    assert worst(()) is RepositoryState.CLEAN
+    assert worst((RepositoryState.CLEAN, RepositoryState.FIXED, RepositoryState.IMPROVED)) is RepositoryState.FIXED
+    assert worst((RepositoryState.FIXED, RepositoryState.OUT_OF_BUDGET)) is RepositoryState.OUT_OF_BUDGET
 
 
 texts = st.text(st.characters(exclude_categories=()), max_size=12)
 
 
-@given(texts, texts, st.sampled_from(list(State)))
+@given(texts, texts, st.sampled_from(list(RepositoryState)))
 @settings(max_examples=40, deadline=None)
-def test_an_answer_survives_its_file(text: str, other: str, state: State) -> None:
+def test_an_answer_survives_its_file(text: str, other: str, state: RepositoryState) -> None:
     made = answer(
         0, state, reason=text, warnings=(other,), steps=(step(state, patch=text, turned=(other,), left={other: 1}),)
     )
@@ -317,7 +335,8 @@ def test_git_takes_any_bytes(before: bytes, after: bytes, tmp_path: Path) -> Non
     diff = unified_diff(patch).decode("utf-8", "surrogateescape")
     turned = ("x\n---\ndiff --git a/z b/z\n", "\n\nFrom nobody", EVIL)
     _, report = run_of(
-        tmp_path / "state", [answer(0, State.FIXED, steps=(step(State.FIXED, patch=diff, turned=turned),))]
+        tmp_path / "state",
+        [answer(0, RepositoryState.FIXED, steps=(step(RepositoryState.FIXED, patch=diff, turned=turned),))],
     )
     ((_, mail),) = series(report["repositories"][0], report)
     (tmp_path / "one.patch").write_bytes(mail)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localagent.batch.fleet import DiskPriority, Fleet, Member, Source, Window, Work
+from localagent.batch.fleet import DiskPriority, Fleet, FleetMember, TimeWindow, TreeSource, WorkKind
 from localagent.batch.parse_fleet import parse_fleet
 from localagent.batch.repair_tasks import guard_within
 from localagent.batch.toml_lines import lines_of
@@ -42,9 +42,9 @@ def test_what_is_said_once_holds_for_each(tmp_path: Path) -> None:
     )
     one, two = fleet.members
     assert (fleet.jobs, fleet.max_seconds, fleet.nice, fleet.disk) == (3, 100.0, 5, DiskPriority.NORMAL)
-    assert (one.name, one.work, one.max_seconds, one.use_model) == ("one", (Work.CODEMODS,), 20.5, False)
+    assert (one.name, one.work, one.max_seconds, one.use_model) == ("one", (WorkKind.CODEMODS,), 20.5, False)
     assert (one.memory_bytes, one.rules, one.source.folder) == (1 << 30, ("mutable-default",), tmp_path / "one")
-    assert (two.name, two.work) == ("zwei", (Work.FAILING_TESTS, Work.CODEMODS))
+    assert (two.name, two.work) == ("zwei", (WorkKind.FAILING_TESTS, WorkKind.CODEMODS))
     assert (two.max_candidates, two.tests, two.checks, two.seed) == (7, ("tests",), ("make",), 4)
     assert (one.guard, two.guard) == ((), ("none",))
 
@@ -60,11 +60,11 @@ def test_faults_of_a_guard(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seconds", [4.0, 600.0, 100_000.0])
 def test_the_guard_of_a_repository_takes_a_share_of_its_time(tmp_path: Path, seconds: float) -> None:
-    source = Source(folder=tmp_path)
-    guard = guard_within(Member(name="m", source=source, work=(Work.FAILING_TESTS,)), seconds)
+    source = TreeSource(folder=tmp_path)
+    guard = guard_within(FleetMember(name="m", source=source, work=(WorkKind.FAILING_TESTS,)), seconds)
     assert 0 < guard.task_seconds <= 0.25 * seconds
     assert guard.seconds <= 120
-    named = guard_within(Member(name="m", source=source, work=(Work.FAILING_TESTS,), guard=("none",)), seconds)
+    named = guard_within(FleetMember(name="m", source=source, work=(WorkKind.FAILING_TESTS,), guard=("none",)), seconds)
     assert named.task_seconds == 0
 
 
@@ -151,7 +151,7 @@ def test_not_toml(data: bytes) -> None:
     ],
 )
 def test_the_window_may_pass_midnight(start: str, end: str, now: str, closes: str | None) -> None:
-    window = Window(start=time.fromisoformat(start), end=time.fromisoformat(end))
+    window = TimeWindow(start=time.fromisoformat(start), end=time.fromisoformat(end))
     assert window.closes(datetime.fromisoformat(now)) == (closes and datetime.fromisoformat(closes))
 
 

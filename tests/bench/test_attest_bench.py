@@ -52,8 +52,8 @@ def test_a_verifier_that_takes_an_altered_one_is_told(
 ) -> None:
     """The control of the bench: with nobody looking at signatures, forged predicates come through."""
 
-    def blind(found: dict[str, str], payload_type: str, keys: dict[str, object]) -> dsse.Opened:
-        return dsse.Opened(payload=base64.b64decode(found["payload"]), key_id=next(iter(keys)))
+    def blind(found: dict[str, str], payload_type: str, keys: dict[str, object]) -> dsse.VerifiedPayload:
+        return dsse.VerifiedPayload(payload=base64.b64decode(found["payload"]), key_id=next(iter(keys)))
 
     monkeypatch.setattr("localagent.record.attest.bundle.open_envelope", blind)
     count = len(SIGNED) + len(WHOLE)

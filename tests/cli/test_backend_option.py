@@ -7,13 +7,13 @@ from fix_builder import ADDED, ADDER, home
 from jail_backends import KINDS, jail_by
 
 from localagent.cli import main as cli
-from localagent.jail.api import Kind
+from localagent.jail.api import BackendKind
 from localagent.jail.probe import discovery, selection
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_repository_is_repaired_by_each_backend(kind: Kind) -> None:
+def test_a_repository_is_repaired_by_each_backend(kind: BackendKind) -> None:
     jail = jail_by(kind)
     with home(ADDER) as h:
         ran = h.fix("--test", "test_adder.py", "--no-model", "--backend", str(kind), "--apply")
@@ -22,7 +22,7 @@ def test_a_repository_is_repaired_by_each_backend(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_jail_run_says_which_backend_ran(kind: Kind, capsys: pytest.CaptureFixture[str]) -> None:
+def test_jail_run_says_which_backend_ran(kind: BackendKind, capsys: pytest.CaptureFixture[str]) -> None:
     jail = jail_by(kind)
     assert cli.main(["jail", "run", "--backend", str(kind), "--json", "--", "/bin/sh", "-c", "exit 3"]) == 0 + 3
     assert f'"backend": "{jail.backend}"' in capsys.readouterr().out
@@ -30,9 +30,9 @@ def test_jail_run_says_which_backend_ran(kind: Kind, capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_backend_that_is_not_there_is_exit_4_and_nothing_ran(
-    kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    kind: BackendKind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    other = next(one for one in Kind if one is not kind)
+    other = next(one for one in BackendKind if one is not kind)
     monkeypatch.setattr(discovery, "_SOURCES", tuple(one for one in discovery._SOURCES if one.kind is other))
     selection.probed.cache_clear()
     try:

@@ -9,11 +9,11 @@ import pytest
 
 from localagent.app import Settings
 from localagent.cli import doctor, main
-from localagent.jail.backends.backend import Kind
+from localagent.jail.backends.backend import BackendKind
 from localagent.jail.backends.level import Layer
 from localagent.jail.probe import diagnose, selection
-from localagent.jail.probe.diagnose import Row
-from localagent.jail.probe.selection import Probed, State
+from localagent.jail.probe.diagnose import DiagnosisRow
+from localagent.jail.probe.selection import Probed, ProbeState
 
 
 def call(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]:
@@ -54,11 +54,11 @@ def test_without_a_sound_jail_doctor_ends_with_4_and_says_what_to_do(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nothing = Probed(
-        kind=Kind.BUBBLEWRAP,
+        kind=BackendKind.BUBBLEWRAP,
         name="system bubblewrap",
         program="/x/bwrap",
         version="",
-        state=State.ABSENT,
+        state=ProbeState.ABSENT,
         detail="does not start",
     )
     monkeypatch.setattr(selection, "every", lambda: (nothing,))
@@ -77,7 +77,7 @@ def test_a_missing_needed_tool_ends_with_4_an_optional_one_does_not(monkeypatch:
     from localagent.cli.render import Render
 
     for name, code in (("pytest", 4), ("ruff", 0)):
-        row = Row(part="tools", name=name, state=State.ABSENT, needed=name in doctor.NEEDED_TOOLS)
+        row = DiagnosisRow(part="tools", name=name, state=ProbeState.ABSENT, needed=name in doctor.NEEDED_TOOLS)
         monkeypatch.setattr(doctor, "collect", lambda _, row=row: iter((row,)))
         render = Render(out=io.StringIO(), err=io.StringIO())
         assert (
@@ -88,7 +88,7 @@ def test_a_missing_needed_tool_ends_with_4_an_optional_one_does_not(monkeypatch:
 
 def test_every_layer_that_does_not_work_has_a_remedy() -> None:
     for row in diagnose.jail_rows():
-        assert row.state is State.WORKS or row.remedy or row.name == "uid switch" or row.part == "backend", row
+        assert row.state is ProbeState.WORKS or row.remedy or row.name == "uid switch" or row.part == "backend", row
 
 
 def test_jail_run_passes_output_and_exit_code_on(capsys: pytest.CaptureFixture[str]) -> None:

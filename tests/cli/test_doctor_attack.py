@@ -9,7 +9,7 @@ from localagent.app.inventory import attack_suite
 from localagent.app.inventory.attack_suite import kinds
 from localagent.cli import attack, main
 from localagent.errors import CannotEnforce
-from localagent.jail.attacks.row import Held, Row
+from localagent.jail.attacks.row import AttackRow, AttackVerdict
 
 CATEGORIES = [name for name, _ in kinds().counts]
 
@@ -19,19 +19,21 @@ class _Jail:
         self.backend, self.level = name, "L4"
 
 
-def rows_of(*results: Held, backend: str = "bubblewrap 0.0") -> list[Row]:
+def rows_of(*results: AttackVerdict, backend: str = "bubblewrap 0.0") -> list[AttackRow]:
     return [
-        Row(name=name, category="file reads", backend=backend, level="L4", result=result, why="files shown: ENOENT")
+        AttackRow(
+            name=name, category="file reads", backend=backend, level="L4", result=result, why="files shown: ENOENT"
+        )
         for name, result in zip(attack_suite.NAMES, results, strict=False)
     ]
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> list[Row]:
+def told(monkeypatch: pytest.MonkeyPatch) -> list[AttackRow]:
     """What the suite is made to answer, by two backends."""
-    rows: list[Row] = []
+    rows: list[AttackRow] = []
 
-    def answer(jails: Sequence[_Jail], settings: object) -> Iterator[Row]:
+    def answer(jails: Sequence[_Jail], settings: object) -> Iterator[AttackRow]:
         yield from reversed(rows)  # as they come: in no order
 
     monkeypatch.setattr(attack, "usable", lambda kind: (_Jail("bubblewrap 0.0"), _Jail("nsjail 0.0")))
@@ -45,24 +47,24 @@ def call(capsys: pytest.CaptureFixture[str], *argv: str) -> tuple[int, str, str]
     return code, said.out, said.err
 
 
-def test_0_where_none_escaped(told: list[Row], capsys: pytest.CaptureFixture[str]) -> None:
-    told += rows_of(Held.HELD, Held.NOT_APPLICABLE, Held.HELD)
+def test_0_where_none_escaped(told: list[AttackRow], capsys: pytest.CaptureFixture[str]) -> None:
+    told += rows_of(AttackVerdict.HELD, AttackVerdict.NOT_APPLICABLE, AttackVerdict.HELD)
     code, out, _ = call(capsys, "--attack")
     assert code == 0
     assert out.splitlines()[0] == "file reads (bubblewrap 0.0, level L4)"
     assert out.splitlines()[-1] == "3 attacks on 1 backend: 2 held, 0 escaped, 1 not-applicable"
 
 
-def test_1_where_one_escaped_and_it_is_said_at_once(told: list[Row], capsys: pytest.CaptureFixture[str]) -> None:
-    told += rows_of(Held.HELD, Held.ESCAPED) + rows_of(Held.HELD, backend="nsjail 0.0")
+def test_1_where_one_escaped_and_it_is_said_at_once(told: list[AttackRow], capsys: pytest.CaptureFixture[str]) -> None:
+    told += rows_of(AttackVerdict.HELD, AttackVerdict.ESCAPED) + rows_of(AttackVerdict.HELD, backend="nsjail 0.0")
     code, out, err = call(capsys, "--attack")
     assert code == 1
     assert f"escaped: {attack_suite.NAMES[1]} (bubblewrap 0.0)" in err
     assert "3 attacks on 2 backends: 2 held, 1 escaped, 0 not-applicable" in out
 
 
-def test_the_json_answer(told: list[Row], capsys: pytest.CaptureFixture[str]) -> None:
-    told += rows_of(Held.HELD, Held.ESCAPED)
+def test_the_json_answer(told: list[AttackRow], capsys: pytest.CaptureFixture[str]) -> None:
+    told += rows_of(AttackVerdict.HELD, AttackVerdict.ESCAPED)
     code, out, _ = call(capsys, "--attack", "--json")
     answer = json.loads(out)
     assert code == 1

@@ -7,7 +7,7 @@ from jail_backends import KINDS, jail_by
 from session_builder import Kept, kept
 
 from localagent.errors import UsageFault
-from localagent.jail.api import Kind
+from localagent.jail.api import BackendKind
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def place() -> Iterator[Kept]:
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_session_has_the_backend_that_its_first_step_named(place: Kept, kind: Kind) -> None:
+def test_a_session_has_the_backend_that_its_first_step_named(place: Kept, kind: BackendKind) -> None:
     jail_by(kind)
     name = f"of-{kind}"
     first = place.step("x = 6", name=name, backend=str(kind))
@@ -26,7 +26,7 @@ def test_a_session_has_the_backend_that_its_first_step_named(place: Kept, kind: 
     again = place.step("x * 7", name=name)
     assert (again.stdout, again.backend) == ("42\n", first.backend)
     assert place.step("x", name=name, backend=str(kind)).stdout == "6\n"
-    other = next(one for one in Kind if one is not kind)
+    other = next(one for one in BackendKind if one is not kind)
     with pytest.raises(UsageFault, match=f"lives in a jail of {kind}: its first step decides"):
         place.step("x", name=name, backend=str(other))
     assert place.step("x", name=name).stdout == "6\n"

@@ -13,7 +13,7 @@ from localagent.daemon.store.task_store import TaskRow
 from localagent.daemon.ui.diff_view import MOST_BYTES, pairs, side_by_side
 from localagent.daemon.ui.html import said, shell
 from localagent.daemon.ui.pages import queue_page, task_page
-from localagent.daemon.ui.queries import Story, Told
+from localagent.daemon.ui.queries import Story, TimelineEvent
 from localagent.domain.diff import Hunk
 from localagent.protocol.task_order import TaskOrder, TaskState
 from localagent.repo.diff.parse_diff import parse_diff
@@ -95,7 +95,7 @@ def row(text: str, state: TaskState = TaskState.DONE, answer: int | None = 0) ->
 
 
 def story(found: Any, told: list[tuple[str, dict[str, Any]]]) -> Story:
-    made = tuple(Told(seq=n, at=float(n), kind=kind, data=data) for n, (kind, data) in enumerate(told))
+    made = tuple(TimelineEvent(seq=n, at=float(n), kind=kind, data=data) for n, (kind, data) in enumerate(told))
     return Story(told=made, checked=made, checked_all=9, report=found, report_bytes=9)
 
 

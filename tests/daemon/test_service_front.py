@@ -21,7 +21,7 @@ from localagent.daemon.http.openapi_schemas import SCHEMAS
 from localagent.daemon.http.rate_limits import Door
 from localagent.daemon.http.request_context import depth_of
 from localagent.daemon.processes.configuration import load_configuration
-from localagent.daemon.store.leases import Approval, append, finish, release, take
+from localagent.daemon.store.leases import LeaseApproval, append, finish, release, take
 from localagent.daemon.store.task_store import Result, Rows
 from localagent.domain.task import Event
 from localagent.errors import UsageFault
@@ -175,7 +175,7 @@ def test_events_go_on_where_they_stopped_and_end(daemon: Served, client: Client)
     task = ordered(client, FILES)["id"]
     with daemon.rows() as rows:
         rows.approve(task, 4711)
-        release(rows, Approval(task=task, uid=os.getuid(), by=4711))
+        release(rows, LeaseApproval(task=task, uid=os.getuid(), by=4711))
         lease = lease_of(rows, task)
         append(rows, lease, [Event(kind="stage", at_seconds=0.5, data={"n": n}) for n in range(3)])
         stream = client.stream(f"/v1/tasks/{task}/events", after=1)

@@ -8,7 +8,7 @@ import pytest
 
 from localagent.app import Settings, data_root
 from localagent.daemon.processes import worker_pool
-from localagent.daemon.processes.worker_pool import Pool, Terms
+from localagent.daemon.processes.worker_pool import DaemonWorkers, Terms
 from localagent.daemon.store import leases, schema
 from localagent.daemon.store.schema import StoreFull
 from localagent.daemon.store.task_store import ANYBODY, Rows
@@ -24,11 +24,11 @@ def rows(tmp_path: Path) -> Iterator[Rows]:
     made.close()
 
 
-def pool_of(rows: Rows, folder: Path) -> Pool:
+def pool_of(rows: Rows, folder: Path) -> DaemonWorkers:
     environ = {"HOME": str(folder), "TMPDIR": str(folder)}
     configuration = data_root() / "systemd" / "daemon.toml"
     terms = Terms(workers=1, configuration=configuration, policy=data_root() / "policies" / "default.toml")
-    made = Pool(rows, folder, Settings.from_environ(environ), terms)
+    made = DaemonWorkers(rows, folder, Settings.from_environ(environ), terms)
     made.sweep()
     return made
 
@@ -109,13 +109,13 @@ def state(rows: Rows, task: str) -> TaskState:
     return row.state
 
 
-def stepped_until(workers: Pool, done: Callable[[], bool]) -> None:
+def stepped_until(workers: DaemonWorkers, done: Callable[[], bool]) -> None:
     while not done():
         workers.step()
         time.sleep(0.02)
 
 
-def until_it_raises(workers: Pool) -> None:
+def until_it_raises(workers: DaemonWorkers) -> None:
     while True:
         workers.step()
         time.sleep(0.02)

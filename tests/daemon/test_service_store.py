@@ -15,7 +15,7 @@ from localagent.daemon.processes import worker
 from localagent.daemon.processes.configuration import Keeping
 from localagent.daemon.store import leases, schema
 from localagent.daemon.store.blobs import Blobs, BlobWriter
-from localagent.daemon.store.leases import Ended, Lease, LeaseLost
+from localagent.daemon.store.leases import Lease, LeaseEnded, LeaseLost
 from localagent.daemon.store.retention import tidy
 from localagent.daemon.store.task_store import ANYBODY, KeyTaken, QuotaReached, Result, Rows, TaskRow
 from localagent.domain.edit import digest_of
@@ -110,7 +110,7 @@ def test_an_answer_is_given_once_and_under_the_lease_alone(rows: Rows) -> None:
     leases.finish(rows, new, RESULT, answer=0, reason="good")
     with pytest.raises(LeaseLost):
         leases.finish(rows, new, RESULT, answer=1, reason="twice")
-    assert leases.settle(rows, new, Ended.DIED, "gone") is None
+    assert leases.settle(rows, new, LeaseEnded.DIED, "gone") is None
     row = rows.find(task, 1)
     assert row is not None
     assert (row.state, row.exit, row.reason, row.interruptions) == (TaskState.DONE, 0, "good", 1)
@@ -118,10 +118,10 @@ def test_an_answer_is_given_once_and_under_the_lease_alone(rows: Rows) -> None:
 
 def test_a_worker_that_dies_twice_fails_the_task(rows: Rows) -> None:
     submit(rows)
-    assert leases.settle(rows, take(rows), Ended.DIED, "signal 9") is TaskState.QUEUED
+    assert leases.settle(rows, take(rows), LeaseEnded.DIED, "signal 9") is TaskState.QUEUED
     second = take(rows)
     assert second.attempt == 2
-    assert leases.settle(rows, second, Ended.DIED, "signal 9") is TaskState.FAILED
+    assert leases.settle(rows, second, LeaseEnded.DIED, "signal 9") is TaskState.FAILED
     row = rows.find(second.task, 1)
     assert row is not None
     assert row.reason == "signal 9; it was tried 2 times"
@@ -135,7 +135,7 @@ def test_cancelling(rows: Rows) -> None:
     assert rows.cancel(waits) is TaskState.CANCELLED
     assert rows.cancel(runs) is TaskState.RUNNING
     assert leases.cancelled(rows) == {runs}
-    assert leases.settle(rows, lease, Ended.DIED, "whatever") is TaskState.CANCELLED
+    assert leases.settle(rows, lease, LeaseEnded.DIED, "whatever") is TaskState.CANCELLED
     assert rows.cancel(runs) is TaskState.CANCELLED
 
 
@@ -391,7 +391,7 @@ def test_no_task_is_lost_or_answered_twice(
                     leases.finish(rows, lease, RESULT, answer=0, reason="")
                     answered.append(lease.task)
                 elif step in ("die", "stop"):
-                    leases.settle(rows, lease, Ended.DIED if step == "die" else Ended.STOPPED, "gone")
+                    leases.settle(rows, lease, LeaseEnded.DIED if step == "die" else LeaseEnded.STOPPED, "gone")
             except LeaseLost:
                 pass
         with rows.reading() as database:

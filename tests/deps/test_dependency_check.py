@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from localagent.deps.dependency_check import Guard, fits, pinned
+from localagent.deps.dependency_check import DependencyGuard, fits, pinned
 from localagent.deps.locks import read_locks
 from localagent.deps.requirement import parse_requirement
 from localagent.deps.squat import KnownNames
-from localagent.domain.dependency import Answer, Approval, Locked, Ruling
+from localagent.domain.dependency import DependencyApproval, DependencyVerdict, Locked, Ruling
 from localagent.domain.policy import DependencyRules, Permission
 
 KNOWN = KnownNames(["requests", "numpy"])
@@ -29,31 +29,33 @@ LOCKED = (
 )
 
 
-def approval(name: str, version: str = "") -> Approval:
-    return Approval(name=name, version=version, reason="needed", who="me", at="now", policy="p")
+def approval(name: str, version: str = "") -> DependencyApproval:
+    return DependencyApproval(name=name, version=version, reason="needed", who="me", at="now", policy="p")
 
 
-def rule(spec: str, guard: Guard | None = None) -> Ruling:
-    return (guard or Guard(rules=RULES, known=KNOWN, locked=LOCKED)).rule(parse_requirement(spec, "here", KNOWN))
+def rule(spec: str, guard: DependencyGuard | None = None) -> Ruling:
+    return (guard or DependencyGuard(rules=RULES, known=KNOWN, locked=LOCKED)).rule(
+        parse_requirement(spec, "here", KNOWN)
+    )
 
 
 @pytest.mark.parametrize(
     ("spec", "answer", "why"),
     [
-        ("requests>=2", Answer.ALLOWED, "on the policy's list ('requests')"),
-        ("Acme_Tools", Answer.ALLOWED, "on the policy's list ('acme-*')"),
-        ("acme.bad", Answer.REFUSED, "denied by the policy ('acme-bad')"),
-        ("left-pad==1.0", Answer.REFUSED, "denied by the policy"),
-        ("frobnicate", Answer.ALLOWED, "locked by r.txt at 1.0"),
-        ("frobnicate==1.0", Answer.ALLOWED, "locked by r.txt at 1.0"),
-        ("frobnicate>1", Answer.UNKNOWN, "locks 1.0, which is not >1"),
-        ("nunpy", Answer.REFUSED, "looks like 'numpy': edit distance, 1 edit away although r.txt locks it"),
-        ("numpy", Answer.UNKNOWN, "on no list"),
-        ("./x", Answer.REFUSED, "a local path"),
-        ("xn--rquests-bya", Answer.REFUSED, "looks like 'requests': homoglyphs"),
+        ("requests>=2", DependencyVerdict.ALLOWED, "on the policy's list ('requests')"),
+        ("Acme_Tools", DependencyVerdict.ALLOWED, "on the policy's list ('acme-*')"),
+        ("acme.bad", DependencyVerdict.REFUSED, "denied by the policy ('acme-bad')"),
+        ("left-pad==1.0", DependencyVerdict.REFUSED, "denied by the policy"),
+        ("frobnicate", DependencyVerdict.ALLOWED, "locked by r.txt at 1.0"),
+        ("frobnicate==1.0", DependencyVerdict.ALLOWED, "locked by r.txt at 1.0"),
+        ("frobnicate>1", DependencyVerdict.UNKNOWN, "locks 1.0, which is not >1"),
+        ("nunpy", DependencyVerdict.REFUSED, "looks like 'numpy': edit distance, 1 edit away although r.txt locks it"),
+        ("numpy", DependencyVerdict.UNKNOWN, "on no list"),
+        ("./x", DependencyVerdict.REFUSED, "a local path"),
+        ("xn--rquests-bya", DependencyVerdict.REFUSED, "looks like 'requests': homoglyphs"),
     ],
 )
-def test_the_answer_and_its_reason(spec: str, answer: Answer, why: str) -> None:
+def test_the_answer_and_its_reason(spec: str, answer: DependencyVerdict, why: str) -> None:
     ruling = rule(spec)
     assert ruling.answer is answer
     assert why in ruling.why
@@ -75,25 +77,25 @@ def test_the_command_that_approves(spec: str, command: str) -> None:
 
 
 def test_a_named_policy_goes_into_the_command() -> None:
-    guard = Guard(rules=RULES, known=KNOWN, policy_option="my policy.toml")
+    guard = DependencyGuard(rules=RULES, known=KNOWN, policy_option="my policy.toml")
     assert "--policy 'my policy.toml'" in rule("numpy", guard).approve
 
 
 def test_an_approval_lets_in_the_version_it_names() -> None:
-    guard = Guard(rules=RULES, known=KNOWN, approvals=(approval("numpy", "1.2"), approval("nunpy")))
-    assert rule("numpy==1.2", guard).answer is Answer.ALLOWED
+    guard = DependencyGuard(rules=RULES, known=KNOWN, approvals=(approval("numpy", "1.2"), approval("nunpy")))
+    assert rule("numpy==1.2", guard).answer is DependencyVerdict.ALLOWED
     assert "approved by me at now: needed" in rule("numpy==1.2", guard).why
-    assert rule("numpy==1.3", guard).answer is Answer.UNKNOWN
-    assert rule("numpy", guard).answer is Answer.UNKNOWN
-    assert rule("numpy>=1.2", guard).answer is Answer.UNKNOWN
-    assert rule("nunpy", guard).answer is Answer.ALLOWED
+    assert rule("numpy==1.3", guard).answer is DependencyVerdict.UNKNOWN
+    assert rule("numpy", guard).answer is DependencyVerdict.UNKNOWN
+    assert rule("numpy>=1.2", guard).answer is DependencyVerdict.UNKNOWN
+    assert rule("nunpy", guard).answer is DependencyVerdict.ALLOWED
 
 
 def test_an_approval_outweighs_neither_the_deny_list_nor_a_policy_that_counts_none() -> None:
-    guard = Guard(rules=RULES, known=KNOWN, approvals=(approval("left-pad"), approval("numpy")))
-    assert rule("left-pad", guard).answer is Answer.REFUSED
+    guard = DependencyGuard(rules=RULES, known=KNOWN, approvals=(approval("left-pad"), approval("numpy")))
+    assert rule("left-pad", guard).answer is DependencyVerdict.REFUSED
     ruling = rule("numpy", replace(guard, rules=replace(RULES, approvals=Permission.DENY)))
-    assert (ruling.answer, ruling.approve) == (Answer.UNKNOWN, "")
+    assert (ruling.answer, ruling.approve) == (DependencyVerdict.UNKNOWN, "")
     assert "counts no approvals" in ruling.why
 
 

@@ -12,7 +12,7 @@ from localagent.deps import choose as choosing
 from localagent.deps import install as installing
 from localagent.deps import landing, unpack
 from localagent.deps.choose import Chosen, NotInstallable
-from localagent.deps.install import Order, install
+from localagent.deps.install import InstallOrder, install
 from localagent.deps.landing import Environment, environment, fresh_target
 from localagent.deps.sources import parse_requirements
 from localagent.deps.squat import KnownNames
@@ -51,11 +51,13 @@ def order(
     *,
     locked: tuple[Locked, ...] = (),
     require_hashes: bool = True,
-) -> Order:
-    return Order(wanted=wanted(text), index=index, locked=locked, require_hashes=require_hashes, place=place)
+) -> InstallOrder:
+    return InstallOrder(wanted=wanted(text), index=index, locked=locked, require_hashes=require_hashes, place=place)
 
 
-def refused(given: Order, jail: NamespaceJail, tmp_path: Path, kind: type[LocalagentError] = NotInstallable) -> str:
+def refused(
+    given: InstallOrder, jail: NamespaceJail, tmp_path: Path, kind: type[LocalagentError] = NotInstallable
+) -> str:
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(kind) as caught:
         install(given, jail, tmp_path)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from localagent.deps.requirement import parse_requirement
 from localagent.deps.sources import Item, parse_project, parse_requirements
 from localagent.deps.squat import KnownNames
-from localagent.domain.dependency import Unreadable, Wanted
+from localagent.domain.dependency import UnreadableRequirement, Wanted
 from localagent.errors import UsageFault
 from localagent.fs.bounded_read import matches_below, read_below, read_named
 
@@ -24,7 +24,7 @@ def lines(text: str) -> list[Item]:
 
 def why(text: str) -> str:
     [item] = lines(text)
-    assert isinstance(item, Unreadable), item
+    assert isinstance(item, UnreadableRequirement), item
     return item.why
 
 
@@ -61,13 +61,13 @@ def test_a_requirement_is_read_whole() -> None:
 )
 def test_what_is_not_a_name_is_refused_with_the_reason(text: str, reason: str) -> None:
     item = parse_requirement(text, "here", KNOWN)
-    assert isinstance(item, Unreadable)
+    assert isinstance(item, UnreadableRequirement)
     assert reason in item.why
 
 
 def test_a_disguised_name_tells_whom_it_imitates() -> None:
     item = parse_requirement("r\u0435quests>=2", "here", KNOWN)
-    assert isinstance(item, Unreadable)
+    assert isinstance(item, UnreadableRequirement)
     assert item.likeness is not None
     assert item.likeness.known == "requests"
 
@@ -116,12 +116,12 @@ def test_what_a_requirements_file_may_not_say(line: str, reason: str) -> None:
 def test_no_bytes_break_the_readers(data: bytes) -> None:
     for read in (parse_requirements, parse_project):
         with contextlib.suppress(UsageFault):
-            assert all(isinstance(item, Wanted | Unreadable) for item in read(data, "f", KNOWN))
+            assert all(isinstance(item, Wanted | UnreadableRequirement) for item in read(data, "f", KNOWN))
 
 
 @given(st.text(alphabet="ab-=\\\n #[]><!;@.\r\"'{}$-e", max_size=80))
 def test_no_text_breaks_the_readers(text: str) -> None:
-    assert all(isinstance(item, Wanted | Unreadable) for item in lines(text))
+    assert all(isinstance(item, Wanted | UnreadableRequirement) for item in lines(text))
 
 
 def test_files_that_are_not_utf8_are_refused() -> None:
@@ -176,7 +176,7 @@ def test_a_project_is_read_everywhere_it_asks() -> None:
 )
 def test_what_of_a_project_cannot_be_read_is_refused(text: str, reason: str) -> None:
     [item] = parse_project(text.encode(), "p.toml", KNOWN)
-    assert isinstance(item, Unreadable)
+    assert isinstance(item, UnreadableRequirement)
     assert reason in item.why
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localagent.domain.claim import Claim, Effect, FunctionEffect
+from localagent.domain.claim import Claim, DifferenceKind, FunctionEffect
 from localagent.domain.claim_limits import MANY, claim_limits
 from localagent.domain.paths import RepoPath
 from localagent.domain.strength import Grade, Limit, Share, graded, limited
@@ -15,15 +15,15 @@ from localagent.domain.verification import (
     Differential,
     FunctionChange,
     FunctionReach,
+    InputOrigin,
     Necessity,
-    Origin,
     UnneededPart,
 )
 
 PATH = RepoPath("a.py")
 FULL = Share(part=20, whole=20)
 BEST = graded(lines=FULL, mutants=FULL, functions=FULL, unknown={})
-ONE = Difference(path=PATH, function="f", call="f(1)", old="1", new="2", origin=Origin.NEAR)
+ONE = Difference(path=PATH, function="f", call="f(1)", old="1", new="2", origin=InputOrigin.NEAR)
 SAME = Differential(
     functions=(FunctionReach(path=PATH, function="f", compared=99, agreed=99, answered=99),), demanded=1
 )
@@ -33,7 +33,7 @@ shares = st.none() | st.integers(0, 20).flatmap(lambda n: st.integers(0, n).map(
 strengths = st.builds(lambda a, b, c: graded(lines=a, mutants=b, functions=c, unknown={}), shares, shares, shares)
 
 
-def with_(effect: Effect, many: int) -> Differential:
+def with_(effect: DifferenceKind, many: int) -> Differential:
     return replace(SAME, differences=(ONE,) * many, unexplained={effect: many})
 
 
@@ -56,12 +56,12 @@ def test_nothing_against_it_leaves_the_grade() -> None:
     assert grade(Claim.FIXES, replace(SAME, differences=(ONE,), explained=1)) is Grade.A
     assert grade(Claim.FIXES, SAME, replace(UNNEEDED, differences=0)) is Grade.A
     assert grade(Claim.FIXES, SAME, Necessity(parts=2, asked=2)) is Grade.A
-    assert grade(Claim.FIXES, with_(Effect.CARELESS, 3)) is Grade.A
+    assert grade(Claim.FIXES, with_(DifferenceKind.CARELESS, 3)) is Grade.A
 
 
 @pytest.mark.parametrize("claim", [Claim.FIXES, Claim.ADDS])
-@pytest.mark.parametrize("effect", [effect for effect in Effect if effect is not Effect.CARELESS])
-def test_one_unexplained_difference_is_c_and_many_are_d(claim: Claim, effect: Effect) -> None:
+@pytest.mark.parametrize("effect", [effect for effect in DifferenceKind if effect is not DifferenceKind.CARELESS])
+def test_one_unexplained_difference_is_c_and_many_are_d(claim: Claim, effect: DifferenceKind) -> None:
     assert grade(claim, with_(effect, 1)) is Grade.C
     assert grade(claim, with_(effect, MANY)) is Grade.C
     assert grade(claim, with_(effect, 30)) is Grade.D
@@ -85,7 +85,7 @@ def test_functions_parts_and_checks_have_a_say() -> None:
     ]
 
 
-@pytest.mark.parametrize("effect", list(Effect))
-def test_whatever_differs_counts_where_nothing_should(effect: Effect) -> None:
+@pytest.mark.parametrize("effect", list(DifferenceKind))
+def test_whatever_differs_counts_where_nothing_should(effect: DifferenceKind) -> None:
     assert grade(Claim.UNKNOWN, with_(effect, 1)) is Grade.D
     assert grade(Claim.PRESERVES, with_(effect, 1)) is Grade.E

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from localagent.code.known_names import Known
+from localagent.code.known_names import KnownIdentifiers
 from localagent.code.symbols import collect
 from localagent.edit import incremental_check
 from localagent.edit.incremental_check import exists, may_continue, scan
@@ -66,12 +66,12 @@ def test_words_are_seen_outside_strings_only() -> None:
     assert (scan("a[f('x").open, scan("a[f('x").quote) == ("[(", "'")
 
 
-def known() -> Known:
+def known() -> KnownIdentifiers:
     facts = collect(
         b"import json\n\ndef save(path, indent=2):\n    other.rows = json.loads(path)\n\ndef test_it(): pass\n"
     )
     assert facts is not None
-    return Known([facts])
+    return KnownIdentifiers([facts])
 
 
 @pytest.mark.parametrize(

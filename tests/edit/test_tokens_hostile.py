@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from localagent.domain.paths import RepoPath
 from localagent.edit.syntax_repair import broken_regions, syntax_space
-from localagent.edit.syntax_repair.lexer import Fault, fault_of, lexemes_of, lines_of
+from localagent.edit.syntax_repair.lexer import SyntaxFault, fault_of, lexemes_of, lines_of
 from localagent.edit.syntax_repair.syntax_space import TokenEditSpace
 
 PATH = RepoPath("mod.py")
@@ -46,7 +46,7 @@ def test_bounded_and_quiet(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     parsed = 0
     real = fault_of
 
-    def counting(text: str | bytes) -> Fault | None:
+    def counting(text: str | bytes) -> SyntaxFault | None:
         nonlocal parsed
         parsed += len(text)
         return real(text)

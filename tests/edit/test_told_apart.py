@@ -10,7 +10,7 @@ from localagent.domain.edit import Edit
 from localagent.domain.outcome import Failure, Frame
 from localagent.domain.paths import RepoPath
 from localagent.edit import space
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import Operator, operators
 from localagent.edit.space import LibcstEditSpace, told_apart
 from localagent.ports import Priced
@@ -39,11 +39,11 @@ def test_the_same_failure_of_many_tests_tells_what_one_tells(priced: bool) -> No
 def test_operators_are_asked_about_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[int] = []
 
-    def counted(*args: Any, **more: Any) -> Context:
+    def counted(*args: Any, **more: Any) -> OperatorContext:
         told.append(len(more["failures"]))
-        return Context(*args, **more)
+        return OperatorContext(*args, **more)
 
-    monkeypatch.setattr(space, "Context", counted)
+    monkeypatch.setattr(space, "OperatorContext", counted)
     edits([undefined(2, test_line=n) for n in range(400)], priced=True)
     assert set(told) == {1}
 
@@ -51,13 +51,13 @@ def test_operators_are_asked_about_each_once(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_text_that_is_proposed_twice_is_no_crowd(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two failures may ask for the same edit, which makes no other edit of the line dearer."""
     source = b"def f(a):\n    return a + 1\n"
-    contexts: list[Context] = []
+    contexts: list[OperatorContext] = []
 
-    def kept(*args: Any, **more: Any) -> Context:
-        contexts.append(Context(*args, **more))
+    def kept(*args: Any, **more: Any) -> OperatorContext:
+        contexts.append(OperatorContext(*args, **more))
         return contexts[-1]
 
-    monkeypatch.setattr(space, "Context", kept)
+    monkeypatch.setattr(space, "OperatorContext", kept)
     list(LibcstEditSpace({}).edits(PATH, {PATH: source}, lines=None, failures=()))
     place, op = space._Place(contexts[0]), next(iter(operators().values()))
     once = [proposal(cost, text, op, place) for cost, text in ((1.0, "b"), (1.05, "c"))]

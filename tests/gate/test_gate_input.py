@@ -14,7 +14,7 @@ from localagent.code.regions import DoesNotParse, SourceFile
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Splice
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
-from localagent.gate.core.gate_input import Files, GateInput, Region
+from localagent.gate.core.gate_input import ChangedRegion, Files, GateInput
 from localagent.text.byte_diff import changed_span
 
 SOURCE = Path(textwrap.__file__).read_bytes()
@@ -23,7 +23,7 @@ FILES = Files()
 KEPT = SourceFile(SOURCE)
 
 
-def regions(made: Candidate) -> tuple[Region, ...]:
+def regions(made: Candidate) -> tuple[ChangedRegion, ...]:
     return GateInput(made, Baseline(tests=()), {}, FILES).regions
 
 

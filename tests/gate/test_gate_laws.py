@@ -22,7 +22,7 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.policy import DangerRule, Permission, Policy
 from localagent.domain.review import PatchVerdict
 from localagent.gate.content.prompt_injection import INJECTION, spoken_in
-from localagent.gate.core.rule import Example, Rule
+from localagent.gate.core.rule import Rule, RuleExample
 from localagent.gate.patch_gates import PatchGates
 from localagent.gate.review import changed_arguments as given_module
 from localagent.gate.review import changed_thresholds, dropped_arguments, review_gate, secret_leaks, weakened_conditions
@@ -192,7 +192,7 @@ def fired(before: str, after: str) -> set[str]:
 
 @pytest.mark.long
 @given(st.sampled_from(DENIED), st.lists(st.sampled_from(HABITS), max_size=3, unique=True))
-def test_a_denied_edit_stays_denied_however_it_is_dressed(case: tuple[Rule, Example], habits: list[Habit]) -> None:
+def test_a_denied_edit_stays_denied_however_it_is_dressed(case: tuple[Rule, RuleExample], habits: list[Habit]) -> None:
     rule, example = case
     before, after = example.before, example.after
     assert rule.id in fired(before, after)
@@ -227,7 +227,7 @@ def policy(name: str) -> Policy:
     return load_policy(POLICIES / f"{name}.toml")
 
 
-def verdict(rules: Policy, example: Example, path: str) -> int:
+def verdict(rules: Policy, example: RuleExample, path: str) -> int:
     entry = TreeChange(
         path=RepoPath(path), source=RepoPath(path), kind=ChangeKind.MODIFIED, before=example.before.encode(),
         after=example.after.encode(), before_mode=FileMode.REGULAR, after_mode=FileMode.REGULAR,
@@ -254,7 +254,7 @@ def verdict(rules: Policy, example: Example, path: str) -> int:
     st.booleans(),
 )
 def test_a_later_layer_only_tightens_what_the_gates_say(
-    case: tuple[Example, str], path: str, keys: dict[str, object], danger: bool
+    case: tuple[RuleExample, str], path: str, keys: dict[str, object], danger: bool
 ) -> None:
     base = policy("default")
     layer = replace(base, patches=replace(base.patches, **keys))  # type: ignore[arg-type]

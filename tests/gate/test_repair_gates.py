@@ -11,10 +11,10 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Permission
 from localagent.errors import CannotEnforce
 from localagent.gate.core.gate_input import GateInput
-from localagent.gate.core.rule import Example, decide
+from localagent.gate.core.rule import RuleExample, decide
 from localagent.gate.repair_gates import COULD_NOT_ANSWER, Chain, open_gate_chain
 
-ORDINARY = Example(before="def f(x):\n    return x\n", after="def f(x):\n    return -x\n")
+ORDINARY = RuleExample(before="def f(x):\n    return x\n", after="def f(x):\n    return -x\n")
 
 
 class Recorder:
@@ -80,13 +80,13 @@ def test_a_test_of_bandit_that_fails_is_a_finding(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(context.Context, "call_function_name_qual", property(broken))
     fired = rules_fired(
-        review(chain, Example(before="def f(x):\n    return x\n", after="def f(x):\n    return g(x)\n"))
+        review(chain, RuleExample(before="def f(x):\n    return x\n", after="def f(x):\n    return g(x)\n"))
     )
     assert fired == {"bandit"}
 
 
 def test_what_the_policy_permits_is_permitted() -> None:
-    swallowing = Example(
+    swallowing = RuleExample(
         before="def f(x):\n    return g(x)\n",
         after="def f(x):\n    try:\n        return g(x)\n    except ValueError or Exception:\n        return 0\n",
     )
@@ -113,9 +113,9 @@ def test_what_was_there_may_move_but_not_multiply() -> None:
     base = "import os\ndef f(x):\n    if x:\n        os.system(x)\n    return x\n"
     moved = "import os\ndef f(x):\n    os.system(x)\n    if x:\n        pass\n    return x\n"
     chain = open_gate_chain(DEFAULT, ())
-    assert rules_fired(review(chain, Example(before=base, after=moved))) == set()
+    assert rules_fired(review(chain, RuleExample(before=base, after=moved))) == set()
     twice = base.replace("    return x", "    os.system(x)\n    return x")
-    assert rules_fired(review(chain, Example(before=base, after=twice))) == {"run-process"}
+    assert rules_fired(review(chain, RuleExample(before=base, after=twice))) == {"run-process"}
 
 
 def test_a_file_from_which_tests_were_collected_is_a_test_whatever_its_name() -> None:

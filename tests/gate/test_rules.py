@@ -10,7 +10,7 @@ from localagent.domain.gate import Allow, Decision
 from localagent.domain.outcome import Baseline, Failure, Outcome, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import DangerRule, Policy
-from localagent.gate.core.rule import Example, Rule
+from localagent.gate.core.rule import Rule, RuleExample
 from localagent.gate.files import editable_paths
 from localagent.gate.repair_gates import open_gate_chain
 from localagent.gate.rule_catalogue import IN_PATCHES, IN_REPAIRS, WHILE_READING
@@ -35,7 +35,7 @@ def candidate(path: str, before: bytes, after: bytes) -> Candidate:
     return Candidate(number=1, patch=patch, edits=(edit,), cost=0.0)
 
 
-def review(chain: GateChain, example: Example) -> list[Decision]:
+def review(chain: GateChain, example: RuleExample) -> list[Decision]:
     path = RepoPath(example.path)
     before, after = (s.encode("utf-8", "surrogateescape") for s in (example.before, example.after))
     name = "tests/test_it.py::test_f[1-2]"
@@ -66,12 +66,12 @@ def examples(kind: str) -> list[object]:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("rule", "example"), examples("match"))
-def test_a_rule_fires_on_its_examples(chain: GateChain, rule: Rule, example: Example) -> None:
+def test_a_rule_fires_on_its_examples(chain: GateChain, rule: Rule, example: RuleExample) -> None:
     assert rule.id in in_repair(chain, example)
 
 
 @pytest.mark.parametrize(("rule", "example"), examples("not_match"))
-def test_no_rule_fires_on_a_counter_example(chain: GateChain, rule: Rule, example: Example) -> None:
+def test_no_rule_fires_on_a_counter_example(chain: GateChain, rule: Rule, example: RuleExample) -> None:
     assert in_repair(chain, example) == set()
 
 

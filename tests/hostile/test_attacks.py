@@ -12,13 +12,13 @@ import pytest
 from attack_controls import control, staged
 from jail_backends import KINDS, jail_by
 
-from localagent.jail.api import Kind
+from localagent.jail.api import BackendKind
 from localagent.jail.attacks import inside, suite
 from localagent.jail.attacks.attack import DID, LACKS, Attack, Category, Witness
 from localagent.jail.attacks.attack_catalogue import ATTACKS
 from localagent.jail.attacks.reads import strangers
-from localagent.jail.attacks.row import Held
-from localagent.jail.attacks.suite import Cast, Seen, judged
+from localagent.jail.attacks.row import AttackVerdict
+from localagent.jail.attacks.suite import AttackOutcome, Cast, judged
 from localagent.jail.boundaries import OPENABLE, Wall
 
 CLEANERS = [attack for attack in ATTACKS if attack.wall is Wall.CLEANING]
@@ -43,12 +43,12 @@ def named(name: str) -> Attack:
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_attack_is_held(kind: Kind, scratch: Path) -> None:
+def test_every_attack_is_held(kind: BackendKind, scratch: Path) -> None:
     with staged(scratch) as stage:
         rows = list(suite.run(jail_by(kind), ATTACKS, stage))
     assert sorted(row.name for row in rows) == sorted(attack.name for attack in ATTACKS)
-    assert [(row.name, row.why) for row in rows if row.result is Held.ESCAPED] == []
-    lacking = [row.name for row in rows if row.result is Held.NOT_APPLICABLE]
+    assert [(row.name, row.why) for row in rows if row.result is AttackVerdict.ESCAPED] == []
+    lacking = [row.name for row in rows if row.result is AttackVerdict.NOT_APPLICABLE]
     assert len(lacking) <= 10, lacking
     assert [path.name for path in scratch.iterdir()] == []
 
@@ -105,7 +105,7 @@ def test_what_is_left_for_the_cleaner_is_more_than_a_plain_removal_takes(attack:
     """The control: the standard library's own removal, or a walk that follows links, stumbles or destroys."""
     with staged(scratch) as stage:
         workspace = stage.workspace(own=True)
-        jail = jail_by(Kind.BUBBLEWRAP)
+        jail = jail_by(BackendKind.BUBBLEWRAP)
         jail.run(suite.spec_of(Cast(attacks=(attack,)), workspace, stage))
         if attack.witness is Witness.REST:
             with pytest.raises((RecursionError, OSError)):
@@ -152,17 +152,29 @@ SUBJECT = replace(named("a file in /etc"), witness=Witness.CANARY)
 @pytest.mark.parametrize(
     ("seen", "witnessed", "result", "why"),
     [
-        (Seen(reason="EROFS"), False, Held.HELD, "read-only mounts: EROFS"),
-        (Seen(reason=DID, text="wrote it"), False, Held.ESCAPED, "it succeeded: wrote it"),
-        (Seen(reason="EROFS"), True, Held.ESCAPED, "the canary file outside changed"),
-        (Seen(reason="EPERM"), False, Held.ESCAPED, "not the answer of this wall"),
-        (Seen(reason="no-answer", text="the jail ended as exited"), False, Held.ESCAPED, "the jail ended as exited"),
-        (Seen(reason="fault", text="TypeError"), False, Held.ESCAPED, "TypeError"),
-        (Seen(reason=LACKS, text="the kernel has none"), False, Held.NOT_APPLICABLE, "the kernel has none"),
-        (None, False, Held.ESCAPED, "it was not run"),
+        (AttackOutcome(reason="EROFS"), False, AttackVerdict.HELD, "read-only mounts: EROFS"),
+        (AttackOutcome(reason=DID, text="wrote it"), False, AttackVerdict.ESCAPED, "it succeeded: wrote it"),
+        (AttackOutcome(reason="EROFS"), True, AttackVerdict.ESCAPED, "the canary file outside changed"),
+        (AttackOutcome(reason="EPERM"), False, AttackVerdict.ESCAPED, "not the answer of this wall"),
+        (
+            AttackOutcome(reason="no-answer", text="the jail ended as exited"),
+            False,
+            AttackVerdict.ESCAPED,
+            "the jail ended as exited",
+        ),
+        (AttackOutcome(reason="fault", text="TypeError"), False, AttackVerdict.ESCAPED, "TypeError"),
+        (
+            AttackOutcome(reason=LACKS, text="the kernel has none"),
+            False,
+            AttackVerdict.NOT_APPLICABLE,
+            "the kernel has none",
+        ),
+        (None, False, AttackVerdict.ESCAPED, "it was not run"),
     ],
 )
-def test_only_the_walls_own_answer_is_held(seen: Seen | None, witnessed: bool, result: Held, why: str) -> None:
+def test_only_the_walls_own_answer_is_held(
+    seen: AttackOutcome | None, witnessed: bool, result: AttackVerdict, why: str
+) -> None:
     told, reason = judged(SUBJECT, seen, witnessed=witnessed)
     assert told is result
     assert why in reason
@@ -171,7 +183,7 @@ def test_only_the_walls_own_answer_is_held(seen: Seen | None, witnessed: bool, r
 def test_what_the_machine_lacks_is_not_applicable() -> None:
     attack = replace(SUBJECT, target="/no/such/1|/no/such/2")
     told, why = judged(attack, None, witnessed=False)
-    assert (told, why) == (Held.NOT_APPLICABLE, "this machine has no /no/such/1 or /no/such/2")
+    assert (told, why) == (AttackVerdict.NOT_APPLICABLE, "this machine has no /no/such/1 or /no/such/2")
 
 
 def test_only_the_way_to_the_interpreter_is_no_find(tmp_path: Path) -> None:
@@ -200,6 +212,6 @@ def test_a_jail_without_a_wall_is_found_out(scratch: Path) -> None:
     wanted = [a for a in ATTACKS if a.opens == (Wall.SECCOMP,) and a.open_reason == DID and not a.standin][:10]
     with staged(scratch) as stage:
         rows = list(suite.run(open_jail_without(frozenset({Wall.SECCOMP})), wanted, stage))
-    escaped = [row for row in rows if row.result is Held.ESCAPED]
+    escaped = [row for row in rows if row.result is AttackVerdict.ESCAPED]
     assert len(escaped) >= 5
     assert all(row.why.startswith("it succeeded") for row in escaped)

@@ -9,7 +9,7 @@ from house_builder import house
 from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.repair.acceptance.goal_controls import examined
-from localagent.repair.search.run_context import Run
+from localagent.repair.search.run_context import RunContext
 
 COMMAND = "python check.py"
 CODE = "PLAN = 1\n\n\ndef tax(price):\n    return price + 1\n\n\ndef ready():\n    return True\n"
@@ -28,7 +28,7 @@ def judged(verifier: Any, candidate: Candidate, baseline: Baseline) -> tuple[Ful
     """What the full check says, and what is left of it once the goal was controlled."""
     full = verifier.full(candidate, baseline, seed=1)
     run = SimpleNamespace(parts=SimpleNamespace(verifier=verifier), baseline=baseline, emit=lambda *_, **__: None)
-    return full, examined(cast("Run", run), candidate, full) if full.accepted else full
+    return full, examined(cast("RunContext", run), candidate, full) if full.accepted else full
 
 
 @pytest.mark.long

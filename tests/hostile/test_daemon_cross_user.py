@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from service_builder import Served, become, digest, ordered, put, served, talk, uploaded
 
-from localagent.daemon.store.leases import Approval, finish, release, take
+from localagent.daemon.store.leases import LeaseApproval, finish, release, take
 from localagent.daemon.store.task_store import Result
 from localagent.protocol.http_client import Client
 
@@ -61,7 +61,7 @@ def scene() -> Iterator[Scene]:
         task = client.post("/v1/tasks", body, headers={"idempotency-key": "victim"}).json()["id"]
         with daemon.rows() as rows:
             rows.approve(task, STRANGER)
-            release(rows, Approval(task=task, uid=os.getuid(), by=STRANGER))
+            release(rows, LeaseApproval(task=task, uid=os.getuid(), by=STRANGER))
             while (lease := take(rows)) is None or lease.task != task:
                 with rows.writing() as database:
                     database.execute("DELETE FROM leases")

@@ -23,7 +23,7 @@ from localagent.app.settings import Settings
 from localagent.cli import apply, approve, gate, tasks
 from localagent.cli.main import main
 from localagent.daemon.processes.patch_review import judge_patches
-from localagent.daemon.store.approval_store import Judged
+from localagent.daemon.store.approval_store import ReviewedPatch
 from localagent.daemon.store.leases import finish, take
 from localagent.daemon.store.task_store import Result
 from localagent.domain.edit import FileChange, Patch
@@ -76,7 +76,7 @@ class Scene:
     home: Path
     policy: Path
     task: str
-    judged: tuple[Judged, ...]
+    judged: tuple[ReviewedPatch, ...]
 
     @property
     def repo(self) -> Path:

@@ -34,7 +34,7 @@ from localagent.record.audit.log import AuditLog
 from localagent.record.audit.segments import first_of, segment_name
 from localagent.record.audit.verify_chain import check_audit, check_export
 from localagent.record.evidence_facts import Setting, facts_of
-from localagent.record.journal import Standing
+from localagent.record.journal import JournalStatus
 from localagent.record.store import TaskStore
 from localagent.repo.diff.write_diff import unified_diff
 
@@ -293,7 +293,7 @@ def test_an_export_larger_than_any_segment_is_checked(tmp_path: Path, monkeypatc
     data = b"".join(path.read_bytes() for path in lying.segments(folder))
     (tmp_path / "all.jsonl").write_bytes(data)
     monkeypatch.setattr(lying, "_MOST_BYTES", len(data) // 2)
-    assert check_export(tmp_path / "all.jsonl").standing is Standing.WHOLE
+    assert check_export(tmp_path / "all.jsonl").standing is JournalStatus.WHOLE
     monkeypatch.setattr(lying, "_EXPORT_BYTES", len(data) - 1)
     with pytest.raises(RecordDamaged, match="larger than"):
         check_export(tmp_path / "all.jsonl")
@@ -353,7 +353,7 @@ def test_files_of_a_journal_that_were_moved_about_are_found(tmp_path: Path, way:
             other.append(AuditKind.REPORTED, {"task": "y"})
         shutil.copy(lying.segments(other.folder)[1], second)
     check = check_audit(log.folder)
-    assert check.standing is Standing.ALTERED
+    assert check.standing is JournalStatus.ALTERED
     assert check.place is not None
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from localagent.app.rule_examples import JUDGE, in_patch, in_repair
-from localagent.gate.core.rule import Example
+from localagent.gate.core.rule import RuleExample
 from localagent.gate.patch_gates import PatchGates
 from localagent.gate.repair_gates import open_gate_chain
 from localagent.gate.rule_catalogue import for_a_person
@@ -168,7 +168,7 @@ def named(number: int) -> str:
 @pytest.mark.parametrize("number", range(len(ATTACKS)), ids=named)
 def test_a_special_case_is_refused_for_its_reason(chain: GateChain, number: int) -> None:
     rule, program, after = ATTACKS[number]
-    fired = in_repair(chain, Example(before=program.before, after=after, test=program.test))
+    fired = in_repair(chain, RuleExample(before=program.before, after=after, test=program.test))
     assert rule in fired
     assert fired <= RULES
 
@@ -176,17 +176,17 @@ def test_a_special_case_is_refused_for_its_reason(chain: GateChain, number: int)
 @pytest.mark.parametrize("number", range(0, len(ATTACKS), 4), ids=named)
 def test_of_a_patch_with_its_test_a_person_is_asked(gates: PatchGates, number: int) -> None:
     rule, program, after = ATTACKS[number]
-    example = Example(before=program.before, after=after, test=program.test)
+    example = RuleExample(before=program.before, after=after, test=program.test)
     assert rule in in_patch(gates, example)
     assert rule in for_a_person(POLICY)
-    assert not RULES & in_patch(gates, Example(before=program.before, after=after))
+    assert not RULES & in_patch(gates, RuleExample(before=program.before, after=after))
 
 
 @pytest.mark.parametrize(("before", "after", "test"), BENIGN)
 def test_a_repair_that_holds_for_others_too_is_let_be(
     chain: GateChain, gates: PatchGates, before: str, after: str, test: str
 ) -> None:
-    example = Example(before=before, after=after, test=test)
+    example = RuleExample(before=before, after=after, test=test)
     assert in_repair(chain, example) == set()
     assert not RULES & in_patch(gates, example)
 
@@ -194,7 +194,7 @@ def test_a_repair_that_holds_for_others_too_is_let_be(
 def test_another_constant_in_a_condition_that_stood_is_an_ordinary_repair(chain: GateChain) -> None:
     before = put(PRICE, "if n == 8:", "    return n * 3 - 2")
     after = put(PRICE, "if n == 9:", "    return n * 3 - 2")
-    assert in_repair(chain, Example(before=before, after=after, test=PRICE.test)) == set()
+    assert in_repair(chain, RuleExample(before=before, after=after, test=PRICE.test)) == set()
 
 
 @pytest.mark.parametrize(
@@ -214,5 +214,5 @@ def test_another_constant_in_a_condition_that_stood_is_an_ordinary_repair(chain:
     ],
 )
 def test_what_would_be_much_to_work_out_is_not(chain: GateChain, line: str) -> None:
-    fired = in_repair(chain, Example(before=PRICE.before, after=put(PRICE, line), test=PRICE.test))
+    fired = in_repair(chain, RuleExample(before=PRICE.before, after=put(PRICE, line), test=PRICE.test))
     assert not any(rule.startswith("gate-error") for rule in fired)

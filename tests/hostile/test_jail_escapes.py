@@ -18,7 +18,7 @@ from jail_backends import KINDS, jail_by
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailResult, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.errors import CannotEnforce
-from localagent.jail.api import Kind, NamespaceJail, Workspace, fresh_uid, interpreter_binds
+from localagent.jail.api import BackendKind, NamespaceJail, Workspace, fresh_uid, interpreter_binds
 from localagent.jail.launcher import x86_assembler
 from localagent.jail.launcher.seccomp import program as seccomp_program
 from localagent.jail.limits import process_usage
@@ -30,7 +30,7 @@ Run = Callable[..., JailResult]
 
 @pytest.fixture(scope="module", params=KINDS)
 def jail(request: pytest.FixtureRequest) -> NamespaceJail:
-    return jail_by(Kind(request.param))
+    return jail_by(BackendKind(request.param))
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ def test_spinning_is_ended_as_cpu(python: Run) -> None:
 def test_spinning_past_a_stalled_watcher_is_ended_as_cpu(python: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     from localagent.jail.launcher import watchdog
 
-    monkeypatch.setattr(watchdog.Watch, "_pause", lambda _: 60.0)  # the kernel's own limit ends it
+    monkeypatch.setattr(watchdog.Watchdog, "_pause", lambda _: 60.0)  # the kernel's own limit ends it
     result = python("while True: pass", limits=replace(LIMITS, cpu_seconds=0.1))
     assert (result.ending, result.returncode) == (Ending.CPU, 128 + signal.SIGXCPU)
 

@@ -11,7 +11,7 @@ from jail_backends import KINDS, jail_by
 
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailResult, JailSpec
 from localagent.errors import CannotEnforce
-from localagent.jail.api import Kind, NamespaceJail, Workspace, fresh_uid, interpreter_binds
+from localagent.jail.api import BackendKind, NamespaceJail, Workspace, fresh_uid, interpreter_binds
 from localagent.jail.launcher.seccomp import program
 
 pytestmark = pytest.mark.skipif(program() is None, reason="libseccomp is not at hand: --rw is refused then")
@@ -70,7 +70,7 @@ def bits(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("mode", [0o4755, 0o2755, 0o6711])
-def test_no_way_leaves_one_behind(kind: Kind, mode: int) -> None:
+def test_no_way_leaves_one_behind(kind: BackendKind, mode: int) -> None:
     jail = jail_by(kind)
     with Workspace(Path("/tmp"), uid=fresh_uid()) as workspace:
         result, said = tried(jail, workspace.tree, mode, set_ids=False)
@@ -82,14 +82,14 @@ def test_no_way_leaves_one_behind(kind: Kind, mode: int) -> None:
 
 def test_without_that_wall_each_way_does() -> None:
     with Workspace(Path("/tmp"), uid=fresh_uid()) as workspace:
-        _, said = tried(jail_by(Kind.BUBBLEWRAP), workspace.tree, 0o4755, set_ids=True)
+        _, said = tried(jail_by(BackendKind.BUBBLEWRAP), workspace.tree, 0o4755, set_ids=True)
         done = [name for name, answer in said.items() if answer == "done"]
         assert bits(workspace.tree) == sorted(done)
         assert set(done) >= {"chmod", "fchmod", "openat", "open", "mknod", "creat", "a file without a name"}
 
 
 def test_where_nothing_forbids_them_nothing_runs() -> None:
-    jail = jail_by(Kind.BUBBLEWRAP)
+    jail = jail_by(BackendKind.BUBBLEWRAP)
     bare = NamespaceJail(replace(jail._backend, seccomp=False))
     with Workspace(Path("/tmp"), uid=fresh_uid()) as workspace:
         with pytest.raises(CannotEnforce, match="without seccomp nothing forbids it"):

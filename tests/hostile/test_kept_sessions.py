@@ -15,7 +15,7 @@ from localagent.domain.outcome import Ending
 from localagent.errors import CannotEnforce
 from localagent.jail_sessions import client
 from localagent.jail_sessions.supervisor_messages import pack_order
-from localagent.jail_sessions.supervisor_socket import Line, NobodyThere, open_folder
+from localagent.jail_sessions.supervisor_socket import NobodyThere, SupervisorConnection, open_folder
 from localagent.runner.framing import Reader, send
 
 SYSTEM_PYTHON = Path("/usr/bin/python3")
@@ -231,7 +231,7 @@ def test_nonsense_on_the_socket_is_answered_with_a_fault(place: Kept) -> None:
         {**good, "evil": 1},
         {**good, "request": 5},
     ):
-        with Line(connect(folder)) as line:
+        with SupervisorConnection(connect(folder)) as line:
             assert line.ask(message)["fault"] == "UsageFault"
     with connect(folder) as raw:
         raw.sendall(b"\xff\xff\xff\xffGET / HTTP/1.1")
@@ -253,10 +253,10 @@ def test_one_who_listens_but_does_not_greet_is_nobody() -> None:
     ours, theirs = socket.socketpair()
     theirs.close()
     with pytest.raises(NobodyThere):
-        Line(ours)
+        SupervisorConnection(ours)
     ours, theirs = socket.socketpair()
     send(theirs.fileno(), {"hello": "x"})
-    with theirs, Line(ours) as line:
+    with theirs, SupervisorConnection(ours) as line:
         theirs.shutdown(socket.SHUT_RDWR)
         with pytest.raises(NobodyThere, match="Broken pipe"):
             line.ask({"op": "list"})

@@ -13,7 +13,7 @@ from localagent.domain.review import PatchVerdict
 from localagent.errors import UsageFault
 from localagent.gate.rule_catalogue import RULES, for_a_person, rule_texts
 from localagent.policy.load import load_policy
-from localagent.policy.policy_layers import Source, combine
+from localagent.policy.policy_layers import PolicySource, combine
 
 POLICIES = Path(__file__).parents[2] / "policies"
 DEFAULT = (POLICIES / "default.toml").read_bytes()
@@ -83,9 +83,9 @@ def test_calling_sources_tests_does_not_let_a_moved_file_keep_what_it_holds(repo
     ],
 )
 def test_what_a_repository_may_not_say_is_refused_with_the_reason(text: str, said: str) -> None:
-    project = Source(name="pyproject.toml", data=text.encode())
+    project = PolicySource(name="pyproject.toml", data=text.encode())
     with pytest.raises(UsageFault, match=r"pyproject\.toml") as caught:
-        combine(Source(name="default", data=DEFAULT), (), project, DEFAULT)
+        combine(PolicySource(name="default", data=DEFAULT), (), project, DEFAULT)
     assert said in str(caught.value)
 
 

@@ -13,7 +13,7 @@ from localagent.jail.api import open_jail
 from localagent.jail.limits.profile import load
 from localagent.verify.checks.static_tools import Silence, lint, probe_name, type_errors
 from localagent.verify.worker.jail_pool import Rooms
-from localagent.verify.worker.worker_spec import Place, Use
+from localagent.verify.worker.worker_spec import WorkerSpec, WorkerUse
 
 WRONG = "import os\n\n\ndef f() -> int:\n    return ''\n\n\neval(input())\n"
 CLEAN = "def f() -> int:\n    return 1\n"
@@ -28,8 +28,8 @@ def rooms_of(files: Mapping[str, str]) -> Iterator[Rooms]:
         for path, text in files.items():
             (root / "store" / path).parent.mkdir(parents=True, exist_ok=True)
             (root / "store" / path).write_text(text)
-        limits = {use: load(CHECKOUT / "sandbox" / f"{use.value}.toml").limits for use in Use}
-        place = Place.make(
+        limits = {use: load(CHECKOUT / "sandbox" / f"{use.value}.toml").limits for use in WorkerUse}
+        place = WorkerSpec.make(
             jail=open_jail(),
             repo=str(root / "repo"),
             store=root / "store",

@@ -12,7 +12,7 @@ from house_builder import house
 from localagent.domain.outcome import Outcome, TestResult
 from localagent.verify.worker.worker_client import OpenRequest, RunRequest
 from localagent.verify.worker.worker_messages import Collected, RunEnd
-from localagent.verify.worker.worker_spec import Use
+from localagent.verify.worker.worker_spec import WorkerUse
 
 HEAD = """
 import os, resource, signal
@@ -50,7 +50,7 @@ CLOSED = {
 def _run(body: str) -> tuple[TestResult, RunEnd, TestResult | None]:
     """What is said of a test, how that run ended, and what the same session says of a test that does nothing."""
     tests = f"{HEAD}\n\ndef test_first():\n    {body}\n\n\ndef test_next():\n    pass\n"
-    with house({"m.py": "", "test_m.py": tests}) as h, h.verifier._rooms.start({}, Use.QUICK) as room:
+    with house({"m.py": "", "test_m.py": tests}) as h, h.verifier._rooms.start({}, WorkerUse.QUICK) as room:
         got = room.client.open(OpenRequest(options=("--tb=no",)))
         assert isinstance(got, Collected)
         first, following = got.items
@@ -118,7 +118,7 @@ def test_meets_nothing():
 
 
 def test_a_scratch_folder_that_one_candidate_closed_is_open_and_empty_for_the_next() -> None:
-    with house({"test_m.py": SCRATCH}) as h, h.verifier._rooms.start({}, Use.QUICK) as room:
+    with house({"test_m.py": SCRATCH}) as h, h.verifier._rooms.start({}, WorkerUse.QUICK) as room:
         got = room.client.open(OpenRequest(options=("--tb=no",)))
         assert isinstance(got, Collected)
         for item in (*got.items, *got.items):

@@ -12,14 +12,14 @@ from jail_backends import KINDS, jail_by
 
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
 from localagent.domain.outcome import Failure, Outcome, TestResult
-from localagent.jail.api import Kind
-from localagent.jail.attacks.row import Held
+from localagent.jail.api import BackendKind
+from localagent.jail.attacks.row import AttackVerdict
 from localagent.jail.files.binds import interpreter_binds
 from localagent.jail.files.host import fresh_uid
 from localagent.jail.files.workspace import Workspace
 from localagent.verify.attacks import forgery_suite, leftovers
-from localagent.verify.attacks.forgery import FORGERIES, SOURCE, TEST, Forgery, Naive, Way
-from localagent.verify.attacks.forgery_suite import NAMES, Bench
+from localagent.verify.attacks.forgery import FORGERIES, SOURCE, TEST, Forgery, ForgeryKind, Naive
+from localagent.verify.attacks.forgery_suite import NAMES, ForgeryBench
 from localagent.verify.attacks.leftovers import LEFTOVERS
 
 SANDBOX = Path(__file__).resolve().parents[2] / "sandbox"
@@ -31,21 +31,21 @@ SAMPLE = ("leaving with status 0 at exit", "a forged JUnit file")
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
-def test_nothing_is_taken_for_good_or_met_in_the_worker(kind: Kind, scratch: Path) -> None:
-    all_held(kind, scratch, (Way.BODY, Way.SESSION))
+def test_nothing_is_taken_for_good_or_met_in_the_worker(kind: BackendKind, scratch: Path) -> None:
+    all_held(kind, scratch, (ForgeryKind.BODY, ForgeryKind.SESSION))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_nothing_is_taken_for_good_in_the_full_check(kind: Kind, scratch: Path) -> None:
-    all_held(kind, scratch, (Way.FULL,))
+def test_nothing_is_taken_for_good_in_the_full_check(kind: BackendKind, scratch: Path) -> None:
+    all_held(kind, scratch, (ForgeryKind.FULL,))
 
 
-def all_held(kind: Kind, scratch: Path, ways: tuple[Way, ...]) -> None:
-    rows = list(forgery_suite.run(Bench(jail=jail_by(kind), scratch=scratch, sandbox_dir=SANDBOX), ways))
+def all_held(kind: BackendKind, scratch: Path, ways: tuple[ForgeryKind, ...]) -> None:
+    rows = list(forgery_suite.run(ForgeryBench(jail=jail_by(kind), scratch=scratch, sandbox_dir=SANDBOX), ways))
     other_ways = {entry.name for entry in FORGERIES if entry.way not in ways}
     assert sorted(row.name for row in rows) == sorted(set(NAMES) - other_ways)
-    assert [(row.name, row.why) for row in rows if row.result is not Held.HELD] == []
+    assert [(row.name, row.why) for row in rows if row.result is not AttackVerdict.HELD] == []
     assert list(scratch.iterdir()) == []
 
 
@@ -69,12 +69,12 @@ def plainly(files: Mapping[str, str], scratch: Path) -> tuple[int, str]:
             env=ENV,
             limits=JailLimits(wall_seconds=60, cpu_seconds=30, output_bytes=32 << 20),
         )
-        result = jail_by(Kind.BUBBLEWRAP).run(spec)
+        result = jail_by(BackendKind.BUBBLEWRAP).run(spec)
     return result.returncode, result.stdout.decode(errors="replace")
 
 
 def files_of(entry: Forgery) -> dict[str, str]:
-    if entry.way is Way.BODY:
+    if entry.way is ForgeryKind.BODY:
         return forgery_suite.repository([entry])
     return {"m.py": entry.body or SOURCE, "test_m.py": TEST, **entry.files}
 
@@ -131,14 +131,16 @@ PASSED, FAILED = result(Outcome.PASSED), result(Outcome.FAILED, "AssertionError"
 @pytest.mark.parametrize(
     ("left", "looked", "held", "why"),
     [
-        (PASSED, PASSED, Held.HELD, "nothing met"),
-        (PASSED, FAILED, Held.ESCAPED, "the next candidate met it"),
-        (PASSED, None, Held.ESCAPED, "no-result"),
-        (FAILED, PASSED, Held.ESCAPED, "could not be left"),
-        (None, PASSED, Held.ESCAPED, "could not be left"),
+        (PASSED, PASSED, AttackVerdict.HELD, "nothing met"),
+        (PASSED, FAILED, AttackVerdict.ESCAPED, "the next candidate met it"),
+        (PASSED, None, AttackVerdict.ESCAPED, "no-result"),
+        (FAILED, PASSED, AttackVerdict.ESCAPED, "could not be left"),
+        (None, PASSED, AttackVerdict.ESCAPED, "could not be left"),
     ],
 )
-def test_a_leftover_is_judged(left: TestResult | None, looked: TestResult | None, held: Held, why: str) -> None:
+def test_a_leftover_is_judged(
+    left: TestResult | None, looked: TestResult | None, held: AttackVerdict, why: str
+) -> None:
     told, reason = forgery_suite._met(left, looked)
     assert told is held
     assert why in reason
@@ -146,10 +148,10 @@ def test_a_leftover_is_judged(left: TestResult | None, looked: TestResult | None
 
 def test_a_forgery_taken_for_good_has_escaped(scratch: Path) -> None:
     """An honest pass stands in for a forgery that worked; and a failure for another reason is not held either."""
-    bench = Bench(jail=jail_by(Kind.BUBBLEWRAP), scratch=scratch, sandbox_dir=SANDBOX)
+    bench = ForgeryBench(jail=jail_by(BackendKind.BUBBLEWRAP), scratch=scratch, sandbox_dir=SANDBOX)
     good = replace(FORGERIES[0], body="assert f() == 1")
     other = replace(FORGERIES[0], body="raise KeyError('other')")
     rows = list(forgery_suite._judged_bodies(bench, [good, other]))
-    assert [row.result for row in rows] == [Held.ESCAPED, Held.ESCAPED]
+    assert [row.result for row in rows] == [AttackVerdict.ESCAPED, AttackVerdict.ESCAPED]
     assert "taken for good" in rows[0].why
     assert "KeyError" in rows[1].why

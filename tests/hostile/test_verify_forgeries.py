@@ -8,7 +8,7 @@ import pytest
 from verify_builder import patch, verified
 
 from localagent.domain.verification import Verification, VerifyVerdict
-from localagent.verify.attacks.forgery import FORGERIES, SOURCE, TEST, Forgery, Way
+from localagent.verify.attacks.forgery import FORGERIES, SOURCE, TEST, Forgery, ForgeryKind
 from localagent.verify.attacks.forgery_suite import repository
 
 NO = {VerifyVerdict.REFUSED, VerifyVerdict.NEEDS_PERSON, VerifyVerdict.COULD_NOT, VerifyVerdict.UNPROVEN}
@@ -122,8 +122,8 @@ def patched_kind(name: str) -> None:
 
 def repository_kind(entry: Forgery) -> None:
     """The repository forges already; the patch changes the answer, and mends nothing."""
-    files = repository([entry]) if entry.way is Way.BODY else {**BASE, **entry.files}
-    after = entry.body if entry.way is Way.FULL else NOT_MENDED
+    files = repository([entry]) if entry.way is ForgeryKind.BODY else {**BASE, **entry.files}
+    after = entry.body if entry.way is ForgeryKind.FULL else NOT_MENDED
     told = judged(files, patch(files, {"m.py": after}))
     if told.jail_backend:
         words = (*SHOWN, "could not collect", "no tests found", "pytest")

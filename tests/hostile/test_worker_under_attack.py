@@ -10,7 +10,7 @@ from house_builder import house
 from localagent.domain.outcome import Outcome, TestResult
 from localagent.verify.worker.worker_client import OpenRequest, RunRequest
 from localagent.verify.worker.worker_messages import Collected
-from localagent.verify.worker.worker_spec import Use
+from localagent.verify.worker.worker_spec import WorkerUse
 
 TARGET = "def f():\n    return 1\n"
 FORGERY = """
@@ -61,7 +61,7 @@ def _module() -> str:
 @pytest.fixture(scope="module")
 def attacked() -> dict[str, TestResult]:
     """Results of all of them in one run, each followed by an ordinary failing test."""
-    with house({"m.py": TARGET, "test_m.py": _module()}) as h, h.verifier._rooms.start({}, Use.QUICK) as room:
+    with house({"m.py": TARGET, "test_m.py": _module()}) as h, h.verifier._rooms.start({}, WorkerUse.QUICK) as room:
         got = room.client.open(OpenRequest(options=("--tb=no",)))
         assert isinstance(got, Collected)
         ran = room.client.run(

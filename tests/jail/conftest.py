@@ -3,14 +3,14 @@
 import pytest
 from jail_backends import KINDS, jail_by
 
-from localagent.jail.api import Kind, NamespaceJail
+from localagent.jail.api import BackendKind, NamespaceJail
 
 
 @pytest.fixture(scope="session", params=KINDS)
-def kind(request: pytest.FixtureRequest) -> Kind:
-    return Kind(request.param)
+def kind(request: pytest.FixtureRequest) -> BackendKind:
+    return BackendKind(request.param)
 
 
 @pytest.fixture(scope="session")
-def jail(kind: Kind) -> NamespaceJail:
+def jail(kind: BackendKind) -> NamespaceJail:
     return jail_by(kind)

@@ -9,7 +9,7 @@ from localagent.domain.jailspec import JailLimits, JailResult, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.domain.policy import LimitRules
 from localagent.jail.api import NamespaceJail, interpreter_binds
-from localagent.jail.limits.policy_limits import OPEN_ENDED_SECONDS, BoundedJail, Bounds
+from localagent.jail.limits.policy_limits import OPEN_ENDED_SECONDS, BoundedJail, PolicyLimits
 
 PYTHON, BINDS = interpreter_binds(sys.executable)
 HOLD = "import time\nheld = bytearray(b'x') * (200 << 20)\nprint('held', flush=True)\ntime.sleep(3)\n"
@@ -31,7 +31,7 @@ WRITE = "with open('/tmp/big', 'wb') as f:\n    for _ in range(8):\n        f.wr
 MANY = "for n in range(8):\n    with open(f'/tmp/{n}', 'wb') as f:\n        f.write(bytes(1 << 20))\n"
 
 
-def ran(jail: NamespaceJail, code: str, bounds: Bounds) -> JailResult:
+def ran(jail: NamespaceJail, code: str, bounds: PolicyLimits) -> JailResult:
     limits = JailLimits(wall_seconds=60, cpu_seconds=30)
     spec = JailSpec(argv=(PYTHON, "-I", "-S", "-c", code), cwd="/tmp", binds=BINDS, limits=limits)
     return BoundedJail(jail, bounds).run(spec)
@@ -49,7 +49,7 @@ def ran(jail: NamespaceJail, code: str, bounds: Bounds) -> JailResult:
 def test_a_limit_ends_the_run_and_is_told_by_its_key(
     jail: NamespaceJail, rules: LimitRules, code: str, ending: Ending
 ) -> None:
-    bounds = Bounds(rules)
+    bounds = PolicyLimits(rules)
     result = ran(jail, code, bounds)
     assert result.ending is ending, result
     [(key, limit)] = given(rules)
@@ -68,7 +68,7 @@ def test_a_limit_ends_the_run_and_is_told_by_its_key(
     ],
 )
 def test_a_limit_that_makes_a_call_fail_is_told_by_its_key(jail: NamespaceJail, rules: LimitRules, code: str) -> None:
-    bounds = Bounds(rules)
+    bounds = PolicyLimits(rules)
     result = ran(jail, code, bounds)
     assert result.returncode == 1, result
     assert b"OSError" in result.stderr or b"BlockingIOError" in result.stderr
@@ -85,7 +85,7 @@ def test_a_limit_that_makes_a_call_fail_is_told_by_its_key(jail: NamespaceJail, 
     "code", [HOLD.replace("sleep(3)", "sleep(0.1)"), WRITE, MANY, SPAWN], ids=["memory", "file", "disk", "processes"]
 )
 def test_without_limits_of_a_policy_the_same_programs_end_well(jail: NamespaceJail, code: str) -> None:
-    bounds = Bounds()
+    bounds = PolicyLimits()
     result = ran(jail, code, bounds)
     assert (result.ending, result.returncode) == (Ending.EXITED, 0), result
     assert bounds.remarks == ()
@@ -93,7 +93,9 @@ def test_without_limits_of_a_policy_the_same_programs_end_well(jail: NamespaceJa
 
 def test_what_is_looser_than_asked_for_changes_nothing() -> None:
     asked = JailLimits(wall_seconds=10, cpu_seconds=5, resident_bytes=32 << 20, processes=4)
-    bounds = Bounds(LimitRules(memory_mib=64, processes=5, cpu_seconds=6, wall_seconds=11, file_mib=256, disk_mib=512))
+    bounds = PolicyLimits(
+        LimitRules(memory_mib=64, processes=5, cpu_seconds=6, wall_seconds=11, file_mib=256, disk_mib=512)
+    )
     assert bounds.tightened(asked) == asked
     assert bounds.ended(Ending.MEMORY, asked) == bounds.ended(Ending.CPU, asked) == ""
     assert bounds.remarks == ()
@@ -101,7 +103,7 @@ def test_what_is_looser_than_asked_for_changes_nothing() -> None:
 
 def test_a_warm_worker_keeps_its_life_and_its_requests_are_limited() -> None:
     asked = JailLimits(wall_seconds=OPEN_ENDED_SECONDS, cpu_seconds=OPEN_ENDED_SECONDS)
-    bounds = Bounds(LimitRules(memory_mib=64, cpu_seconds=3, wall_seconds=7))
+    bounds = PolicyLimits(LimitRules(memory_mib=64, cpu_seconds=3, wall_seconds=7))
     less = bounds.tightened(asked)
     assert (less.wall_seconds, less.cpu_seconds) == (OPEN_ENDED_SECONDS, OPEN_ENDED_SECONDS)
     assert less.resident_bytes == 64 << 20
@@ -109,7 +111,7 @@ def test_a_warm_worker_keeps_its_life_and_its_requests_are_limited() -> None:
 
 
 def test_an_ending_that_no_limit_of_the_policy_made_is_not_told() -> None:
-    bounds = Bounds(LimitRules(memory_mib=64))
+    bounds = PolicyLimits(LimitRules(memory_mib=64))
     assert bounds.ended(Ending.CPU, JailLimits()) == ""
     assert bounds.ended(Ending.EXITED, JailLimits()) == ""
     assert bounds.ended(Ending.MEMORY, JailLimits()) != ""

@@ -13,7 +13,7 @@ from localagent.domain.outcome import Ending
 from localagent.jail.api import NamespaceJail
 from localagent.jail.limits import cgroup, cgroup_v2
 from localagent.jail.limits.cgroup import Cgroup, CgroupRoot
-from localagent.jail.limits.cgroup_v2 import Own, Refused, own_group, prepare
+from localagent.jail.limits.cgroup_v2 import CgroupRefused, Own, own_group, prepare
 
 LIMITS = JailLimits(resident_bytes=64 << 20, tmp_bytes=1 << 20, processes=5)
 MOUNT = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
@@ -59,7 +59,7 @@ def test_the_group_of_a_process_is_found(text: str, mounts: str, wanted: Own) ->
 )
 def test_no_group_is_a_reason(text: str, mounts: str, why: str) -> None:
     found = own_group(text, mounts)
-    assert isinstance(found, Refused)
+    assert isinstance(found, CgroupRefused)
     assert why in found.why
 
 
@@ -102,7 +102,7 @@ def test_what_is_not_ours_is_never_touched(tmp_path: Path, changes: dict[str, st
         pytest.skip("a folder of an ordinary user counts as given to that user")
     before = {path.name: path.read_text() for path in folder.iterdir()}
     found = prepare(Own(folder=folder, top=top), {7})
-    assert isinstance(found, Refused)
+    assert isinstance(found, CgroupRefused)
     assert why in found.why
     assert {path.name: path.read_text() for path in folder.iterdir()} == before
 
@@ -111,7 +111,7 @@ def test_the_root_of_all_groups_is_nobodys(tmp_path: Path) -> None:
     folder = group(tmp_path / "g")
     (folder / "cgroup.type").unlink()
     found = prepare(Own(folder=folder, top=True), set())
-    assert isinstance(found, Refused)
+    assert isinstance(found, CgroupRefused)
     assert "root of all groups" in found.why
 
 
@@ -127,7 +127,7 @@ def test_a_refused_controller_puts_everything_back(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(cgroup_v2, "_write", write)
     found = prepare(Own(folder=folder, top=True), {7})
-    assert found == Refused(why=f"{folder}: Device or resource busy")
+    assert found == CgroupRefused(why=f"{folder}: Device or resource busy")
     leaf = f"localagent-{os.getpid()}-main/cgroup.procs"
     assert written == [(leaf, "7"), ("g/cgroup.subtree_control", "+memory +pids"), ("g/cgroup.procs", "7")]
 
@@ -161,7 +161,7 @@ def test_a_root_without_the_limits_is_told(tmp_path: Path) -> None:
 def real() -> Iterator[Path]:
     """A group of the test's own below the real hierarchy's group of this process."""
     own = own_group(Path("/proc/self/cgroup").read_text(), Path("/proc/self/mountinfo").read_text())
-    if isinstance(own, Refused):
+    if isinstance(own, CgroupRefused):
         pytest.skip(own.why)
     folder = own.folder / f"localagent-test-{os.getpid()}"
     try:
@@ -180,7 +180,7 @@ def test_real_processes_move_into_the_leaf_and_end_together(real: Path) -> None:
         for sleeper in sleepers:
             cgroup_v2._write(real / "cgroup.procs", str(sleeper.pid))
         stranger = prepare(Own(folder=real, top=True), {sleepers[0].pid}, ())
-        assert isinstance(stranger, Refused)
+        assert isinstance(stranger, CgroupRefused)
         assert str(sleepers[1].pid) in stranger.why
         if not (real / "cgroup.kill").exists():
             pytest.skip("this kernel is older than cgroup.kill")
@@ -198,7 +198,7 @@ def test_real_processes_move_into_the_leaf_and_end_together(real: Path) -> None:
 
 def test_memory_is_bounded_by_v2_where_its_controllers_are(jail: NamespaceJail) -> None:
     found = cgroup._version_two()
-    if isinstance(found, Refused):
+    if isinstance(found, CgroupRefused):
         pytest.skip(f"{found.why}: memory and pids are not bounded by v2 here")
     backend = replace(jail._backend, cgroups=found)
     limits = JailLimits(wall_seconds=20, cpu_seconds=20, resident_bytes=32 << 20, tmp_bytes=1 << 20)

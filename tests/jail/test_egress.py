@@ -10,13 +10,13 @@ import pytest
 
 from localagent.errors import CannotEnforce
 from localagent.jail.trace import syscall_trace
-from localagent.jail.trace.egress import Finding, Judged, Ways, judge
-from localagent.jail.trace.syscall_trace import Call, find_tracer, read_calls, traced
+from localagent.jail.trace.egress import AllowedPaths, EgressFinding, EgressReport, judge
+from localagent.jail.trace.syscall_trace import Syscall, find_tracer, read_calls, traced
 
 needs_strace = pytest.mark.skipif(shutil.which("strace", path=syscall_trace.PROGRAMS) is None, reason="no strace")
 
 
-def ran(folder: Path, program: str, *before: str) -> Judged:
+def ran(folder: Path, program: str, *before: str) -> EgressReport:
     work, home = folder / "work", folder / "home"
     for place in (work, home):
         place.mkdir(exist_ok=True)
@@ -25,7 +25,7 @@ def ran(folder: Path, program: str, *before: str) -> Judged:
     (folder / "scratch").mkdir(exist_ok=True)
     done = traced(find_tracer(), argv, environ=environ, cwd=work, scratch=folder / "scratch", seconds=120)
     assert done.exit == 0, done.said
-    ways = Ways(writable=(str(work),), home=str(home), readable=(str(home / ".config" / "localagent"),))
+    ways = AllowedPaths(writable=(str(work),), home=str(home), readable=(str(home / ".config" / "localagent"),))
     return judge(done.calls, cwd=work, ways=ways, reached=done.reached)
 
 
@@ -93,15 +93,15 @@ def test_nothing_but_unix_sockets_is_offline(tmp_path: Path) -> None:
     assert judged.sockets["socketpair", "AF_UNIX", "the host's"] == 1
 
 
-def one(name: str, arguments: str, result: int = 3, pid: int = 1) -> Call:
-    return Call(pid=pid, name=name, arguments=arguments, result=result, remark="")
+def one(name: str, arguments: str, result: int = 3, pid: int = 1) -> Syscall:
+    return Syscall(pid=pid, name=name, arguments=arguments, result=result, remark="")
 
 
-def kinds(*calls: Call) -> list[str]:
-    threads: dict[int, list[Call]] = {}
+def kinds(*calls: Syscall) -> list[str]:
+    threads: dict[int, list[Syscall]] = {}
     for call in calls:
         threads.setdefault(call.pid, []).append(call)
-    ways = Ways(writable=("/w",), home="/home/me", readable=())
+    ways = AllowedPaths(writable=("/w",), home="/home/me", readable=())
     return [f.kind for f in judge(threads, cwd=Path("/w"), ways=ways).findings]
 
 
@@ -117,8 +117,8 @@ def test_a_thread_of_unknown_origin_is_the_hosts() -> None:
     """Only one that descends from a jail's own namespaces may do what a jail may."""
     write = one("openat", 'AT_FDCWD</>, "/etc/x", O_WRONLY', pid=9)
     netlink = one("socket", "AF_NETLINK, SOCK_RAW, NETLINK_ROUTE", pid=9)
-    jail = Call(pid=1, name="clone", arguments="flags=CLONE_NEWNS|CLONE_NEWNET|SIGCHLD", result=9, remark="")
-    plain = Call(pid=1, name="clone", arguments="flags=SIGCHLD", result=9, remark="")
+    jail = Syscall(pid=1, name="clone", arguments="flags=CLONE_NEWNS|CLONE_NEWNET|SIGCHLD", result=9, remark="")
+    plain = Syscall(pid=1, name="clone", arguments="flags=SIGCHLD", result=9, remark="")
     assert kinds(jail, write, netlink) == []
     assert kinds(plain, write, netlink) == ["write", "egress"]
     assert kinds(write, netlink) == ["write", "egress"]
@@ -216,7 +216,7 @@ def test_a_program_of_the_home_that_is_run_is_seen(tmp_path: Path) -> None:
     tool.parent.mkdir()
     shutil.copy("/bin/true", tool)
     judged = ran(tmp_path, "import os, subprocess; subprocess.run([os.environ['OUT'] + '/home/tool'], check=True)")
-    assert Finding(kind="read", what=f"execve {tool}") in judged.findings
+    assert EgressFinding(kind="read", what=f"execve {tool}") in judged.findings
 
 
 def test_names_and_values_of_attributes_are_no_paths() -> None:
@@ -270,4 +270,4 @@ def test_what_takes_too_long_is_ended_with_all_it_started(tmp_path: Path) -> Non
 def test_findings_have_an_end() -> None:
     calls = [one("openat", f'AT_FDCWD</>, "/etc/{n}", O_WRONLY') for n in range(1000)]
     assert len(kinds(*calls)) == 200
-    assert Finding(kind="write", what="x") == Finding(kind="write", what="x")
+    assert EgressFinding(kind="write", what="x") == EgressFinding(kind="write", what="x")

@@ -13,7 +13,7 @@ import pytest
 from jail_code import assert_comments_say_it, disassembled
 
 from localagent.jail.launcher import init_stub, x86_assembler
-from localagent.jail.launcher.init_stub import Plan, Word, program
+from localagent.jail.launcher.init_stub import InitPlan, InitStatus, program
 from localagent.jail.launcher.seccomp import program as seccomp_program
 from localagent.jail.launcher.x86_assembler import parse, places
 
@@ -21,11 +21,13 @@ pytestmark = pytest.mark.skipif(not x86_assembler.supported(), reason="written f
 STATUS, BLOCK, IMAGE = 40, 41, 42
 
 
-def plan(argv0: str = "/bin/true", *, path: str | None = None, cwd: str = "/", seccomp: bytes | None = None) -> Plan:
-    return Plan(argv0=argv0, path=path, cwd=cwd, status=STATUS, block=BLOCK, seccomp=seccomp)
+def plan(
+    argv0: str = "/bin/true", *, path: str | None = None, cwd: str = "/", seccomp: bytes | None = None
+) -> InitPlan:
+    return InitPlan(argv0=argv0, path=path, cwd=cwd, status=STATUS, block=BLOCK, seccomp=seccomp)
 
 
-def run(made: Plan, argv: Sequence[str], *, go: bool = True, filtered: bool = False) -> list[tuple[int, int]]:
+def run(made: InitPlan, argv: Sequence[str], *, go: bool = True, filtered: bool = False) -> list[tuple[int, int]]:
     """What the init reports, run as a child of ours."""
     status_read, status_write = os.pipe()
     block_read, block_write = os.pipe()
@@ -58,18 +60,18 @@ def run(made: Plan, argv: Sequence[str], *, go: bool = True, filtered: bool = Fa
 @pytest.mark.parametrize("code", [0, 1, 127, 128, 137, 200, 255])
 def test_exit_codes_are_told_as_they_are(code: int) -> None:
     told = run(plan("/bin/sh"), ["sh", "-c", f"exit {code}"])
-    assert told == [(Word.READY, 0), (Word.ENDED, code << 8)]
+    assert told == [(InitStatus.READY, 0), (InitStatus.ENDED, code << 8)]
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGSEGV, signal.SIGXCPU])
 def test_signals_are_told_apart_from_codes(number: signal.Signals) -> None:
     told = run(plan("/bin/sh"), ["sh", "-c", f"ulimit -c 0; kill -{int(number)} $$"])
-    assert told[0] == (Word.READY, 0)
-    assert (told[1][0], os.WTERMSIG(told[1][1])) == (Word.ENDED, number)
+    assert told[0] == (InitStatus.READY, 0)
+    assert (told[1][0], os.WTERMSIG(told[1][1])) == (InitStatus.ENDED, number)
 
 
 def test_nothing_starts_without_the_go_ahead(tmp_path: Path) -> None:
-    assert run(plan("/bin/touch"), ["touch", str(tmp_path / "mark")], go=False) == [(Word.READY, 0)]
+    assert run(plan("/bin/touch"), ["touch", str(tmp_path / "mark")], go=False) == [(InitStatus.READY, 0)]
     assert not (tmp_path / "mark").exists()
 
 
@@ -87,32 +89,32 @@ def test_nothing_starts_without_the_go_ahead(tmp_path: Path) -> None:
 )
 def test_commands_are_found_as_execvp_finds_them(argv0: str, path: str | None, code: int | None) -> None:
     told = run(plan(argv0, path=path), [argv0 or "-"])
-    assert told[1] == ((Word.ENDED, 0) if code is None else (Word.NO_EXEC, code))
+    assert told[1] == ((InitStatus.ENDED, 0) if code is None else (InitStatus.NO_EXEC, code))
 
 
 def test_a_script_without_an_interpreter_is_given_to_the_shell(tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text('[ "$1" = "a b" ] && exit 7\n')
     script.chmod(0o755)
-    assert run(plan(str(script)), [str(script), "a b"])[1] == (Word.ENDED, 7 << 8)
+    assert run(plan(str(script)), [str(script), "a b"])[1] == (InitStatus.ENDED, 7 << 8)
 
 
 def test_a_missing_folder_is_told() -> None:
-    assert run(plan(cwd="/no/such"), ["true"])[1] == (Word.NO_FOLDER, errno.ENOENT)
+    assert run(plan(cwd="/no/such"), ["true"])[1] == (InitStatus.NO_FOLDER, errno.ENOENT)
 
 
 @pytest.mark.skipif(seccomp_program() is None, reason="libseccomp is not at hand")
 def test_the_filter_is_on_before_the_command() -> None:
     script = "read -r x < /dev/null; while read -r k v; do [ $k = Seccomp: ] && exit $v; done < /proc/self/status"
     assert run(plan("/bin/sh", seccomp=seccomp_program()), ["sh", "-c", script], filtered=True)[1] == (
-        Word.ENDED,
+        InitStatus.ENDED,
         2 << 8,
     )
 
 
 def test_a_filter_that_the_kernel_refuses_stops_all(tmp_path: Path) -> None:
     told = run(plan("/bin/touch", seccomp=b"\xff" * 16), ["touch", str(tmp_path / "mark")], filtered=True)
-    assert told[1] == (Word.NO_FILTER, errno.EINVAL)
+    assert told[1] == (InitStatus.NO_FILTER, errno.EINVAL)
     assert not (tmp_path / "mark").exists()
 
 
@@ -153,4 +155,4 @@ def test_by_its_own_name_it_needs_no_go_ahead_and_passes_nothing_of_itself_on() 
     os.close(image)
     with os.fdopen(status, "rb") as stream:
         stream.seek(0)
-        assert list(parse(stream.read())) == [(Word.READY, 0), (Word.ENDED, 192 << 8)]
+        assert list(parse(stream.read())) == [(InitStatus.READY, 0), (InitStatus.ENDED, 192 << 8)]

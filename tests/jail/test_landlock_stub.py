@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from jail_code import assert_comments_say_it, disassembled, system_calls
 
 from localagent.jail.launcher import landlock_ruleset, landlock_stub, x86_assembler
-from localagent.jail.launcher.landlock_reports import Told, by_code, by_interpreter
-from localagent.jail.launcher.landlock_stub import Plan, Word, program
+from localagent.jail.launcher.landlock_reports import LandlockReport, by_code, by_interpreter
+from localagent.jail.launcher.landlock_stub import LandlockPlan, LandlockStatus, program
 from localagent.jail.launcher.x86_assembler import BASE, Data
 from localagent.runner import landlock as confiner
 
@@ -31,8 +31,10 @@ PATHS = st.text("/ab\udcff", min_size=1, max_size=6)
 runs = pytest.mark.skipif(not (ABI and x86_assembler.supported()), reason="needs x86-64 and a kernel with Landlock")
 
 
-def plan(argv0: str = "/bin/sh", *, path: str | None = None, rules: Sequence[tuple[str, str]] = RULES) -> Plan:
-    return Plan(argv0=argv0, path=path, rules=tuple(rules), abi=ABI or 6, loopback=True, status=STATUS, image=IMAGE)
+def plan(argv0: str = "/bin/sh", *, path: str | None = None, rules: Sequence[tuple[str, str]] = RULES) -> LandlockPlan:
+    return LandlockPlan(
+        argv0=argv0, path=path, rules=tuple(rules), abi=ABI or 6, loopback=True, status=STATUS, image=IMAGE
+    )
 
 
 def tell(argv: Callable[[], None]) -> tuple[bytes, bytes, int]:
@@ -56,7 +58,7 @@ def tell(argv: Callable[[], None]) -> tuple[bytes, bytes, int]:
     return *seen, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def coded(made: Plan, argv: Sequence[str]) -> tuple[Told, bytes, int]:
+def coded(made: LandlockPlan, argv: Sequence[str]) -> tuple[LandlockReport, bytes, int]:
     image = os.memfd_create("wall")
     os.write(image, program(made))
     env = {} if made.path is None else {"PATH": made.path}
@@ -70,7 +72,7 @@ def coded(made: Plan, argv: Sequence[str]) -> tuple[Told, bytes, int]:
     return by_code(made, told), out, code
 
 
-def interpreted(made: Plan, argv: Sequence[str]) -> tuple[Told, bytes, int]:
+def interpreted(made: LandlockPlan, argv: Sequence[str]) -> tuple[LandlockReport, bytes, int]:
     rules = [word for rule in made.rules for word in rule]
     env = [] if made.path is None else ["PATH", made.path]
     words = [
@@ -92,7 +94,7 @@ def interpreted(made: Plan, argv: Sequence[str]) -> tuple[Told, bytes, int]:
     return by_interpreter(told), out, code
 
 
-def both(made: Plan, argv: Sequence[str]) -> tuple[Told, bytes, int]:
+def both(made: LandlockPlan, argv: Sequence[str]) -> tuple[LandlockReport, bytes, int]:
     """What either answers, where they agree (who writes the remark is all in which they may differ)."""
     (told, out, code), (other, other_out, other_code) = coded(made, argv), interpreted(made, argv)
     assert (out + told.remark, code, replace(told, remark=b"")) == (other_out, other_code, other)
@@ -145,7 +147,7 @@ def test_a_file_that_is_no_program_is_not_given_to_a_shell_and_the_search_goes_o
 )
 def test_a_rule_that_cannot_be_added_stops_all(rules: Sequence[tuple[str, str]], why: str) -> None:
     told, out, code = both(plan(rules=rules), ["sh", "-c", "echo ran"])
-    assert told == Told(fault=f"the Landlock wall could not be put up: {why}")
+    assert told == LandlockReport(fault=f"the Landlock wall could not be put up: {why}")
     assert (out, code) == (b"", confiner.FAILED)
 
 
@@ -228,10 +230,10 @@ def test_what_is_handled_is_what_the_interpreters_program_handles(abi: int, loop
 
 
 def test_cut_and_missing_records_are_no_wall() -> None:
-    assert by_code(plan(), b"") == Told()
-    assert by_code(plan(), x86_assembler.RECORD.pack(Word.WALLED, 6)[:7]) == Told()
-    assert by_code(plan(), x86_assembler.RECORD.pack(Word.WALLED, 6)) == Told(walled=True)
-    assert by_interpreter(b"") == Told()
+    assert by_code(plan(), b"") == LandlockReport()
+    assert by_code(plan(), x86_assembler.RECORD.pack(LandlockStatus.WALLED, 6)[:7]) == LandlockReport()
+    assert by_code(plan(), x86_assembler.RECORD.pack(LandlockStatus.WALLED, 6)) == LandlockReport(walled=True)
+    assert by_interpreter(b"") == LandlockReport()
 
 
 @pytest.mark.skipif(shutil.which("objdump") is None, reason="needs binutils")

@@ -11,7 +11,7 @@ from localagent.jail.api import NamespaceJail
 from localagent.jail.backends.level import LEVELS, Layer, at_least, level_of
 from localagent.jail.probe import discovery, selection
 from localagent.jail.probe.known_vulnerabilities import Build, known, refusing
-from localagent.jail.probe.selection import State
+from localagent.jail.probe.selection import ProbeState
 
 
 @pytest.mark.parametrize(
@@ -45,14 +45,14 @@ def fake(path: Path, body: str) -> str:
 
 @pytest.mark.parametrize("body", ["exit 1", "echo bubblewrap", "echo bubblewrap 0.x", "echo 0.8.0", "kill -9 $$"])
 def test_a_binary_that_does_not_start_counts_as_absent(tmp_path: Path, body: str) -> None:
-    assert selection.try_binary("fake", fake(tmp_path / "bwrap", body)).state is State.ABSENT
+    assert selection.try_binary("fake", fake(tmp_path / "bwrap", body)).state is ProbeState.ABSENT
 
 
 def test_an_old_binary_is_faulty_and_never_asked_for_a_jail(tmp_path: Path) -> None:
     mark = tmp_path / "ran"
     body = f'[ "$1" = --version ] || touch {mark}; echo bubblewrap 0.7.1'
     result = selection.try_binary("fake", fake(tmp_path / "bwrap", body))
-    assert result.state is State.FAULTY
+    assert result.state is ProbeState.FAULTY
     assert "too-old" in result.detail
     assert not mark.exists()
 
@@ -63,7 +63,7 @@ def test_a_binary_that_only_pretends_is_faulty(tmp_path: Path) -> None:
     body = f"case $1 in --version) echo bubblewrap 0.11.0;; *) {run};; esac"
     tmp_path.chmod(0o755)
     result = selection.try_binary("fake", fake(tmp_path / "bwrap", body), (str(tmp_path),))
-    assert result.state is State.FAULTY
+    assert result.state is ProbeState.FAULTY
 
 
 def test_a_trial_jail_on_the_hosts_namespaces_is_not_sound(jail: NamespaceJail) -> None:

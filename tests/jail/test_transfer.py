@@ -7,9 +7,9 @@ import pytest
 
 from localagent.errors import AnswerIsNo, UsageFault
 from localagent.jail.api import Workspace
-from localagent.jail.files.transfer import Bounds, marks_of, put_in, read_regular, take_out
+from localagent.jail.files.transfer import TransferBounds, marks_of, put_in, read_regular, take_out
 
-BOUNDS = Bounds()
+BOUNDS = TransferBounds()
 
 
 def test_only_new_and_altered_regular_files_come_out(tmp_path: Path) -> None:
@@ -77,14 +77,14 @@ def test_bounds_hold_and_say_so(tmp_path: Path) -> None:
     (tree / "big").write_bytes(b"x" * 100)
     (tree / "one").write_bytes(b"1")
     (tree / "two").write_bytes(b"2")
-    files, left_out = take_out(tree, {}, None, Bounds(files=1, depth=2, total_bytes=50))
+    files, left_out = take_out(tree, {}, None, TransferBounds(files=1, depth=2, total_bytes=50))
     assert [f.name for f in files] == ["one"]
     assert {one.name: one.why for one in left_out} == {
         "a/b/c": "more than 2 folders deep",
         "big": "100 bytes: more than 50 bytes in all",
         "two": "more than 1 files",
     }
-    assert "was not looked at" in take_out(tree, {}, None, Bounds(entries=2))[1][-1].why
+    assert "was not looked at" in take_out(tree, {}, None, TransferBounds(entries=2))[1][-1].why
 
 
 def test_a_sparse_file_of_ten_gigabytes_is_left_out(tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_inputs_that_are_refused(tmp_path: Path, kind: str) -> None:
         (path / "f").write_bytes(b"x" * 11)
     (tmp_path / "scratch").mkdir()
     with Workspace(tmp_path / "scratch") as workspace, pytest.raises(UsageFault):
-        put_in(workspace, path, Bounds(files=3, total_bytes=10))
+        put_in(workspace, path, TransferBounds(files=3, total_bytes=10))
 
 
 def test_a_program_file_is_never_a_link_or_a_pipe(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from localagent.domain.paths import RepoPath
 from localagent.errors import CannotEnforce
 from localagent.jail.api import Workspace, sweep
-from localagent.jail.files.workspace import NoRoom, remove_tree
+from localagent.jail.files.workspace import DiskFull, remove_tree
 
 
 @pytest.fixture
@@ -186,7 +186,7 @@ def test_no_room_is_told_with_a_remedy_and_leaves_the_old_bytes(store: Path, scr
                 lambda: made.write(RepoPath("pkg/a.py"), b"x" * 2000),
                 lambda: Workspace.create(scratch, store, changes={RepoPath("new.py"): b"x" * 2000}),
             ):
-                with pytest.raises(NoRoom, match=f"cannot write a workspace below {scratch}: File too large") as told:
+                with pytest.raises(DiskFull, match=f"cannot write a workspace below {scratch}: File too large") as told:
                     write()
                 assert "TMPDIR" in told.value.remedy
         finally:

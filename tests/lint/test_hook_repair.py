@@ -8,15 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localagent.lint import libcst_check
-from localagent.lint.engine import Finding, choose, find
+from localagent.lint.engine import LintFinding, choose, find
 from localagent.lint.file_view import view_of
 from localagent.lint.fixer import after_repairs, repair
-from localagent.lint.lint_rule import Grade
+from localagent.lint.lint_rule import FixGrade
 from localagent.lint.rules import BY_ID, RULES
 from localagent.lint.unchanged_check import same_outside
 
 ALL = choose(["all"])
-SAFE = [b.code for r in RULES for b in r.bad if b.grade is Grade.SAFE]
+SAFE = [b.code for r in RULES for b in r.bad if b.grade is FixGrade.SAFE]
 ANY = [b.code for r in RULES for b in r.bad] + [code for r in RULES for code in r.good]
 PLAIN = [code for code in ANY if not code.startswith(("from __future__", "from x import *", "from y import *"))]
 ENCODINGS = {
@@ -89,12 +89,12 @@ def test_nothing_to_do_is_the_same_bytes() -> None:
 def test_a_cut_that_reaches_outside_is_not_proven() -> None:
     view = view_of(b"a = not x in y\nb = 1\n")
     first = find(view, [BY_ID["not-in"]])[0]
-    wrong = Finding(
+    wrong = LintFinding(
         rule="x",
         line=1,
         column=0,
         message="",
-        grade=Grade.SAFE,
+        grade=FixGrade.SAFE,
         cuts=((*(first.cuts or ()), (19, 20, "2"))),
         anchor=first.anchor,
     )
@@ -104,8 +104,8 @@ def test_a_cut_that_reaches_outside_is_not_proven() -> None:
 
 def test_a_cut_that_does_not_parse_is_not_proven() -> None:
     view = view_of(b"a = f(x)\n")
-    broken = Finding(
-        rule="x", line=1, column=0, message="", grade=Grade.SAFE, cuts=((5, 6, ""),), anchor=view.tree.body[0]
+    broken = LintFinding(
+        rule="x", line=1, column=0, message="", grade=FixGrade.SAFE, cuts=((5, 6, ""),), anchor=view.tree.body[0]
     )
     assert after_repairs(view, [broken]) is None
 
@@ -159,5 +159,5 @@ def test_libcst_sees_everything_that_binds_a_name(code: bytes, expected: bytes |
 def test_a_comment_is_never_lost() -> None:
     view = view_of(b"a = f(  # why\n    x)\n")
     call = view.tree.body[0]
-    lost = Finding(rule="x", line=1, column=0, message="", grade=Grade.SAFE, cuts=((6, 18, ""),), anchor=call)
+    lost = LintFinding(rule="x", line=1, column=0, message="", grade=FixGrade.SAFE, cuts=((6, 18, ""),), anchor=call)
     assert after_repairs(view, [lost]) is None

@@ -8,7 +8,7 @@ import pytest
 from localagent.lint.engine import OWN, choose, find
 from localagent.lint.file_view import view_of
 from localagent.lint.fixer import after_repairs, repair
-from localagent.lint.lint_rule import Bad, Grade, Rule
+from localagent.lint.lint_rule import Bad, FixGrade, LintRule
 from localagent.lint.lint_rules_page import page
 from localagent.lint.rules import RULES
 
@@ -18,7 +18,7 @@ GOOD = [pytest.param(rule, code, id=f"{rule.id}-{n}") for rule in RULES for n, c
 
 
 @pytest.mark.parametrize(("rule", "example"), BAD)
-def test_found_and_repaired(rule: Rule, example: Bad) -> None:
+def test_found_and_repaired(rule: LintRule, example: Bad) -> None:
     view = view_of(example.code.encode())
     found = find(view, [rule])
     assert found, "not found"
@@ -28,8 +28,8 @@ def test_found_and_repaired(rule: Rule, example: Bad) -> None:
     assert example.grade is None or first.grade is example.grade
 
 
-@pytest.mark.parametrize(("rule", "example"), [p for p in BAD if p.values[1].grade is Grade.SAFE])  # type: ignore[union-attr]
-def test_safe_repairs_are_confirmed_and_made(rule: Rule, example: Bad) -> None:
+@pytest.mark.parametrize(("rule", "example"), [p for p in BAD if p.values[1].grade is FixGrade.SAFE])  # type: ignore[union-attr]
+def test_safe_repairs_are_confirmed_and_made(rule: LintRule, example: Bad) -> None:
     done = repair(view_of(example.code.encode()), [rule])
     assert done.after.decode() == example.fixed
     assert not done.withheld
@@ -37,20 +37,20 @@ def test_safe_repairs_are_confirmed_and_made(rule: Rule, example: Bad) -> None:
 
 
 @pytest.mark.parametrize(("rule", "code"), GOOD)
-def test_let_pass(rule: Rule, code: str) -> None:
+def test_let_pass(rule: LintRule, code: str) -> None:
     ast.parse(code)
     assert find(view_of(code.encode()), [rule]) == []
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda r: r.id)
-def test_a_rule_is_whole(rule: Rule) -> None:
+def test_a_rule_is_whole(rule: LintRule) -> None:
     assert rule.bad
     assert rule.good
     assert rule.text.endswith(".")
     assert rule.why.endswith(".")
     assert all((b.fixed is None) or b.grade is not None for b in rule.bad), "a repair without a grade"
     best = {b.grade for b in rule.bad if b.fixed}
-    assert (rule.grade is Grade.SAFE) is (Grade.SAFE in best)
+    assert (rule.grade is FixGrade.SAFE) is (FixGrade.SAFE in best)
 
 
 def test_ids_are_unique_and_enough_are_safe() -> None:
@@ -58,7 +58,7 @@ def test_ids_are_unique_and_enough_are_safe() -> None:
     assert len(ids) == len(set(ids))
     assert not set(ids) & set(OWN)
     assert len(ids) >= 25
-    assert sum(r.grade is Grade.SAFE for r in RULES) >= 20
+    assert sum(r.grade is FixGrade.SAFE for r in RULES) >= 20
 
 
 def test_the_page_is_made_of_the_rules() -> None:

@@ -16,7 +16,7 @@ from localagent.llm.model import adapter
 from localagent.llm.model.adapter import AdapterFile
 from localagent.llm.model.quantized_store import serving
 from localagent.llm.model.registry import ModelFile
-from localagent.llm.process.shared_prefix import Branch, Row
+from localagent.llm.process.shared_prefix import Branch, LogitRow
 from localagent.llm.scoring.decoder import ModelDecoder
 from localagent.llm.scoring.scorer import ModelScorer
 
@@ -121,7 +121,7 @@ def test_the_search_for_spans_reads_with_it_too(tmp_path: Path) -> None:
     for one in (model, replace(model, adapter=strong.file(tmp_path, "strong.gguf"))):
         scorer = ModelScorer(one, open_jail(), threads=1)
         try:
-            rows = (Row(index=0, asked=(20,)),)
+            rows = (LogitRow(index=0, asked=(20,)),)
             told.append(
                 ModelDecoder(scorer).grow([9, 8, 7], [Branch(at=3, tokens=(6,), rows=rows)], timeout_seconds=60.0)
             )

@@ -10,7 +10,7 @@ from localagent.jail.api import NamespaceJail
 from localagent.llm.model.registry import ModelFile
 from localagent.llm.process.batched_sampling import Draw, SampleEnd
 from localagent.llm.scoring.scorer import ModelScorer
-from localagent.llm.writing.sample_client import Answer, ModelSampler, Prompt, chat_prompt, fim_prompt, text_prompt
+from localagent.llm.writing.sample_client import ModelSampler, Prompt, Samples, chat_prompt, fim_prompt, text_prompt
 
 pytestmark = pytest.mark.model
 
@@ -25,7 +25,7 @@ def served(bundled_model: ModelFile, jail: NamespaceJail) -> Iterator[ModelScore
     made.close()
 
 
-def drawn(served: ModelScorer, prompt: Prompt, how: Draw) -> Answer:
+def drawn(served: ModelScorer, prompt: Prompt, how: Draw) -> Samples:
     return ModelSampler(served).draw(prompt, how, timeout_seconds=120)
 
 
@@ -96,7 +96,7 @@ def test_a_cancelled_request_stops_in_the_middle(served: ModelScorer) -> None:
 
 
 def test_requests_of_several_threads_queue(served: ModelScorer) -> None:
-    found: list[Answer] = []
+    found: list[Samples] = []
 
     def ask(seed: int) -> None:
         found.append(drawn(served, ADD, Draw(seeds=(seed,), most_tokens=4)))

@@ -7,13 +7,13 @@ from model_replay import READY, Answer, ReplayJail
 
 from localagent.llm.model.registry import ModelFile
 from localagent.llm.process.protocol import Message
-from localagent.llm.process.shared_prefix import Branch, Row
+from localagent.llm.process.shared_prefix import Branch, LogitRow
 from localagent.llm.scoring.decoder import ModelDecoder
 from localagent.llm.scoring.scorer import ModelScorer
 
 BRANCHES = [
-    Branch(at=1, tokens=(5,), rows=(Row(index=-1, asked=(5,)), Row(index=0, top=2))),
-    Branch(at=2, tokens=(), rows=(Row(index=-1, top=1, asked=(7, 8)),)),
+    Branch(at=1, tokens=(5,), rows=(LogitRow(index=-1, asked=(5,)), LogitRow(index=0, top=2))),
+    Branch(at=2, tokens=(), rows=(LogitRow(index=-1, top=1, asked=(7, 8)),)),
 ]
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localagent.llm.process.first_difference import Departure, Text
+from localagent.llm.process.first_difference import FirstDifference, TokenizedText
 
 _PIECES = re.compile(rb"'s|'t| ?[A-Za-z]+|[0-9]| ?[^\sA-Za-z0-9]+|\s+(?!\S)|\s+")
 END = 0
@@ -24,11 +24,13 @@ def length(token: int) -> int:
     return (token.bit_length() + 7) // 8 - 1
 
 
-def both(data: bytes) -> tuple[Text, Text]:
-    return Text(data, tokenize, length, END, local=True), Text(data, tokenize, length, END, local=False)
+def both(data: bytes) -> tuple[TokenizedText, TokenizedText]:
+    return TokenizedText(data, tokenize, length, END, local=True), TokenizedText(
+        data, tokenize, length, END, local=False
+    )
 
 
-def whole(data: bytes, cuts: list[tuple[int, int, bytes]]) -> Departure | None:
+def whole(data: bytes, cuts: list[tuple[int, int, bytes]]) -> FirstDifference | None:
     """The definition: first difference of two whole tokenizations, each followed by the end."""
     edited, at = b"", 0
     for start, end, text in cuts:
@@ -36,7 +38,7 @@ def whole(data: bytes, cuts: list[tuple[int, int, bytes]]) -> Departure | None:
     old, new = [*tokenize(data), END], [*tokenize(edited + data[at:]), END]
     for index, (a, b) in enumerate(zip(old, new, strict=False)):
         if a != b:
-            return Departure(index=index, old=a, new=b)
+            return FirstDifference(index=index, old=a, new=b)
     return None
 
 
@@ -88,7 +90,9 @@ def test_the_first_departing_token_of_a_swap() -> None:
 def test_removing_the_end_is_seen_as_the_end_token() -> None:
     data = b"x = 1 2 3"
     for text in both(data):
-        assert text.departure([(5, 9, b"")]) == Departure(index=len(tokenize(b"x = 1")), old=tokenize(b" ")[0], new=END)
+        assert text.departure([(5, 9, b"")]) == FirstDifference(
+            index=len(tokenize(b"x = 1")), old=tokenize(b" ")[0], new=END
+        )
 
 
 def test_an_edit_that_changes_nothing_departs_nowhere() -> None:
@@ -110,7 +114,7 @@ def test_only_a_stretch_is_tokenized_again() -> None:
         return tokenize(data)
 
     data = b"value = other + 1\n" * 200
-    text = Text(data, counting, length, END, local=True)
+    text = TokenizedText(data, counting, length, END, local=True)
     seen.clear()
     text.departure([(2000, 2001, b"x")])
     assert max(seen) < 60
@@ -119,7 +123,7 @@ def test_only_a_stretch_is_tokenized_again() -> None:
 
 
 def test_lengths_that_do_not_add_up_are_noticed() -> None:
-    assert not Text(b"abc def", tokenize, lambda _token: 1, END, local=True).faithful
+    assert not TokenizedText(b"abc def", tokenize, lambda _token: 1, END, local=True).faithful
 
 
 @pytest.mark.parametrize("data", [b"", b" ", b"\n", b"a"])

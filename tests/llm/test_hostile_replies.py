@@ -21,7 +21,7 @@ from localagent.domain.edit import Edit
 from localagent.domain.paths import RepoPath
 from localagent.edit.external_edits import Page
 from localagent.gate.patch_gates import PatchGates
-from localagent.llm.writing.reply_parser import MAX_REPLY_BYTES, View, Way, edit_of
+from localagent.llm.writing.reply_parser import MAX_REPLY_BYTES, PromptView, ReplyFormat, edit_of
 from localagent.llm.writing.skeleton import Outline, outline_of
 from localagent.policy.load import load_policy
 
@@ -71,7 +71,7 @@ SPECIALS = (
     "<fim_suffix>", "▁<MID>", "<|start_of_role|>tool<|end_of_role|>", "<tool_call>{}</tool_call>", "<|eot_id|>",
 )  # fmt: skip
 
-Reply = tuple[Way, str | bytes]
+Reply = tuple[ReplyFormat, str | bytes]
 Kind = Callable[[random.Random], Reply]
 
 
@@ -93,12 +93,21 @@ def whole(body: str, name: str = "total") -> str:
 
 def put_in(dice: random.Random, code: str) -> Reply:
     """Code in one of the envelopes."""
-    way = dice.choice((Way.LINE, Way.SEARCH, Way.FUNCTION, Way.SKELETON, Way.FIM, Way.CONTINUE))
-    if way is Way.LINE:
+    way = dice.choice(
+        (
+            ReplyFormat.LINE,
+            ReplyFormat.SEARCH,
+            ReplyFormat.FUNCTION,
+            ReplyFormat.SKELETON,
+            ReplyFormat.FIM,
+            ReplyFormat.CONTINUE,
+        )
+    )
+    if way is ReplyFormat.LINE:
         return way, at_line(dice.choice(STATEMENTS), code)
-    if way is Way.SEARCH:
+    if way is ReplyFormat.SEARCH:
         return way, search("        out = 0", "\n".join("        " + row for row in code.split("\n")))
-    if way in (Way.FUNCTION, Way.SKELETON):
+    if way in (ReplyFormat.FUNCTION, ReplyFormat.SKELETON):
         return way, fenced(whole("\n".join("    " + row for row in code.split("\n"))))
     return way, code
 
@@ -111,18 +120,18 @@ def _fences(dice: random.Random) -> Reply:
     code = code_of(dice)
     return dice.choice(
         (
-            (Way.LINE, f"LINE 12\n```python\n```python\n{code}\n```\n```"),
-            (Way.LINE, f"LINE 12\n```python\n{code}"),
-            (Way.LINE, f"LINE 12\n````python\n{code}\n````"),
-            (Way.LINE, f"LINE 12\n~~~python\n{code}\n~~~"),
-            (Way.LINE, f"LINE 12\n```\n{code}\n```"),
-            (Way.LINE, f"LINE 12\n```python {code}```"),
-            (Way.FUNCTION, f"```python\n{whole('    return 1')}"),
-            (Way.FUNCTION, f"```python\n{fenced(whole('    return 1'))}\n```"),
-            (Way.SKELETON, f"```py\n{whole('    return 1')}\n```"),
-            (Way.SEARCH, fenced(search("        out = 0", "        out = 1"))),
-            (Way.SEARCH, "<<<<<<< SEARCH\n        out = 0\n=======\n        out = 1"),
-            (Way.SEARCH, "        out = 0\n=======\n        out = 1\n>>>>>>> REPLACE"),
+            (ReplyFormat.LINE, f"LINE 12\n```python\n```python\n{code}\n```\n```"),
+            (ReplyFormat.LINE, f"LINE 12\n```python\n{code}"),
+            (ReplyFormat.LINE, f"LINE 12\n````python\n{code}\n````"),
+            (ReplyFormat.LINE, f"LINE 12\n~~~python\n{code}\n~~~"),
+            (ReplyFormat.LINE, f"LINE 12\n```\n{code}\n```"),
+            (ReplyFormat.LINE, f"LINE 12\n```python {code}```"),
+            (ReplyFormat.FUNCTION, f"```python\n{whole('    return 1')}"),
+            (ReplyFormat.FUNCTION, f"```python\n{fenced(whole('    return 1'))}\n```"),
+            (ReplyFormat.SKELETON, f"```py\n{whole('    return 1')}\n```"),
+            (ReplyFormat.SEARCH, fenced(search("        out = 0", "        out = 1"))),
+            (ReplyFormat.SEARCH, "<<<<<<< SEARCH\n        out = 0\n=======\n        out = 1"),
+            (ReplyFormat.SEARCH, "        out = 0\n=======\n        out = 1\n>>>>>>> REPLACE"),
         )
     )
 
@@ -131,15 +140,15 @@ def _several(dice: random.Random) -> Reply:
     one, two = at_line(12, code_of(dice)), at_line(19, code_of(dice))
     return dice.choice(
         (
-            (Way.LINE, one + "\n" + two),
-            (Way.LINE, f"LINE 12\nLINE 19\n{fenced(code_of(dice))}"),
-            (Way.LINE, f"LINE 12, 19\n{fenced(code_of(dice))}"),
-            (Way.CHOICE, "EDIT 1\nEDIT 2\n"),
-            (Way.CHOICE, "EDIT 1 2"),
-            (Way.SEARCH, search("        out = 0", "        out = 1") + "\n" + search("x", "y")),
-            (Way.SEARCH, "<<<<<<< SEARCH\n        out = 0\n=======\n1\n=======\n2\n>>>>>>> REPLACE"),
-            (Way.FUNCTION, fenced(whole("    return 1")) + "\n" + fenced(whole("    return 2"))),
-            (Way.FUNCTION, fenced(whole("    return 1") + "\n" + whole("    return 2"))),
+            (ReplyFormat.LINE, one + "\n" + two),
+            (ReplyFormat.LINE, f"LINE 12\nLINE 19\n{fenced(code_of(dice))}"),
+            (ReplyFormat.LINE, f"LINE 12, 19\n{fenced(code_of(dice))}"),
+            (ReplyFormat.CHOICE, "EDIT 1\nEDIT 2\n"),
+            (ReplyFormat.CHOICE, "EDIT 1 2"),
+            (ReplyFormat.SEARCH, search("        out = 0", "        out = 1") + "\n" + search("x", "y")),
+            (ReplyFormat.SEARCH, "<<<<<<< SEARCH\n        out = 0\n=======\n1\n=======\n2\n>>>>>>> REPLACE"),
+            (ReplyFormat.FUNCTION, fenced(whole("    return 1")) + "\n" + fenced(whole("    return 2"))),
+            (ReplyFormat.FUNCTION, fenced(whole("    return 1") + "\n" + whole("    return 2"))),
         )
     )
 
@@ -148,8 +157,8 @@ def _numbers(dice: random.Random) -> Reply:
     far = dice.choice((0, -1, 1, 3, 6, 9, 11, 23, 24, 26, 999_999, 10**9, 10**40, "12.0", "1e1", "٣", "１２", "0x12"))
     return dice.choice(
         (
-            (Way.LINE, at_line(far, code_of(dice))),
-            (Way.CHOICE, f"EDIT {dice.choice((0, 3, -1, 10**6, '٢', '1.', '²'))}"),
+            (ReplyFormat.LINE, at_line(far, code_of(dice))),
+            (ReplyFormat.CHOICE, f"EDIT {dice.choice((0, 3, -1, 10**6, '٢', '1.', '²'))}"),
         )
     )
 
@@ -161,7 +170,7 @@ def _matches(dice: random.Random) -> Reply:
             "def other(x):", "    return x", "        OUT = 0", "        out = 0\n\n        text", ".*", "\\n",
         )
     )  # fmt: skip
-    return Way.SEARCH, search(old, "        out = 1")
+    return ReplyFormat.SEARCH, search(old, "        out = 1")
 
 
 def _giant(dice: random.Random) -> Reply:
@@ -187,8 +196,14 @@ def _open_ended(dice: random.Random) -> Reply:
         ("=======\n", "x = (\n", "x = [1,\n", "(\n", "\n```", 'x = """\n', "LINE 1\n", ">>>>>>> REPLACE\n", "def f(\n")
     )
     text = bit * (MAX_REPLY_BYTES // len(bit) - 8)
-    way = dice.choice((Way.SEARCH, Way.FUNCTION, Way.LINE, Way.FIM, Way.CONTINUE))
-    lead = {Way.SEARCH: "<<<<<<< SEARCH\n", Way.FUNCTION: "```python\n", Way.LINE: "LINE 12\n```python\n"}
+    way = dice.choice(
+        (ReplyFormat.SEARCH, ReplyFormat.FUNCTION, ReplyFormat.LINE, ReplyFormat.FIM, ReplyFormat.CONTINUE)
+    )
+    lead = {
+        ReplyFormat.SEARCH: "<<<<<<< SEARCH\n",
+        ReplyFormat.FUNCTION: "```python\n",
+        ReplyFormat.LINE: "LINE 12\n```python\n",
+    }
     return way, lead.get(way, "") + text
 
 
@@ -239,7 +254,9 @@ def _indentation(dice: random.Random) -> Reply:
     rows = whole("\n".join(step + row.replace("    ", step) for row in body.split("\n"))).split("\n")
     lead = dice.choice(("", "    ", "        ", "\t", " "))
     flush_first = dice.random() < 0.3
-    return Way.FUNCTION, fenced("\n".join(("" if k == 0 and flush_first else lead) + row for k, row in enumerate(rows)))
+    return ReplyFormat.FUNCTION, fenced(
+        "\n".join(("" if k == 0 and flush_first else lead) + row for k, row in enumerate(rows))
+    )
 
 
 def _strings(dice: random.Random) -> Reply:
@@ -250,7 +267,7 @@ def _strings(dice: random.Random) -> Reply:
     rows = [whole(f"    out = {form}{quote}{inside}{quote}"), "    return out"]
     lead = dice.choice(("", "    "))
     rows[0] = lead + rows[0].replace("\n    out", f"\n{lead}    out")
-    return Way.FUNCTION, fenced("\n".join([rows[0], lead + rows[1]]))
+    return ReplyFormat.FUNCTION, fenced("\n".join([rows[0], lead + rows[1]]))
 
 
 def _crlf(dice: random.Random) -> Reply:
@@ -271,9 +288,11 @@ def _dangerous(dice: random.Random) -> Reply:
 
 
 def _whole_file(dice: random.Random) -> Reply:
-    way = dice.choice((Way.FUNCTION, Way.LINE, Way.SEARCH, Way.SKELETON))
+    way = dice.choice((ReplyFormat.FUNCTION, ReplyFormat.LINE, ReplyFormat.SEARCH, ReplyFormat.SKELETON))
     text = SOURCE.rstrip("\n").replace("out = 0", "out = 1")
-    return way, {Way.LINE: at_line(12, text), Way.SEARCH: search(SOURCE.rstrip("\n"), text)}.get(way, fenced(text))
+    return way, {ReplyFormat.LINE: at_line(12, text), ReplyFormat.SEARCH: search(SOURCE.rstrip("\n"), text)}.get(
+        way, fenced(text)
+    )
 
 
 def _paths(dice: random.Random) -> Reply:
@@ -282,15 +301,15 @@ def _paths(dice: random.Random) -> Reply:
     )
     return dice.choice(
         (
-            (Way.LINE, f"FILE {path}\n{at_line(12, 'out = 1')}"),
-            (Way.LINE, f"LINE {path}:12\n{fenced('out = 1')}"),
-            (Way.LINE, f"LINE 12\n```python {path}\nout = 1\n```"),
-            (Way.SEARCH, f"{path}\n" + search("        out = 0", "        out = 1")),
-            (Way.SEARCH, f"<<<<<<< SEARCH {path}\n        out = 0\n=======\n        out = 1\n>>>>>>> REPLACE"),
-            (Way.SEARCH, f"--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-a\n+b"),
-            (Way.FUNCTION, f"```python\n# {path}\n{whole('    return 1', 'other')}\n```"),
-            (Way.FUNCTION, f"# {path}\n{fenced(whole('    return 1'))}"),
-            (Way.CHOICE, f"EDIT {path}"),
+            (ReplyFormat.LINE, f"FILE {path}\n{at_line(12, 'out = 1')}"),
+            (ReplyFormat.LINE, f"LINE {path}:12\n{fenced('out = 1')}"),
+            (ReplyFormat.LINE, f"LINE 12\n```python {path}\nout = 1\n```"),
+            (ReplyFormat.SEARCH, f"{path}\n" + search("        out = 0", "        out = 1")),
+            (ReplyFormat.SEARCH, f"<<<<<<< SEARCH {path}\n        out = 0\n=======\n        out = 1\n>>>>>>> REPLACE"),
+            (ReplyFormat.SEARCH, f"--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-a\n+b"),
+            (ReplyFormat.FUNCTION, f"```python\n# {path}\n{whole('    return 1', 'other')}\n```"),
+            (ReplyFormat.FUNCTION, f"# {path}\n{fenced(whole('    return 1'))}"),
+            (ReplyFormat.CHOICE, f"EDIT {path}"),
         )
     )
 
@@ -346,7 +365,7 @@ KINDS: dict[str, tuple[Kind, bool]] = {  # how each is made, and whether any of 
 }
 
 
-def view(source: str = SOURCE) -> View:
+def view(source: str = SOURCE) -> PromptView:
     """The function as it is shown, with two edits to choose from; nothing was tried yet."""
     page = Page(M, {M: source.encode()}, FactIndex())
     lines = page.lines(12)
@@ -355,7 +374,7 @@ def view(source: str = SOURCE) -> View:
     made = [page.put(12, start, end, f"        out = {n}", prior=0.0) for n in (1, 2)]
     fresh = Page(M, {M: source.encode()}, FactIndex())
     choices = tuple(edit for edit in made if isinstance(edit, Edit))
-    return View(page=fresh, lines=lines, function=fresh.function(12), choices=choices)
+    return PromptView(page=fresh, lines=lines, function=fresh.function(12), choices=choices)
 
 
 def replies(kind: str) -> list[Reply]:
@@ -400,7 +419,7 @@ def test_every_reply_of_a_kind_is_an_edit_or_refused(kind: str) -> None:
         found = edit_of(way, raw, shown, line=12)
         after = judged(found)
         told[found if isinstance(found, str) else "an edit"] += 1
-        if isinstance(found, Edit) and way in (Way.FUNCTION, Way.SKELETON) and b"\r" not in raw:
+        if isinstance(found, Edit) and way in (ReplyFormat.FUNCTION, ReplyFormat.SKELETON) and b"\r" not in raw:
             said = raw.decode().removeprefix("```python\n").rpartition("```")[0]
             flush = "if 1:\n" + said if said[:1].isspace() else said
             try:
@@ -439,7 +458,7 @@ def test_strings_of_several_lines_arrive_as_they_were_written(newline: str) -> N
         insides = ['\n  two\n    """', "", '\n<rows>\n        %s\n"""', ""]
         rows = [rows[0], rows[1] + insides[0], rows[2] + insides[2], rows[3]]
         said = "\n".join(lead + row for row in rows)
-        found = edit_of(Way.FUNCTION, fenced(said).encode(), view(source), line=12)
+        found = edit_of(ReplyFormat.FUNCTION, fenced(said).encode(), view(source), line=12)
         assert isinstance(found, Edit), found
         method = function_in(found.apply(source.encode()).decode())
         assert [n.value for n in ast.walk(method) if isinstance(n, ast.Constant)] == [

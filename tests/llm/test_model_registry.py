@@ -14,7 +14,7 @@ from gguf_builder import TinyGguf
 from localagent.errors import AnswerIsNo, CannotEnforce, UsageFault
 from localagent.llm.model.adapter import AdapterFile
 from localagent.llm.model.gguf import GgufFault
-from localagent.llm.model.manifest import Manifest, Mender, Origin, load_manifest, manifest_text
+from localagent.llm.model.manifest import Mender, ModelManifest, ModelSource, load_manifest, manifest_text
 from localagent.llm.model.registry import Registry
 
 TINY = TinyGguf().bytes
@@ -26,8 +26,8 @@ def manifest(
     file: str = "Tiny.gguf",
     sha256: str = hashlib.sha256(TINY).hexdigest(),
     licence: str = "MIT",
-) -> Manifest:
-    return Manifest(
+) -> ModelManifest:
+    return ModelManifest(
         name=name,
         file=file,
         bytes=len(TINY),
@@ -37,7 +37,7 @@ def manifest(
         dialect="plain",
         quantization="F32",
         default=True,
-        origin=Origin(package="some", version="1"),
+        origin=ModelSource(package="some", version="1"),
     )
 
 

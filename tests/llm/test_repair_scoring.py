@@ -17,7 +17,7 @@ from localagent.llm.model.quantized_store import spare_of
 from localagent.llm.model.registry import ModelFile
 from localagent.llm.process.child_jail import child_spec, needs_of_model
 from localagent.llm.process.protocol import MENDER, Message
-from localagent.llm.process.shared_prefix import Branch, Row
+from localagent.llm.process.shared_prefix import Branch, LogitRow
 from localagent.llm.scoring.decoder import ModelDecoder
 from localagent.llm.scoring.repair_prompt import BODY_BYTES
 from localagent.llm.scoring.scorer import ModelScorer
@@ -248,7 +248,7 @@ def test_what_grows_is_the_same_before_and_after_with_the_mender_and_without(sco
     told = decoder.tokenize([SOURCE], timeout_seconds=120.0)
     assert told is not None
     trunk = told[0]
-    branches = [Branch(at=len(trunk) - 20, tokens=tuple(trunk[-20:]), rows=(Row(index=5, top=5),))]
+    branches = [Branch(at=len(trunk) - 20, tokens=tuple(trunk[-20:]), rows=(LogitRow(index=5, top=5),))]
 
     def grown(*, mending: bool) -> tuple[object, bool]:
         return decoder.grow(trunk, branches, timeout_seconds=120.0, mending=mending), decoder.fresh

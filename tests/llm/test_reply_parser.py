@@ -12,8 +12,8 @@ from localagent.edit.external_edits import Page
 from localagent.llm.writing.reply_parser import (
     LADDER,
     MAX_REPLY_BYTES,
-    View,
-    Way,
+    PromptView,
+    ReplyFormat,
     can_ask,
     edit_of,
     first_statement,
@@ -47,7 +47,7 @@ def other(x):
 '''
 
 
-def view(source: str = SOURCE, line: int = 9) -> View:
+def view(source: str = SOURCE, line: int = 9) -> PromptView:
     page = Page(M, {M: source.encode()}, FactIndex())
     lines = page.lines(line)
     assert lines is not None
@@ -55,69 +55,75 @@ def view(source: str = SOURCE, line: int = 9) -> View:
     assert all(isinstance(c, Edit) for c in choices)
     fresh = Page(M, {M: source.encode()}, FactIndex())
     made = tuple(c for c in choices if isinstance(c, Edit))
-    return View(page=fresh, lines=lines, function=fresh.function(line), choices=made)
+    return PromptView(page=fresh, lines=lines, function=fresh.function(line), choices=made)
 
 
 def _span(page: Page, line: int) -> tuple[int, int]:
     return page.line_span(line)
 
 
-def after(way: Way, reply: str, source: str = SOURCE) -> str:
+def after(way: ReplyFormat, reply: str, source: str = SOURCE) -> str:
     edit = edit_of(way, reply.encode(), view(source))
     assert isinstance(edit, Edit), edit
-    assert edit.operator == ("span" if way is Way.CHOICE else way.value)
+    assert edit.operator == ("span" if way is ReplyFormat.CHOICE else way.value)
     return edit.apply(source.encode()).decode()
 
 
-def refusal(way: Way, reply: str | bytes) -> str:
+def refusal(way: ReplyFormat, reply: str | bytes) -> str:
     why = edit_of(way, reply.encode() if isinstance(reply, str) else reply, view())
     assert isinstance(why, str)
     return why
 
 
 def test_a_number_chooses() -> None:
-    assert "out = 2" in after(Way.CHOICE, "EDIT 2\n")
-    assert refusal(Way.CHOICE, "EDIT 3") == "there is no edit 3"
-    assert refusal(Way.CHOICE, "EDIT 0") == "there is no edit 0"
-    assert "must be" in refusal(Way.CHOICE, "EDIT 1 EDIT 2")
-    assert "must be" in refusal(Way.CHOICE, "1")
+    assert "out = 2" in after(ReplyFormat.CHOICE, "EDIT 2\n")
+    assert refusal(ReplyFormat.CHOICE, "EDIT 3") == "there is no edit 3"
+    assert refusal(ReplyFormat.CHOICE, "EDIT 0") == "there is no edit 0"
+    assert "must be" in refusal(ReplyFormat.CHOICE, "EDIT 1 EDIT 2")
+    assert "must be" in refusal(ReplyFormat.CHOICE, "1")
 
 
 def test_a_statement_at_a_line() -> None:
-    assert "out += row.price * 2\n" in after(Way.LINE, "LINE 12\n```python\n                out += row.price * 2\n```")
-    assert "                out += row.price * 2\n" in after(Way.LINE, "LINE 12\n```python\nout += row.price * 2\n```")
-    header = after(Way.LINE, "LINE 11\n```python\nif row.price >= 0:\n```\n")
+    assert "out += row.price * 2\n" in after(
+        ReplyFormat.LINE, "LINE 12\n```python\n                out += row.price * 2\n```"
+    )
+    assert "                out += row.price * 2\n" in after(
+        ReplyFormat.LINE, "LINE 12\n```python\nout += row.price * 2\n```"
+    )
+    header = after(ReplyFormat.LINE, "LINE 11\n```python\nif row.price >= 0:\n```\n")
     assert "            if row.price >= 0:\n                out += row.price\n" in header
     reply = "LINE 11\n```python\nif row:\n    out += 1\nelse:\n    out -= 1\n```"
     block = "            if row:\n                out += 1\n            else:\n                out -= 1\n"
-    assert block + "            out += 0" in after(Way.LINE, reply)
-    assert "return math.ceil(out)\n\n\ndef" in after(Way.LINE, "LINE 16\n```python\nreturn math.ceil(out)\n```")
+    assert block + "            out += 0" in after(ReplyFormat.LINE, reply)
+    assert "return math.ceil(out)\n\n\ndef" in after(ReplyFormat.LINE, "LINE 16\n```python\nreturn math.ceil(out)\n```")
 
 
 def test_what_is_no_statement_at_a_line_is_refused() -> None:
-    assert refusal(Way.LINE, "LINE 21\n```python\nreturn 1\n```") == "line 21 was not shown"
-    assert "no statement" in refusal(Way.LINE, "LINE 8\n```python\nreturn 1\n```")
-    assert "not valid Python" in refusal(Way.LINE, "LINE 9\n```python\nout = (\n```")
-    assert "changes nothing" in refusal(Way.LINE, "LINE 9\n```python\nout = 0\n```")
-    assert "changes nothing" in refusal(Way.LINE, "LINE 9\n```python\nout = (0)\n```")
-    assert "no code" in refusal(Way.LINE, "LINE 9\n```python\n\n```")
-    assert "one fenced block" in refusal(Way.LINE, "LINE 9\n```python\nout = 1\n```\n```python\nout = 2\n```")
-    assert "one fenced block" in refusal(Way.LINE, "I think LINE 9 is wrong")
-    assert "not valid Python" in refusal(Way.LINE, "LINE 9\n```python\nreturn = 1\n```")
+    assert refusal(ReplyFormat.LINE, "LINE 21\n```python\nreturn 1\n```") == "line 21 was not shown"
+    assert "no statement" in refusal(ReplyFormat.LINE, "LINE 8\n```python\nreturn 1\n```")
+    assert "not valid Python" in refusal(ReplyFormat.LINE, "LINE 9\n```python\nout = (\n```")
+    assert "changes nothing" in refusal(ReplyFormat.LINE, "LINE 9\n```python\nout = 0\n```")
+    assert "changes nothing" in refusal(ReplyFormat.LINE, "LINE 9\n```python\nout = (0)\n```")
+    assert "no code" in refusal(ReplyFormat.LINE, "LINE 9\n```python\n\n```")
+    assert "one fenced block" in refusal(ReplyFormat.LINE, "LINE 9\n```python\nout = 1\n```\n```python\nout = 2\n```")
+    assert "one fenced block" in refusal(ReplyFormat.LINE, "I think LINE 9 is wrong")
+    assert "not valid Python" in refusal(ReplyFormat.LINE, "LINE 9\n```python\nreturn = 1\n```")
 
 
 def test_a_text_that_stands_once() -> None:
     block = "<<<<<<< SEARCH\n            if row.price > 0:\n=======\n            if row.price >= 0:\n>>>>>>> REPLACE"
-    assert "row.price >= 0" in after(Way.SEARCH, block)
+    assert "row.price >= 0" in after(ReplyFormat.SEARCH, block)
     dropped = after(
-        Way.SEARCH, "<<<<<<< SEARCH\n            out += 0\n            out += 0\n=======\n>>>>>>> REPLACE\n"
+        ReplyFormat.SEARCH, "<<<<<<< SEARCH\n            out += 0\n            out += 0\n=======\n>>>>>>> REPLACE\n"
     )
     assert dropped.count("out += 0") == 0
     twice = "<<<<<<< SEARCH\n            out += 0\n=======\n            out += 1\n>>>>>>> REPLACE"
-    assert "2 times" in refusal(Way.SEARCH, twice)
-    assert "0 times" in refusal(Way.SEARCH, "<<<<<<< SEARCH\n    return x\n=======\n    return 1\n>>>>>>> REPLACE")
-    assert "empty" in refusal(Way.SEARCH, "<<<<<<< SEARCH\n\n=======\n    return 1\n>>>>>>> REPLACE")
-    assert "must be one" in refusal(Way.SEARCH, block + "\n" + block)
+    assert "2 times" in refusal(ReplyFormat.SEARCH, twice)
+    assert "0 times" in refusal(
+        ReplyFormat.SEARCH, "<<<<<<< SEARCH\n    return x\n=======\n    return 1\n>>>>>>> REPLACE"
+    )
+    assert "empty" in refusal(ReplyFormat.SEARCH, "<<<<<<< SEARCH\n\n=======\n    return 1\n>>>>>>> REPLACE")
+    assert "must be one" in refusal(ReplyFormat.SEARCH, block + "\n" + block)
 
 
 def test_the_first_statement_of_an_answer_is_looked_for_within_a_bound() -> None:
@@ -131,22 +137,22 @@ def test_the_first_statement_of_an_answer_is_looked_for_within_a_bound() -> None
 
 def test_a_whole_function() -> None:
     code = "```python\n    def total(self, rows, tax):\n        return sum(r.price for r in rows) * tax\n```"
-    whole = after(Way.FUNCTION, code)
+    whole = after(ReplyFormat.FUNCTION, code)
     assert (
         "class Basket:\n    def total(self, rows, tax):\n        return sum(r.price for r in rows) * tax\n\n\ndef other"
         in whole
     )
-    flush = after(Way.FUNCTION, "```python\ndef total(self, rows, tax):\n    return 1\n```")
+    flush = after(ReplyFormat.FUNCTION, "```python\ndef total(self, rows, tax):\n    return 1\n```")
     assert "    def total(self, rows, tax):\n        return 1\n\n" in flush
-    assert "must define" in refusal(Way.FUNCTION, "```python\ndef totals(self):\n    return 1\n```")
-    assert "must define" in refusal(Way.FUNCTION, "```python\ndef total(self):\n    return 1\nimport os\n```")
-    assert "must define" in refusal(Way.FUNCTION, "```python\nasync def total(self):\n    return 1\n```")
-    assert "must define" in refusal(Way.FUNCTION, "```python\ndef total(self)\n```")
+    assert "must define" in refusal(ReplyFormat.FUNCTION, "```python\ndef totals(self):\n    return 1\n```")
+    assert "must define" in refusal(ReplyFormat.FUNCTION, "```python\ndef total(self):\n    return 1\nimport os\n```")
+    assert "must define" in refusal(ReplyFormat.FUNCTION, "```python\nasync def total(self):\n    return 1\n```")
+    assert "must define" in refusal(ReplyFormat.FUNCTION, "```python\ndef total(self)\n```")
 
 
 @pytest.mark.long
 def test_bytes_that_are_no_source_are_refused() -> None:
-    for way in Way:
+    for way in ReplyFormat:
         assert "not UTF-8" in refusal(way, b"\xff\xfe")
         assert "longer than" in refusal(way, b"x" * (MAX_REPLY_BYTES + 1))
         assert "characters" in refusal(way, b"LINE 9\n```python\nout = '\0'\n```")
@@ -155,19 +161,19 @@ def test_bytes_that_are_no_source_are_refused() -> None:
 def test_a_second_time_is_refused() -> None:
     shown = view()
     reply = b"LINE 9\n```python\nout = 5\n```"
-    assert isinstance(edit_of(Way.LINE, reply, shown), Edit)
-    assert edit_of(Way.LINE, reply, shown) == "it was tried before"
+    assert isinstance(edit_of(ReplyFormat.LINE, reply, shown), Edit)
+    assert edit_of(ReplyFormat.LINE, reply, shown) == "it was tried before"
 
 
 def test_what_can_be_asked_where() -> None:
     shown = view()
     assert [can_ask(way, shown) for way in LADDER] == [True] * 4
-    part = View(page=shown.page, lines=range(9, 12), function=shown.function)
+    part = PromptView(page=shown.page, lines=range(9, 12), function=shown.function)
     assert [can_ask(way, part) for way in LADDER] == [False, True, True, False]
-    assert '("9" | "10" | "11")' in grammar(Way.LINE, part)
+    assert '("9" | "10" | "11")' in grammar(ReplyFormat.LINE, part)
 
 
-def hostile_replies(count: int) -> list[tuple[Way, bytes]]:
+def hostile_replies(count: int) -> list[tuple[ReplyFormat, bytes]]:
     """Envelopes filled, cut, doubled, spliced and shuffled with code, marks, escapes and noise; the same every time."""
     dice = random.Random(3)
     scraps = [
@@ -180,13 +186,13 @@ def hostile_replies(count: int) -> list[tuple[Way, bytes]]:
         "else:\n", "return", "\x0c", "def other(x):\n", "*a, = b\n",
     ]  # fmt: skip
     good = [
-        (Way.CHOICE, "EDIT 1\n"),
-        (Way.LINE, "LINE 9\n```python\n        out = 7\n```"),
-        (Way.SEARCH, "<<<<<<< SEARCH\n        out = 0\n=======\n        out = 7\n>>>>>>> REPLACE"),
-        (Way.FUNCTION, "```python\n    def total(self, rows, tax):\n        return 7\n```"),
-        (Way.SKELETON, "```python\n    def total(self, rows, tax):\n        # sum\n        return 7\n```"),
-        (Way.FIM, "out = 7"),
-        (Way.CONTINUE, "out = 7"),
+        (ReplyFormat.CHOICE, "EDIT 1\n"),
+        (ReplyFormat.LINE, "LINE 9\n```python\n        out = 7\n```"),
+        (ReplyFormat.SEARCH, "<<<<<<< SEARCH\n        out = 0\n=======\n        out = 7\n>>>>>>> REPLACE"),
+        (ReplyFormat.FUNCTION, "```python\n    def total(self, rows, tax):\n        return 7\n```"),
+        (ReplyFormat.SKELETON, "```python\n    def total(self, rows, tax):\n        # sum\n        return 7\n```"),
+        (ReplyFormat.FIM, "out = 7"),
+        (ReplyFormat.CONTINUE, "out = 7"),
     ]
     out = []
     for _ in range(count):
@@ -246,7 +252,7 @@ def test_an_outline_is_a_header_and_comments_and_nothing_else() -> None:
         told = outline_of(reply, shown)
         assert isinstance(told, str), reply
         assert why in told
-    assert outline_of(good, View(page=shown.page, lines=range(1, 3))) == "what was shown is not one function"
+    assert outline_of(good, PromptView(page=shown.page, lines=range(1, 3))) == "what was shown is not one function"
 
 
 def test_hostile_outlines_are_outlines_or_refused() -> None:
@@ -263,6 +269,6 @@ def test_hostile_outlines_are_outlines_or_refused() -> None:
 @pytest.mark.parametrize("newline", ["\r\n", "\n"])
 def test_replies_take_the_file_s_newlines(newline: str) -> None:
     source = SOURCE.replace("\n", newline)
-    result = after(Way.LINE, "LINE 9\n```python\nout = 1\nout += 1\n```", source)
+    result = after(ReplyFormat.LINE, "LINE 9\n```python\nout = 1\nout += 1\n```", source)
     assert f"        out = 1{newline}        out += 1{newline}" in result
     assert result.count("\n") == source.count("\n") + 1

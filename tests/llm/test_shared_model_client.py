@@ -17,7 +17,7 @@ from localagent.llm.model.adapter import AdapterFile
 from localagent.llm.model.registry import ModelFile
 from localagent.llm.process.model_client import Served
 from localagent.llm.process.protocol import FrameBuffer, Message, pack
-from localagent.llm.process.shared_model_client import MOST_DEATHS, Hosted, Line, Shared
+from localagent.llm.process.shared_model_client import MOST_DEATHS, ClientConnection, Hosted, Shared
 from localagent.llm.scoring.decoder import ModelDecoder
 from localagent.llm.scoring.scorer import ModelScorer
 
@@ -47,7 +47,7 @@ class House:
 
     def line(self) -> socket.socket:
         ours, theirs = socket.socketpair()
-        threading.Thread(target=Line(theirs, self.shared).run, daemon=True).start()
+        threading.Thread(target=ClientConnection(theirs, self.shared).run, daemon=True).start()
         ours.settimeout(20)
         self.ends.append(ours)
         return ours
@@ -108,7 +108,7 @@ def test_a_mender_is_part_of_what_is_asked_for(model: ModelFile, tmp_path: Path)
 
     shared = Shared(made)
     ours, theirs = socket.socketpair()
-    threading.Thread(target=Line(theirs, shared).run, daemon=True).start()
+    threading.Thread(target=ClientConnection(theirs, shared).run, daemon=True).start()
     scorer = ModelScorer(both, Hosted(descriptor=ours.fileno()), threads=1)
     scorer.prepare("# a.py\n", timeout_seconds=20)
     assert list(scorer.mend(b"x = 1\n", "", edits(), timeout_seconds=20)) == [-0.5]

@@ -12,7 +12,7 @@ from localagent.jail.api import NamespaceJail
 from localagent.llm.model.registry import ModelFile
 from localagent.llm.process.child_decode import Growing, RequestFault
 from localagent.llm.process.protocol import CONTEXT_TOKENS, Message
-from localagent.llm.process.shared_prefix import BATCH_TOKENS, BRANCH_CELLS, SEQUENCES, Branch, Row, _even, _groups
+from localagent.llm.process.shared_prefix import BATCH_TOKENS, BRANCH_CELLS, SEQUENCES, Branch, LogitRow, _even, _groups
 from localagent.llm.scoring.decoder import ModelDecoder
 from localagent.llm.scoring.scorer import ModelScorer
 
@@ -43,8 +43,8 @@ def decoder(scorer: ModelScorer) -> ModelDecoder:
 
 
 def branch(prefix: list[int], tokens: list[int]) -> Branch:
-    rows = [Row(index=k - 1, asked=(token,)) for k, token in enumerate(tokens)]
-    return Branch(at=len(prefix), tokens=tuple(tokens), rows=(*rows, Row(index=len(tokens) - 1, top=5)))
+    rows = [LogitRow(index=k - 1, asked=(token,)) for k, token in enumerate(tokens)]
+    return Branch(at=len(prefix), tokens=tuple(tokens), rows=(*rows, LogitRow(index=len(tokens) - 1, top=5)))
 
 
 def grown(decoder: ModelDecoder, trunk: list[int], branches: list[Branch]) -> list[tuple[float, list[int]]]:
@@ -78,9 +78,9 @@ def test_branches_may_leave_the_trunk_anywhere_and_build_on_each_other(decoder: 
     prefix, tail = tokenized(decoder, PREFIX, b" name.strip()")
     whole = [*prefix, *tail]
     deep = grown(decoder, prefix, [branch(prefix, tail)])[0][0]
-    middle = Branch(at=len(whole) - 1, tokens=(), rows=(Row(index=-1, asked=(whole[-1],)),))
+    middle = Branch(at=len(whole) - 1, tokens=(), rows=(LogitRow(index=-1, asked=(whole[-1],)),))
     steps = [
-        Branch(at=len(prefix), tokens=tuple(tail[:k]), rows=(Row(index=k - 1, asked=(tail[k],)),))
+        Branch(at=len(prefix), tokens=tuple(tail[:k]), rows=(LogitRow(index=k - 1, asked=(tail[k],)),))
         for k in range(len(tail))
     ]
     one_by_one = []
@@ -107,8 +107,8 @@ def test_branches_that_share_a_path_may_be_asked_from_different_places(decoder: 
     at, path = len(trunk), tuple(rest)
     last = len(path) - 1
     grown(decoder, trunk, [branch(trunk, rest)])  # resident: what follows begins with it
-    late = Branch(at=at, tokens=path, rows=(Row(index=last, top=2),))
-    early = Branch(at=at, tokens=path, rows=(Row(index=1, top=2), Row(index=last, top=2)))
+    late = Branch(at=at, tokens=path, rows=(LogitRow(index=last, top=2),))
+    early = Branch(at=at, tokens=path, rows=(LogitRow(index=1, top=2), LogitRow(index=last, top=2)))
     told = decoder.grow(trunk, [late, early], timeout_seconds=120)
     assert told is not None
     (only,), (_, same) = told
@@ -128,11 +128,11 @@ def test_the_same_requests_give_the_same_answers(bundled_model: ModelFile, jail:
 
 
 def test_what_does_not_fit_is_refused_and_nothing_is_cut(decoder: ModelDecoder, scorer: ModelScorer) -> None:
-    one = Branch(at=1, tokens=(5,), rows=(Row(index=0, top=1),))
+    one = Branch(at=1, tokens=(5,), rows=(LogitRow(index=0, top=1),))
     for trunk, branches in (
         ([5] * (CONTEXT_TOKENS + 1), [one]),
-        ([5], [Branch(at=1, tokens=(5,) * BRANCH_CELLS, rows=(Row(index=0, top=1),))]),
-        ([5] * CONTEXT_TOKENS, [Branch(at=CONTEXT_TOKENS, tokens=(5,), rows=(Row(index=0, top=1),))]),
+        ([5], [Branch(at=1, tokens=(5,) * BRANCH_CELLS, rows=(LogitRow(index=0, top=1),))]),
+        ([5] * CONTEXT_TOKENS, [Branch(at=CONTEXT_TOKENS, tokens=(5,), rows=(LogitRow(index=0, top=1),))]),
     ):
         before = scorer.tokens_used
         assert decoder.grow(trunk, branches, timeout_seconds=60) is None
@@ -142,7 +142,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_cut(decoder: ModelDecoder, 
 
 
 def test_many_branches_go_in_groups(small: ModelScorer) -> None:
-    branches = [Branch(at=2, tokens=(k, k + 1), rows=(Row(index=1, top=1),)) for k in range(10, 210)]
+    branches = [Branch(at=2, tokens=(k, k + 1), rows=(LogitRow(index=1, top=1),)) for k in range(10, 210)]
     got = ModelDecoder(small).grow([5, 6], branches, timeout_seconds=120)
     assert got is not None
     assert len(got) == 200
@@ -152,10 +152,10 @@ def test_branches_that_go_on_as_the_trunk_does_take_their_room(small: ModelScore
     """Asked for what the trunk itself says, they are decoded anew, beside it, and what comes next must still fit."""
     trunk = [10 + k % 200 for k in range(CONTEXT_TOKENS - 20)]
     same = [
-        Branch(at=at, tokens=tuple(trunk[at : at + 400]), rows=(Row(index=-1, asked=(trunk[at],)),))
+        Branch(at=at, tokens=tuple(trunk[at : at + 400]), rows=(LogitRow(index=-1, asked=(trunk[at],)),))
         for at in (100, 600)
     ]
-    others = [Branch(at=500, tokens=(220 + k,) * 25, rows=(Row(index=24, top=1),)) for k in range(30)]
+    others = [Branch(at=500, tokens=(220 + k,) * 25, rows=(LogitRow(index=24, top=1),)) for k in range(30)]
     assert ModelDecoder(small).grow(trunk, same, timeout_seconds=240) is not None
     assert ModelDecoder(small).grow(trunk, others, timeout_seconds=240) is not None
     assert small.warning == ""
@@ -184,11 +184,17 @@ def test_law_groups_hold_every_branch_once_in_order_and_fit(lengths: list[int]) 
 
 def test_a_request_given_up_on_ends_soon_and_leaves_the_child_well(decoder: ModelDecoder, scorer: ModelScorer) -> None:
     trunk = list(range(1000, 1000 + 1400))
-    one = [Branch(at=1400, tokens=(), rows=(Row(index=-1, top=1),))]
-    assert decoder.grow([5, 6], [Branch(at=2, tokens=(), rows=(Row(index=-1, top=1),))], timeout_seconds=60) is not None
+    one = [Branch(at=1400, tokens=(), rows=(LogitRow(index=-1, top=1),))]
+    assert (
+        decoder.grow([5, 6], [Branch(at=2, tokens=(), rows=(LogitRow(index=-1, top=1),))], timeout_seconds=60)
+        is not None
+    )
     assert decoder.grow(trunk, one, timeout_seconds=0.3) is None
     asked = scorer.tokens_used
-    assert decoder.grow([5, 6], [Branch(at=2, tokens=(), rows=(Row(index=-1, top=1),))], timeout_seconds=60) is not None
+    assert (
+        decoder.grow([5, 6], [Branch(at=2, tokens=(), rows=(LogitRow(index=-1, top=1),))], timeout_seconds=60)
+        is not None
+    )
     assert scorer.tokens_used - asked <= 4  # the long trunk was not read to its end first
     assert scorer.warning == ""
 
@@ -228,7 +234,9 @@ def test_what_is_no_request_is_refused_with_a_reason(request_: dict[str, object]
 def test_what_begins_anew_is_answered_the_same_whatever_was_asked_before(decoder: ModelDecoder) -> None:
     def asked(trunk: list[int], first: int, count: int) -> list[Branch]:
         tokens = [tuple(range(first + 50 * n, first + 50 * n + 20)) for n in range(count)]
-        return [Branch(at=len(trunk) - n % 9, tokens=t, rows=(Row(index=19, top=3),)) for n, t in enumerate(tokens)]
+        return [
+            Branch(at=len(trunk) - n % 9, tokens=t, rows=(LogitRow(index=19, top=3),)) for n, t in enumerate(tokens)
+        ]
 
     trunk = list(range(2000, 2140))
     question = asked(trunk, 3000, 5)

@@ -15,7 +15,7 @@ from localagent.edit.external_edits import Page
 from localagent.llm.process.shared_prefix import Branch
 from localagent.llm.scoring.decoder import RowAnswer
 from localagent.llm.writing.span_nodes import TOP
-from localagent.llm.writing.span_search import Region
+from localagent.llm.writing.span_search import SpanRegion
 from localagent.llm.writing.span_writer import SpanWriter
 
 M = RepoPath("m.py")
@@ -80,12 +80,12 @@ class Bytes:
         return {byte: min(0.0, math.log(value / total)) for byte, value in mixed.items()}
 
 
-def region(page: Page, lines: Sequence[int], **kwargs: object) -> Region:
+def region(page: Page, lines: Sequence[int], **kwargs: object) -> SpanRegion:
     settings = {"context": "# why\n", "lead": 0, "room_tokens": lambda: 2000, "malus": 2.5, **kwargs}
-    return Region(page, [(place, 0.5 * k) for k, place in enumerate(page.places(lines))], **settings)  # type: ignore[arg-type]
+    return SpanRegion(page, [(place, 0.5 * k) for k, place in enumerate(page.places(lines))], **settings)  # type: ignore[arg-type]
 
 
-def searched(made: Region, decoder: Bytes, steps: int = 60) -> dict[str, float]:
+def searched(made: SpanRegion, decoder: Bytes, steps: int = 60) -> dict[str, float]:
     """Sources found and their scores, in the order they were found."""
     found: dict[str, float] = {}
     for _ in range(steps):

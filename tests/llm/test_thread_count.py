@@ -7,7 +7,14 @@ import pytest
 
 from localagent.llm.model import thread_count as cores_module
 from localagent.llm.model.registry import ModelFile
-from localagent.llm.model.thread_count import SEARCH_CORES, Crew, free_threads, most_reading, usable_cores, worthwhile
+from localagent.llm.model.thread_count import (
+    SEARCH_CORES,
+    ThreadCount,
+    free_threads,
+    most_reading,
+    usable_cores,
+    worthwhile,
+)
 from localagent.llm.process.chunks import CHUNK_TOKENS
 from localagent.llm.process.llama_engine import Answer, Ask, Engine
 
@@ -26,7 +33,7 @@ class Clock:
         return self.now
 
 
-class Given(Crew):
+class Given(ThreadCount):
     """So many threads for one batch after the other."""
 
     def __init__(self, sizes: Sequence[int]) -> None:
@@ -89,7 +96,7 @@ def test_idle_cores_help_up_to_what_a_search_keeps_busy(monkeypatch: pytest.Monk
 
 def test_threads_that_have_no_core_are_sent_away_and_called_again() -> None:
     clock = Clock()
-    crew = Crew(1, 4, clock=clock)
+    crew = ThreadCount(1, 4, clock=clock)
     assert crew.next() == 4
     crew.worked(wall_seconds=1.0, cpu_seconds=3.7)  # each had a core
     assert crew.next() == 4
@@ -109,7 +116,7 @@ def test_threads_that_have_no_core_are_sent_away_and_called_again() -> None:
 
 def test_it_waits_longer_each_time_it_called_in_vain() -> None:
     clock = Clock()
-    crew = Crew(1, 2, clock=clock)
+    crew = ThreadCount(1, 2, clock=clock)
     pauses = []
     for _ in range(12):
         began = clock.now
@@ -136,7 +143,7 @@ def test_answers_do_not_depend_on_how_many_help(bundled_model: ModelFile, last_t
     path = bundled_model.path
     assert path is not None
 
-    def answers(crew: Crew | None) -> list[Answer]:
+    def answers(crew: ThreadCount | None) -> list[Answer]:
         engine = Engine(os.open(path, os.O_RDONLY), threads=1, context_tokens=1024, cancelled=lambda: False)
         if crew is not None:
             engine.use_idle_cores(crew)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localagent.code.statements import Place, statements_of
+from localagent.code.statements import StatementKind, statements_of
 from localagent.domain.outcome import Baseline, Failure, Frame, Outcome, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.localize.evidence import spectrum_of
@@ -128,8 +128,8 @@ def f(x, y=0):
 
 def test_handlers_cases_decorators_and_headers_are_places() -> None:
     spans = {(s.line, s.end_line): s for s in statements_of(PLACES)}
-    assert spans[(4, 4)].place is spans[(5, 5)].place is Place.DECORATOR
-    assert spans[(6, 6)].place is Place.FUNCTION_HEADER
+    assert spans[(4, 4)].place is spans[(5, 5)].place is StatementKind.DECORATOR
+    assert spans[(6, 6)].place is StatementKind.FUNCTION_HEADER
     assert spans[(10, 10)].names == {"KeyError", "ValueError"}
     assert spans[(12, 12)].names == {"x"}
     assert (8, 8) in spans

@@ -9,20 +9,20 @@ from localagent.app import data_root
 from localagent.domain.policy import LimitRules
 from localagent.errors import UsageFault
 from localagent.jail.api import load_profile
-from localagent.jail.limits.policy_limits import Bounds
+from localagent.jail.limits.policy_limits import PolicyLimits
 from localagent.policy.flat_keys import facts
 from localagent.policy.limits import BUILT_IN
 from localagent.policy.load import parse_policy
-from localagent.policy.policy_layers import LAYER_SCHEMA, Source, combine
-from localagent.verify.worker.worker_spec import Use
+from localagent.policy.policy_layers import LAYER_SCHEMA, PolicySource, combine
+from localagent.verify.worker.worker_spec import WorkerUse
 
 DEFAULT = (Path(__file__).parents[2] / "policies" / "default.toml").read_bytes()
-BASE = Source(name="default", data=DEFAULT)
+BASE = PolicySource(name="default", data=DEFAULT)
 
 
 def layered(*texts: str) -> LimitRules:
     sources = [
-        Source(name=f"{n}.toml", data=f"schema = {LAYER_SCHEMA!r}\n[limits]\n{text}".encode())
+        PolicySource(name=f"{n}.toml", data=f"schema = {LAYER_SCHEMA!r}\n[limits]\n{text}".encode())
         for n, text in enumerate(texts)
     ]
     return combine(BASE, sources, None, DEFAULT).policy.limits
@@ -30,12 +30,12 @@ def layered(*texts: str) -> LimitRules:
 
 def test_the_built_in_limits_are_the_profiles_greatest() -> None:
     """A policy of all maxima tightens nothing, and one less of each is less than what some profile gives."""
-    profiles = [load_profile(data_root() / "sandbox" / f"{use.value}.toml") for use in Use]
+    profiles = [load_profile(data_root() / "sandbox" / f"{use.value}.toml") for use in WorkerUse]
     assert set(BUILT_IN) == {f.name for f in fields(LimitRules)}
-    loosest = Bounds(LimitRules(**BUILT_IN))
+    loosest = PolicyLimits(LimitRules(**BUILT_IN))
     assert all(loosest.tightened(limits) == limits for limits in profiles)
     for key, most in BUILT_IN.items():
-        less = Bounds(LimitRules(**{key: most - 1}))
+        less = PolicyLimits(LimitRules(**{key: most - 1}))
         assert any(less.tightened(limits) != limits for limits in profiles), key
 
 
@@ -73,7 +73,7 @@ def test_a_later_layer_only_tightens() -> None:
 
 
 def test_what_holds_is_a_fact_with_its_layer() -> None:
-    layer = Source(name="x.toml", data=f"schema = {LAYER_SCHEMA!r}\n[limits]\nfile_mib = 8\n".encode())
+    layer = PolicySource(name="x.toml", data=f"schema = {LAYER_SCHEMA!r}\n[limits]\nfile_mib = 8\n".encode())
     found = combine(BASE, [layer], None, DEFAULT)
     assert facts(found.policy)["limits.file_mib"] == 8
     assert found.decided["limits.file_mib"] == "x.toml"

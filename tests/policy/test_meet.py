@@ -22,7 +22,7 @@ from localagent.policy.flat_keys import facts
 from localagent.policy.limits import BUILT_IN
 from localagent.policy.load import load_policy, parse_toml
 from localagent.policy.meet import meet
-from localagent.policy.policy_layers import LAYER_SCHEMA, Source, combine
+from localagent.policy.policy_layers import LAYER_SCHEMA, PolicySource, combine
 
 POLICIES = Path(__file__).parents[2] / "policies"
 DEFAULT = (POLICIES / "default.toml").read_bytes()
@@ -259,14 +259,14 @@ ALL_DANGERS = {
 def test_no_layer_allows_what_an_earlier_one_denies(
     name: str, system: list[dict[str, Any]], repository: dict[str, Any] | None
 ) -> None:
-    base = Source(name=name, data=(POLICIES / f"{name}.toml").read_bytes())
+    base = PolicySource(name=name, data=(POLICIES / f"{name}.toml").read_bytes())
     sources = [
-        Source(name=f"{n}.toml", data=f"schema = {LAYER_SCHEMA!r}\n{toml(layer)}".encode())
+        PolicySource(name=f"{n}.toml", data=f"schema = {LAYER_SCHEMA!r}\n{toml(layer)}".encode())
         for n, layer in enumerate(system)
     ]
     project = None
     if repository is not None:
-        project = Source(name="pyproject.toml", data=toml({"tool": {"localagent": repository}}).encode())
+        project = PolicySource(name="pyproject.toml", data=toml({"tool": {"localagent": repository}}).encode())
     before = None
     for at in range(len(sources) + 1):
         whole = allowed(combine(base, sources[:at], None, DEFAULT).policy)
@@ -281,9 +281,9 @@ def test_no_layer_allows_what_an_earlier_one_denies(
 @given(layers, layers)
 def test_a_layer_has_its_say(one: dict[str, Any], other: dict[str, Any]) -> None:
     """What a layer alone, over the default, denies is denied under the layer after it too; twice is as once."""
-    base = Source(name="default", data=DEFAULT)
+    base = PolicySource(name="default", data=DEFAULT)
     sources = [
-        Source(name=n, data=f"schema = {LAYER_SCHEMA!r}\n{toml(layer)}".encode())
+        PolicySource(name=n, data=f"schema = {LAYER_SCHEMA!r}\n{toml(layer)}".encode())
         for n, layer in (("a", one), ("b", other))
     ]
     joined = allowed(combine(base, sources, None, DEFAULT).policy)

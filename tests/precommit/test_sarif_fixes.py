@@ -17,7 +17,7 @@ from localagent.lint.file_view import view_of
 from localagent.lint.selected_fixes import repair_targets
 from localagent.policy.load import load_policy
 from localagent.precommit.fix_files import Gates
-from localagent.precommit.sarif_fixes import Proof, Remediation, State, Work, reading
+from localagent.precommit.sarif_fixes import FindingState, FixProof, Remediation, RemediationWork, reading
 from localagent.report.sarif_input import read_log
 
 CODE = (
@@ -34,23 +34,23 @@ def remediate(
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
     with reading(root) as read:
-        work = Work(read, GATES, lambda: contextlib.nullcontext(), suggestions=suggestions)
+        work = RemediationWork(read, GATES, lambda: contextlib.nullcontext(), suggestions=suggestions)
         return work.remediate(read_log(log(*runs), (root,)).results)
 
 
-def states(done: Remediation) -> Sequence[State]:
+def states(done: Remediation) -> Sequence[FindingState]:
     return [f.state for f in done.findings]
 
 
 def test_only_what_was_asked_is_repaired(tmp_path: Path) -> None:
     done = remediate(tmp_path, run(result("E711", line=2), result("E713", line=3)))
-    assert states(done) == [State.FIXED, State.FIXED]
+    assert states(done) == [FindingState.FIXED, FindingState.FIXED]
     (change,) = done.patch.changes
     assert change.after.decode() == CODE.replace("if a == None and", "if a is None and").replace(
         "return not a in b", "return a not in b"
     )
     assert (tmp_path / "a.py").read_text() == CODE
-    assert {f.proof for f in done.findings} == {Proof.STRUCTURE}
+    assert {f.proof for f in done.findings} == {FixProof.STRUCTURE}
     assert done.remain == 0
 
 
@@ -74,40 +74,40 @@ def test_two_on_a_line_are_told_apart_by_column(tmp_path: Path) -> None:
 
 def test_suggestions_are_skipped_unless_asked_for(tmp_path: Path) -> None:
     done = remediate(tmp_path, run(result("B006")))
-    assert (states(done), done.remain) == ([State.SKIPPED], 1)
+    assert (states(done), done.remain) == ([FindingState.SKIPPED], 1)
     assert "--suggestions" in done.findings[0].why
     done = remediate(tmp_path, run(result("B006")), suggestions=True)
-    assert (states(done), done.findings[0].proof) == ([State.FIXED], Proof.ASKED)
+    assert (states(done), done.findings[0].proof) == ([FindingState.FIXED], FixProof.ASKED)
     assert b"c=None" in done.patch.changes[0].after
 
 
 def test_a_claim_is_never_made_for_a_person(tmp_path: Path) -> None:
     text = "import hashlib\nx = hashlib.md5(b'a')\n"
     done = remediate(tmp_path, run(result("B324", line=2), tool="Bandit"), suggestions=True, files={"a.py": text})
-    assert (states(done), done.patch.changes) == ([State.WONT_FIX], ())
+    assert (states(done), done.patch.changes) == ([FindingState.WONT_FIX], ())
     assert "only a person" in done.findings[0].why
 
 
 def test_settled_findings_do_not_remain(tmp_path: Path) -> None:
     held = result("E711", line=2, suppressions=[{"kind": "external"}])
     done = remediate(tmp_path, run(held, result("E711", line=4, baselineState="absent")))
-    assert (states(done), done.remain, done.patch.changes) == ([State.SKIPPED, State.SKIPPED], 0, ())
+    assert (states(done), done.remain, done.patch.changes) == ([FindingState.SKIPPED, FindingState.SKIPPED], 0, ())
 
 
 @pytest.mark.parametrize(
     ("item", "state", "why"),
     [
-        (result("E999"), State.WONT_FIX, "no repair for E999"),
-        (result("E711", line=3), State.FAILED, "not found there"),
-        (result("E711", uri="gone.py"), State.FAILED, "is gone"),
-        (result("E711", uri="bad.py"), State.FAILED, "does not parse"),
-        (result("E711", uri="link.py"), State.FAILED, "cannot be read"),
-        (result("E711", uri="folder"), State.FAILED, "cannot be read"),
-        ({"ruleId": "E711", "message": {"text": "x"}}, State.WONT_FIX, "names no line"),
-        (result("E711", line=2, uri="quiet.py"), State.FAILED, "suppresses it"),
+        (result("E999"), FindingState.WONT_FIX, "no repair for E999"),
+        (result("E711", line=3), FindingState.FAILED, "not found there"),
+        (result("E711", uri="gone.py"), FindingState.FAILED, "is gone"),
+        (result("E711", uri="bad.py"), FindingState.FAILED, "does not parse"),
+        (result("E711", uri="link.py"), FindingState.FAILED, "cannot be read"),
+        (result("E711", uri="folder"), FindingState.FAILED, "cannot be read"),
+        ({"ruleId": "E711", "message": {"text": "x"}}, FindingState.WONT_FIX, "names no line"),
+        (result("E711", line=2, uri="quiet.py"), FindingState.FAILED, "suppresses it"),
     ],
 )
-def test_why_not(tmp_path: Path, item: dict[str, Any], state: State, why: str) -> None:
+def test_why_not(tmp_path: Path, item: dict[str, Any], state: FindingState, why: str) -> None:
     (tmp_path / "link.py").symlink_to("a.py")
     (tmp_path / "folder").mkdir()
     quiet = "x = a\ny = x == None  # localagent: ignore[none-comparison] overloads ==\n"
@@ -124,11 +124,11 @@ def test_a_file_that_changed_since(tmp_path: Path) -> None:
     item = result("E711", line=2)
     item["locations"][0]["physicalLocation"]["artifactLocation"]["index"] = 0
 
-    def state(data: bytes) -> State:
+    def state(data: bytes) -> FindingState:
         artifact = {"location": {"uri": "a.py"}, "hashes": {"sha-256": sha256(data).hexdigest()}}
         return remediate(tmp_path, run(item, artifacts=[artifact])).findings[0].state
 
-    assert (state(CODE.encode()), state(b"other")) == (State.FIXED, State.FAILED)
+    assert (state(CODE.encode()), state(b"other")) == (FindingState.FIXED, FindingState.FAILED)
 
 
 def test_what_a_gate_refuses_fails(tmp_path: Path) -> None:
@@ -139,9 +139,9 @@ def test_what_a_gate_refuses_fails(tmp_path: Path) -> None:
     gates = Gates(lambda: load_policy(tmp_path / "policy.toml"), whole=True)
     reported = read_log(log(run(result("E711", line=2), result("E713", line=3))), (tmp_path,)).results
     with reading(tmp_path) as read:
-        work = Work(read, gates, lambda: contextlib.nullcontext(), suggestions=False)
+        work = RemediationWork(read, gates, lambda: contextlib.nullcontext(), suggestions=False)
         done = work.remediate(reported)
-    assert states(done) == [State.FIXED, State.FAILED]
+    assert states(done) == [FindingState.FIXED, FindingState.FAILED]
     assert done.findings[1].why.startswith("gate size-")
 
 
@@ -169,13 +169,13 @@ def test_the_one_that_breaks_the_tests_is_found(tmp_path: Path) -> None:
     tests = _Tests(b"a11 is None")
     reported = read_log(log(run(*(result("E711", line=n + 1) for n in range(16)))), (tmp_path,)).results
     with reading(tmp_path) as read:
-        work = Work(read, GATES, lambda: contextlib.nullcontext(tests), suggestions=False)
+        work = RemediationWork(read, GATES, lambda: contextlib.nullcontext(tests), suggestions=False)
         done = work.remediate(reported)
-    assert [n for n, f in enumerate(done.findings) if f.state is State.FAILED] == [11]
+    assert [n for n, f in enumerate(done.findings) if f.state is FindingState.FAILED] == [11]
     assert done.findings[11].why == "tests broke"
     assert done.patch.changes[0].after.decode() == text.replace("==", "is").replace("a11 is", "a11 ==")
     assert tests.asked < 16
-    assert done.findings[0].proof is Proof.TESTS
+    assert done.findings[0].proof is FixProof.TESTS
 
 
 def test_repairs_that_meet_come_in_rounds() -> None:

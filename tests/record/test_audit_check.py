@@ -11,8 +11,8 @@ from bench.audit import WAYS, trial, write_journal
 from localagent.record.audit.entry import AuditKind, parse_line
 from localagent.record.audit.log import AuditLog
 from localagent.record.audit.segments import segments
-from localagent.record.audit.verify_chain import Span, check_audit
-from localagent.record.journal import Standing
+from localagent.record.audit.verify_chain import EntrySpan, check_audit
+from localagent.record.journal import JournalStatus
 
 
 @pytest.fixture(scope="module")
@@ -60,15 +60,15 @@ def test_writing_the_same_in_another_way_is_an_alteration() -> None:
 
 def test_a_head_that_is_kept_elsewhere_must_be_there(journal: Path) -> None:
     whole = check_audit(journal)
-    assert check_audit(journal, head=whole.entries[7].digest).standing is Standing.WHOLE
+    assert check_audit(journal, head=whole.entries[7].digest).standing is JournalStatus.WHOLE
     other = check_audit(journal, head="sha256:" + "a" * 64)
-    assert other.standing is Standing.ALTERED
+    assert other.standing is JournalStatus.ALTERED
     assert "no entry has the digest" in other.reason
 
 
 def test_spans(journal: Path) -> None:
-    check = check_audit(journal, Span(first=40, last=50))
-    assert check.standing is Standing.WHOLE
+    check = check_audit(journal, EntrySpan(first=40, last=50))
+    assert check.standing is JournalStatus.WHOLE
     assert check.entries[-1].seq == 50
     assert check.entries[0].seq <= 40
 
@@ -78,15 +78,15 @@ def test_moved_segments_are_told_from_what_must_be_there(tmp_path: Path) -> None
     first, second = segments(folder)[:2]
     first.rename(tmp_path / "archived")
     check = check_audit(folder)
-    assert check.standing is Standing.ALTERED
+    assert check.standing is JournalStatus.ALTERED
     assert "earlier segments are not here" in check.reason
     start = parse_line(second.read_bytes().splitlines()[0]).seq
-    assert check_audit(folder, Span(first=start)).standing is Standing.WHOLE
-    assert check_audit(folder, Span(first=start - 1)).standing is Standing.ALTERED
+    assert check_audit(folder, EntrySpan(first=start)).standing is JournalStatus.WHOLE
+    assert check_audit(folder, EntrySpan(first=start - 1)).standing is JournalStatus.ALTERED
 
 
 def test_a_retired_journal_holds_from_its_very_first_entry_too(tmp_path: Path) -> None:
     log = AuditLog(write_journal(tmp_path, 90).parent)
     assert log.retire("9999", tmp_path / "kept") is not None
     for first in (None, 0):
-        assert check_audit(log.folder, Span(first=first)).standing is Standing.WHOLE
+        assert check_audit(log.folder, EntrySpan(first=first)).standing is JournalStatus.WHOLE

@@ -13,7 +13,7 @@ from localagent.record.audit.entry import BEFORE_FIRST, AuditKind
 from localagent.record.audit.log import AuditLog
 from localagent.record.audit.segments import segments
 from localagent.record.audit.verify_chain import check_audit
-from localagent.record.journal import Standing
+from localagent.record.journal import JournalStatus
 
 
 def filled(state: Path, count: int, **more: int) -> AuditLog:
@@ -26,7 +26,7 @@ def filled(state: Path, count: int, **more: int) -> AuditLog:
 def test_entries_are_numbered_and_bound_to_each_other(tmp_path: Path) -> None:
     log = filled(tmp_path, 3)
     check = check_audit(log.folder)
-    assert check.standing is Standing.WHOLE
+    assert check.standing is JournalStatus.WHOLE
     assert [e.seq for e in check.entries] == [0, 1, 2]
     assert [e.prev for e in check.entries] == [BEFORE_FIRST, *(e.digest for e in check.entries[:2])]
     assert (log.folder.stat().st_mode & 0o777, segments(log.folder)[0].stat().st_mode & 0o777) == (0o700, 0o600)
@@ -38,7 +38,7 @@ def test_several_files_hold_one_chain(tmp_path: Path) -> None:
     log.append(AuditKind.REPORTED, {})
     assert len(segments(log.folder)) > 3
     check = check_audit(log.folder)
-    assert (check.standing, len(check.entries)) == (Standing.WHOLE, 32)
+    assert (check.standing, len(check.entries)) == (JournalStatus.WHOLE, 32)
 
 
 def test_a_torn_line_is_cut_and_the_cut_is_on_the_record(tmp_path: Path) -> None:
@@ -46,10 +46,10 @@ def test_a_torn_line_is_cut_and_the_cut_is_on_the_record(tmp_path: Path) -> None
     last = segments(log.folder)[-1]
     torn = b'{"at":"2026-'
     last.write_bytes(last.read_bytes() + torn)
-    assert check_audit(log.folder).standing is Standing.TORN
+    assert check_audit(log.folder).standing is JournalStatus.TORN
     log.append(AuditKind.REPORTED, {})
     check = check_audit(log.folder)
-    assert check.standing is Standing.WHOLE
+    assert check.standing is JournalStatus.WHOLE
     assert [e.kind for e in check.entries[2:]] == [AuditKind.TORN_LINE_CUT, AuditKind.REPORTED]
     assert check.entries[2].data == {"file": last.name, "bytes": len(torn), "digest": digest_of(torn)}
 
@@ -59,10 +59,10 @@ def test_killed_between_entry_and_head_loses_nothing(tmp_path: Path) -> None:
     head = (log.folder / "head.json").read_bytes()
     log.append(AuditKind.REPORTED, {"n": 2})
     (log.folder / "head.json").write_bytes(head)
-    assert check_audit(log.folder).standing is Standing.WHOLE
+    assert check_audit(log.folder).standing is JournalStatus.WHOLE
     log.append(AuditKind.REPORTED, {"n": 3})
     check = check_audit(log.folder)
-    assert (check.standing, len(check.entries)) == (Standing.WHOLE, 4)
+    assert (check.standing, len(check.entries)) == (JournalStatus.WHOLE, 4)
 
 
 @pytest.mark.parametrize("what", ["last line", "cut end", "head", "no head", "no segment"])
@@ -86,7 +86,7 @@ def test_nothing_is_written_over_a_damaged_journal(tmp_path: Path, what: str) ->
         log.append(AuditKind.REPORTED, {})
     assert "--set-aside" in raised.value.remedy
     assert (segment.read_bytes() if segment.exists() else None) == before
-    assert check_audit(log.folder).standing is Standing.ALTERED
+    assert check_audit(log.folder).standing is JournalStatus.ALTERED
 
 
 def test_a_damaged_journal_is_kept_beside_a_new_one_that_names_it(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_damaged_journal_is_kept_beside_a_new_one_that_names_it(tmp_path: Path
     entry = log.set_aside()
     assert entry.data["files"] == {segment.name: digest_of(broken)}
     assert (log.folder / entry.data["folder"] / segment.name).read_bytes() == broken
-    assert check_audit(log.folder).standing is Standing.WHOLE
+    assert check_audit(log.folder).standing is JournalStatus.WHOLE
     log.append(AuditKind.REPORTED, {})
 
 
@@ -112,7 +112,7 @@ def test_processes_take_turns(tmp_path: Path) -> None:
         children.append(child)
     assert [os.waitpid(child, 0)[1] for child in children] == [0] * 4
     check = check_audit(tmp_path / "audit")
-    assert (check.standing, len(check.entries)) == (Standing.WHOLE, 60)
+    assert (check.standing, len(check.entries)) == (JournalStatus.WHOLE, 60)
 
 
 @pytest.mark.long
@@ -125,7 +125,7 @@ def test_killed_while_writing_never_breaks_the_chain(tmp_path: Path) -> None:
             filled(tmp_path, 100_000)
         os.waitpid(child, 0)
         AuditLog(tmp_path).append(AuditKind.REPORTED, {"after": n})
-        assert check_audit(tmp_path / "audit").standing is Standing.WHOLE
+        assert check_audit(tmp_path / "audit").standing is JournalStatus.WHOLE
 
 
 def test_a_full_disk_leaves_the_journal_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +144,7 @@ def test_a_full_disk_leaves_the_journal_as_it_was(tmp_path: Path, monkeypatch: p
     monkeypatch.undo()
     assert segment.read_bytes() == before
     log.append(AuditKind.REPORTED, {"n": 2})
-    assert check_audit(log.folder).standing is Standing.WHOLE
+    assert check_audit(log.folder).standing is JournalStatus.WHOLE
 
 
 def test_an_entry_too_large_is_refused_and_a_link_is_not_followed(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from localagent.fs.atomic_files import CannotRecord
 from localagent.record.audit.entry import AuditKind, now_text
 from localagent.record.audit.log import AuditLog
 from localagent.record.audit.segments import segments
-from localagent.record.audit.verify_chain import Span, check_audit
-from localagent.record.journal import Standing
+from localagent.record.audit.verify_chain import EntrySpan, check_audit
+from localagent.record.journal import JournalStatus
 
 LATER = "9999-01-01T00:00:00.000000Z"
 
@@ -31,7 +31,7 @@ def test_what_is_left_holds_and_goes_on(log: AuditLog, tmp_path: Path) -> None:
     assert sorted(p.name for p in (tmp_path / "kept").iterdir()) == [p.name for p in before[:-1]]
     log.append(AuditKind.APPLIED, {"task": "next"})
     check = check_audit(log.folder)
-    assert (check.standing, check.entries[0].seq) == (Standing.WHOLE, entry.data["first"])
+    assert (check.standing, check.entries[0].seq) == (JournalStatus.WHOLE, entry.data["first"])
 
 
 def test_what_is_not_old_stays(log: AuditLog, tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_what_is_not_old_stays(log: AuditLog, tmp_path: Path) -> None:
 def test_a_segment_that_nobody_retired_is_missed(log: AuditLog, tmp_path: Path) -> None:
     segments(log.folder)[0].unlink()
     check = check_audit(log.folder)
-    assert check.standing is Standing.ALTERED
+    assert check.standing is JournalStatus.ALTERED
     assert "earlier segments are not here" in check.reason
 
 
@@ -51,9 +51,9 @@ def test_one_more_than_was_retired_is_missed(log: AuditLog, tmp_path: Path) -> N
     middle = segments(log.folder)[2]
     times = [e.at for e in check_audit(log.folder).entries if f"audit-{e.seq:012d}.jsonl" == middle.name]
     assert log.retire(times[0], tmp_path / "kept") is not None
-    assert check_audit(log.folder).standing is Standing.WHOLE
+    assert check_audit(log.folder).standing is JournalStatus.WHOLE
     segments(log.folder)[0].unlink()
-    assert check_audit(log.folder).standing is Standing.ALTERED
+    assert check_audit(log.folder).standing is JournalStatus.ALTERED
 
 
 def test_an_entry_that_was_altered_to_retire_more_is_found(log: AuditLog, tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_an_entry_that_was_altered_to_retire_more_is_found(log: AuditLog, tmp_pa
     last = segments(log.folder)[-1]
     text = last.read_bytes()
     last.write_bytes(text.replace(b'"kind":"retired"', b'"kind":"applied"'))
-    assert check_audit(log.folder).standing is Standing.ALTERED
+    assert check_audit(log.folder).standing is JournalStatus.ALTERED
 
 
 @pytest.mark.parametrize("moment", ["copied", "on the record"])
@@ -83,10 +83,10 @@ def test_a_kill_in_between_loses_nothing_and_the_next_call_goes_on(
         with pytest.raises(Killed):
             log.retire(LATER, tmp_path / "kept")
     check = check_audit(log.folder)
-    assert check.standing is Standing.WHOLE
+    assert check.standing is JournalStatus.WHOLE
     assert len(check.entries) == count + (moment == "on the record")
     assert log.retire(LATER, tmp_path / "kept") is not None
-    assert check_audit(log.folder).standing is Standing.WHOLE
+    assert check_audit(log.folder).standing is JournalStatus.WHOLE
     assert segments(log.folder)[0].name != "audit-000000000000.jsonl"
 
 
@@ -96,18 +96,18 @@ def test_another_file_of_that_name_is_not_overwritten(log: AuditLog, tmp_path: P
     (place / segments(log.folder)[0].name).write_text("another")
     with pytest.raises(CannotRecord, match="is another file"):
         log.retire(LATER, place)
-    assert check_audit(log.folder).standing is Standing.WHOLE
+    assert check_audit(log.folder).standing is JournalStatus.WHOLE
 
 
 def test_a_late_beginning_must_be_vouched_for_by_an_entry_that_holds(log: AuditLog, tmp_path: Path) -> None:
     entry = log.retire(LATER, tmp_path / "kept")
     assert entry is not None
     first = int(entry.data["first"])
-    assert check_audit(log.folder, Span(last=first)).standing is Standing.WHOLE
+    assert check_audit(log.folder, EntrySpan(last=first)).standing is JournalStatus.WHOLE
     last = segments(log.folder)[-1]
     rows = last.read_bytes().splitlines(keepends=True)
     head, mark, digest = rows[-1].rpartition(b'"prev":"sha256:')
     other = b"1" if digest.startswith(b"0") else b"0"
     last.write_bytes(b"".join([*rows[:-1], head, mark, other, digest[1:]]))
-    for span in (Span(), Span(last=first)):
-        assert check_audit(log.folder, span).standing is Standing.ALTERED
+    for span in (EntrySpan(), EntrySpan(last=first)):
+        assert check_audit(log.folder, span).standing is JournalStatus.ALTERED

@@ -5,14 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from localagent.domain.dependency import Approval
+from localagent.domain.dependency import DependencyApproval
 from localagent.fs.atomic_files import CannotRecord, RecordDamaged
 from localagent.record.dependency_approvals import ApprovalStore
-from localagent.record.journal import Standing, verify_journal
+from localagent.record.journal import JournalStatus, verify_journal
 
 
-def approval(name: str, version: str = "") -> Approval:
-    return Approval(name=name, version=version, reason="needed", who="me", at="now", policy="p", distinct_from="x")
+def approval(name: str, version: str = "") -> DependencyApproval:
+    return DependencyApproval(
+        name=name, version=version, reason="needed", who="me", at="now", policy="p", distinct_from="x"
+    )
 
 
 def test_what_was_approved_stands_until_it_is_withdrawn(tmp_path: Path) -> None:
@@ -26,7 +28,7 @@ def test_what_was_approved_stands_until_it_is_withdrawn(tmp_path: Path) -> None:
     store.withdraw(approval("a"))
     assert store.standing() == (approval("b"),)
     check = verify_journal(store.path)
-    assert (check.standing, check.lines) == (Standing.WHOLE, 3)
+    assert (check.standing, check.lines) == (JournalStatus.WHOLE, 3)
     assert store.path.stat().st_mode & 0o777 == 0o600
 
 

@@ -10,7 +10,7 @@ import pytest
 from localagent.domain.task import Event
 from localagent.fs.atomic_files import CannotRecord, RecordDamaged
 from localagent.record import journal as journal_module
-from localagent.record.journal import BEFORE_FIRST, Journal, Standing, read_journal, verify_journal
+from localagent.record.journal import BEFORE_FIRST, Journal, JournalStatus, read_journal, verify_journal
 
 
 def write(path: Path, count: int) -> None:
@@ -23,13 +23,13 @@ def test_what_was_emitted_is_read_back_in_order(tmp_path: Path) -> None:
     write(tmp_path / "j", 5)
     assert [e["data"] for e in read_journal(tmp_path / "j")] == [{"n": n, "path": "caf\udce9"} for n in range(5)]
     check = verify_journal(tmp_path / "j")
-    assert (check.standing, check.lines) == (Standing.WHOLE, 5)
+    assert (check.standing, check.lines) == (JournalStatus.WHOLE, 5)
 
 
 def test_an_empty_journal_is_whole(tmp_path: Path) -> None:
     write(tmp_path / "j", 0)
     assert verify_journal(tmp_path / "j") == journal_module.JournalCheck(
-        standing=Standing.WHOLE, lines=0, tip=BEFORE_FIRST
+        standing=JournalStatus.WHOLE, lines=0, tip=BEFORE_FIRST
     )
 
 
@@ -52,7 +52,7 @@ def test_cut_out_swapped_doubled_or_altered_lines_are_seen(
     write(path, 4)
     lines = change(path.read_bytes().splitlines())
     path.write_bytes(b"".join(line + b"\n" for line in lines))
-    assert verify_journal(path).standing is Standing.ALTERED
+    assert verify_journal(path).standing is JournalStatus.ALTERED
     with pytest.raises(RecordDamaged, match="line"):
         read_journal(path)
 
@@ -62,7 +62,7 @@ def test_a_torn_last_line_is_told_from_tampering(tmp_path: Path) -> None:
     write(path, 3)
     path.write_bytes(path.read_bytes()[:-5])
     check = verify_journal(path)
-    assert (check.standing, check.lines) == (Standing.TORN, 2)
+    assert (check.standing, check.lines) == (JournalStatus.TORN, 2)
     assert len(read_journal(path)) == 2
 
 
@@ -77,7 +77,7 @@ def test_killed_while_writing_leaves_a_torn_or_whole_journal(tmp_path: Path) -> 
                 os.kill(os.getpid(), 9)
     os.waitpid(child, 0)
     check = verify_journal(path)
-    assert check.standing is Standing.WHOLE
+    assert check.standing is JournalStatus.WHOLE
     assert check.lines == 51
 
 
@@ -94,7 +94,7 @@ def test_threads_do_not_tear_the_chain(tmp_path: Path) -> None:
         for thread in threads:
             thread.join()
     check = verify_journal(tmp_path / "j")
-    assert (check.standing, check.lines) == (Standing.WHOLE, 200)
+    assert (check.standing, check.lines) == (JournalStatus.WHOLE, 200)
 
 
 def test_odd_values_are_written_as_json(tmp_path: Path) -> None:

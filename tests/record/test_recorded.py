@@ -14,7 +14,7 @@ from localagent.record.audit.entry import MOST_LINE_BYTES, AuditKind
 from localagent.record.audit.log import AuditLog
 from localagent.record.audit.remote_log import KINDS, MOST_ENTRIES, RecordedLog, ask_recorder, serve_line
 from localagent.record.audit.verify_chain import check_audit
-from localagent.record.journal import Standing
+from localagent.record.journal import JournalStatus
 
 ABOUT = {"ordered_task": "20260101-000000-000000-aaaaaa", "ordered_by": 7}
 
@@ -35,7 +35,7 @@ class Line:
 
     def entries(self) -> list[dict[str, object]]:
         check = check_audit(self.kept.folder)
-        assert check.standing is not Standing.ALTERED
+        assert check.standing is not JournalStatus.ALTERED
         return [dict(entry.data) for entry in check.entries]
 
     def close(self) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bench.audit import write_journal
 from localagent.record.audit.verify_chain import check_audit
-from localagent.record.journal import Standing
+from localagent.record.journal import JournalStatus
 from localagent.record.redacted.redacted_journal import (
     check_redacted,
     is_redacted,
@@ -92,8 +92,8 @@ def test_a_redacted_export_still_shows_its_chain(journal: Path, tmp_path: Path) 
     out.write_bytes(redacted_export(entries, RULES))
     assert is_redacted(out)
     check = check_redacted(out, head=entries[40].digest)
-    assert (check.standing, check.tip.digest) == (Standing.WHOLE, entries[-1].digest)
-    assert check_redacted(out, head="sha256:" + "0" * 64).standing is Standing.ALTERED
+    assert (check.standing, check.tip.digest) == (JournalStatus.WHOLE, entries[-1].digest)
+    assert check_redacted(out, head="sha256:" + "0" * 64).standing is JournalStatus.ALTERED
     rows = out.read_bytes().splitlines(keepends=True)
     for spoiled, at in (
         (rows[:9] + rows[10:], 10),
@@ -104,7 +104,7 @@ def test_a_redacted_export_still_shows_its_chain(journal: Path, tmp_path: Path) 
     ):
         out.write_bytes(b"".join(spoiled))
         found = check_redacted(out)
-        assert (found.standing, found.place.line if found.place else 0) == (Standing.ALTERED, at)
+        assert (found.standing, found.place.line if found.place else 0) == (JournalStatus.ALTERED, at)
 
 
 def test_over_an_altered_journal_the_reason_is_not_cited() -> None:

@@ -19,8 +19,8 @@ from localagent.record.audit.heads import HeadsCheck, SignedHead, began_anew, ch
 from localagent.record.audit.log import AuditLog
 from localagent.record.audit.segments import Head, head_bytes, segment_name, segments
 from localagent.record.audit.signing import memory_of, sign_head
-from localagent.record.audit.verify_chain import Span, check_audit
-from localagent.record.journal import Standing
+from localagent.record.audit.verify_chain import EntrySpan, check_audit
+from localagent.record.journal import JournalStatus
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_signed_heads_hold_against_a_journal_written_anew(tmp_path: Path, ring: 
     assert heads[-1] == last
     other = write_journal(tmp_path / "b", 8)
     (other / "heads.jsonl").write_bytes((folder / "heads.jsonl").read_bytes())
-    assert check_audit(other).standing is Standing.WHOLE
+    assert check_audit(other).standing is JournalStatus.WHOLE
     with pytest.raises(RecordDamaged, match=r"heads\.jsonl:1: entry 4, signed as .* is another one"):
         checked(ring, other)
 
@@ -85,7 +85,7 @@ def test_heads_of_a_journal_that_does_not_name_them_are_held_against_each_other(
     torn = rows[0].replace(b'"sig":"', b'"sig":"AAAA')
     for data, why in ((rows[0] + rows[2], ":2 does not follow"), (torn, ":1: .*signature")):
         with pytest.raises(RecordDamaged, match=why):
-            check_heads(path, replace(check, signed=data), ring.public_keys(), span=Span(last=2))
+            check_heads(path, replace(check, signed=data), ring.public_keys(), span=EntrySpan(last=2))
 
 
 def test_a_key_that_is_not_known_is_no_alteration_and_no_yes(tmp_path: Path, ring: KeyRing) -> None:
@@ -131,7 +131,7 @@ def test_one_that_pretends_to_be_retired_is_not_signed(tmp_path: Path, ring: Key
     line = line_of(seq=50, prev=prev, kind=AuditKind.RETIRED, data={"first": 50, "prev": prev, "files": {}})
     (folder / segment_name(50)).write_bytes(line)
     (folder / "head.json").write_bytes(head_bytes(Head(seq=50, digest=digest_of(line))))
-    assert check_audit(folder).standing is Standing.WHOLE
+    assert check_audit(folder).standing is JournalStatus.WHOLE
     with pytest.raises(RecordDamaged, match="no such entry"):
         signed(ring, tmp_path)
     check = replace(check_audit(folder), signed=heads)
@@ -213,7 +213,7 @@ def test_verifying_beside_a_writer_sees_one_moment(tmp_path: Path, ring: KeyRing
         seen = 0
         while seen < 60:
             check = check_audit(tmp_path / "audit")
-            assert check.standing is Standing.WHOLE, (str(check.place), check.reason)
+            assert check.standing is JournalStatus.WHOLE, (str(check.place), check.reason)
             check_heads(tmp_path / "audit" / "heads.jsonl", check, ring.public_keys())
             seen = len(check.entries)
     finally:

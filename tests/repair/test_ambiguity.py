@@ -8,7 +8,7 @@ from choice_builder import COLON, SWAP, alone, candidate, edit, near, standings
 from localagent.domain.behaviour import Behaviours
 from localagent.domain.edit import Edit, Splice
 from localagent.repair.acceptance.ambiguity import settled, undecided, unproven, weak
-from localagent.repair.acceptance.ranking import Standing, ranked
+from localagent.repair.acceptance.ranking import RankedCandidate, ranked
 
 
 def test_many_guesses_under_few_tests_are_not_believed() -> None:
@@ -27,8 +27,8 @@ def test_many_guesses_under_few_tests_are_not_believed() -> None:
 
 
 def test_several_guesses_are_believed_where_what_else_passes_behaves_alike() -> None:
-    guessed = Standing(candidate=candidate(1, 0.0, COLON, SWAP, SWAP), cost=0.0, row=("ok:a",))
-    same = Standing(candidate=candidate(2, 1.0, COLON, SWAP, SWAP), cost=1.0, row=("ok:a",))
+    guessed = RankedCandidate(candidate=candidate(1, 0.0, COLON, SWAP, SWAP), cost=0.0, row=("ok:a",))
+    same = RankedCandidate(candidate=candidate(2, 1.0, COLON, SWAP, SWAP), cost=1.0, row=("ok:a",))
     assert not unproven([guessed, same], 1, 1)
     assert unproven([guessed], 1, 1)
     assert unproven([guessed, replace(same, row=())], 1, 1)
@@ -84,7 +84,7 @@ def test_what_error_messages_explain_is_no_guess() -> None:
 
 
 def test_programs_of_many_kinds_that_pass_mean_tests_that_tell_little() -> None:
-    def order(kinds: int) -> list[Standing]:
+    def order(kinds: int) -> list[RankedCandidate]:
         candidates = [candidate(k, 0.4 * k, SWAP) for k in range(kinds + 2)]
         return ranked(candidates, near({k: (f"ok:{k % kinds}",) for k in range(kinds + 2)}))
 
@@ -95,7 +95,7 @@ def test_programs_of_many_kinds_that_pass_mean_tests_that_tell_little() -> None:
 
 
 def test_four_kinds_make_rivals_of_what_costs_up_to_two_more() -> None:
-    def order(apart: float) -> list[Standing]:
+    def order(apart: float) -> list[RankedCandidate]:
         costs = [0.0, apart, apart + 2.5, apart + 2.5]
         return ranked([candidate(k, c, SWAP) for k, c in enumerate(costs)], near({k: (f"ok:{k}",) for k in range(4)}))
 

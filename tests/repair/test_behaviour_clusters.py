@@ -5,14 +5,14 @@ import math
 from choice_builder import SWAP, candidate
 
 from localagent.repair.acceptance.behaviour_clusters import by_mass, mass
-from localagent.repair.acceptance.ranking import Standing
+from localagent.repair.acceptance.ranking import RankedCandidate
 
 
-def standing(number: int, cost: float, row: str) -> Standing:
-    return Standing(candidate=candidate(number, cost, SWAP), cost=cost, row=(row,) if row else ())
+def standing(number: int, cost: float, row: str) -> RankedCandidate:
+    return RankedCandidate(candidate=candidate(number, cost, SWAP), cost=cost, row=(row,) if row else ())
 
 
-def numbers(order: list[Standing]) -> list[int]:
+def numbers(order: list[RankedCandidate]) -> list[int]:
     return [s.candidate.number for s in order]
 
 

@@ -17,7 +17,7 @@ from localagent.ports import Lines, Sources
 from localagent.repair.acceptance.crash_hardening import Hardening, ends_crashes
 from localagent.repair.acceptance.ranking import crashes
 from localagent.repair.ordering.weights import Weights
-from localagent.repair.search.run_context import Run
+from localagent.repair.search.run_context import RunContext
 from localagent.repair.search.state import Parts
 
 KEPT = (False, *(True,) * 9)
@@ -126,7 +126,7 @@ def tried(*operators: str) -> list[str]:
         confidence=NO_OPINION,
         context=lambda *_: "",
     )
-    run = Run(Task(id="t", repo="/r", budget=Budget(max_candidates=50, max_seconds=60, jobs=1)), parts)
+    run = RunContext(Task(id="t", repo="/r", budget=Budget(max_candidates=50, max_seconds=60, jobs=1)), parts)
     change = FileChange(path=M, before=b"", after=SOURCE)
     candidate = Candidate(number=1, patch=Patch(changes=(change,)), edits=(), cost=0.0)
     frames = (Frame(path=M, line=4, function="f"),)

@@ -9,7 +9,7 @@ from localagent.domain.edit import Edit, Splice
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.repair.search.deprioritized import EXPLAINED, REPEATED, Rivals
-from localagent.repair.search.search_node import Lineage, Step
+from localagent.repair.search.search_node import Lineage, SearchStep
 
 M = RepoPath("m.py")
 BASE = {M: b"a = 1\nb = (2\nc = 3\nc = 3\n"}
@@ -30,14 +30,14 @@ def kept(number: int, after: bytes, *failures: Failure) -> Lineage:
     )
 
 
-def on(parent: Lineage, *, line: bytes, at: int, text: bytes, joins: bool = False) -> Step:
+def on(parent: Lineage, *, line: bytes, at: int, text: bytes, joins: bool = False) -> SearchStep:
     """A step that puts `text` in the place of one byte of the first such line."""
     source = parent.sources(BASE)[M]
     start = source.index(line) + at
     edit = Edit(
         path=M, splices=(Splice(start=start, end=start + 1, text=text),), operator="o", line=3, end_line=3, prior=0
     )
-    return Step(parent=parent, edit=edit, cost=0.0, joins=joins)
+    return SearchStep(parent=parent, edit=edit, cost=0.0, joins=joins)
 
 
 ONE = kept(1, b"a = 1\nb = (2)\nc = 3\n", NAME_ERROR)
@@ -101,7 +101,7 @@ def test_the_order_of_failures_means_nothing(failures: list[Failure]) -> None:
 def test_other_edits_of_the_line_that_a_kept_one_mended_come_later_once() -> None:
     rivals = Rivals()
     taken, rival = (on(ONE, line=b"c = 3", at=4, text=text) for text in (b"4", b"5"))
-    elsewhere = Step(parent=ONE, edit=replace(rival.edit, line=1, end_line=1), cost=0.0)
+    elsewhere = SearchStep(parent=ONE, edit=replace(rival.edit, line=1, end_line=1), cost=0.0)
     on_another = on(OTHER, line=b"c = 3", at=4, text=b"6")
     rivals.kept(taken)
     assert rivals.later(rival, BASE) == EXPLAINED

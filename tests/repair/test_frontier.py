@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from localagent.domain.edit import Edit, Splice
 from localagent.domain.paths import RepoPath
 from localagent.repair.search.frontier import Frontier
-from localagent.repair.search.search_node import Lineage, Step
+from localagent.repair.search.search_node import Lineage, SearchStep
 
 M = RepoPath("m.py")
 
@@ -32,14 +32,14 @@ def lineage(*edits: Edit) -> Lineage:
 ROOT, KEPT = lineage(), lineage(edit())
 
 
-def step(cost: float, parent: Lineage = ROOT) -> Step:
-    return Step(parent=parent, edit=edit(), cost=cost)
+def step(cost: float, parent: Lineage = ROOT) -> SearchStep:
+    return SearchStep(parent=parent, edit=edit(), cost=cost)
 
 
-def drained(frontier: Frontier) -> list[Step]:
+def drained(frontier: Frontier) -> list[SearchStep]:
     out = []
     while (s := frontier.pop()) is not None:
-        assert isinstance(s, Step)
+        assert isinstance(s, SearchStep)
         out.append(s)
     return out
 
@@ -53,8 +53,8 @@ def test_one_programs_edits_pop_by_cost(costs: list[float]) -> None:
 
 def test_the_scored_edits_of_the_snapshot_that_are_open_come_the_cheapest_first() -> None:
     frontier = Frontier()
-    scored = [Step(parent=ROOT, edit=edit(k), cost=float(c), model_score=-1.0) for k, c in enumerate((3, 1, 2))]
-    frontier.push([*scored, step(0), Step(parent=KEPT, edit=edit(), cost=0.5, model_score=-1.0)])
+    scored = [SearchStep(parent=ROOT, edit=edit(k), cost=float(c), model_score=-1.0) for k, c in enumerate((3, 1, 2))]
+    frontier.push([*scored, step(0), SearchStep(parent=KEPT, edit=edit(), cost=0.5, model_score=-1.0)])
     frontier.push_expansion(KEPT, 0.2)
     assert frontier.scored() == [scored[1], scored[2], scored[0]]
     while scored[1] in frontier.scored():
@@ -67,7 +67,7 @@ def test_reordering_touches_only_what_is_still_open() -> None:
     a, b, c = step(1), step(2), step(3)
     frontier.push([a, b, c])
     assert frontier.pop() is a
-    fresh = [Step(parent=s.parent, edit=s.edit, cost=-s.cost) for s in (a, b, c)]
+    fresh = [SearchStep(parent=s.parent, edit=s.edit, cost=-s.cost) for s in (a, b, c)]
     frontier.reorder(fresh)
     assert drained(frontier) == [fresh[2], fresh[1]]
 
@@ -77,7 +77,9 @@ def test_the_models_order_delays_a_step_at_most_fourfold(scores: list[float]) ->
     frontier = Frontier()
     steps = [step(float(k)) for k in range(len(scores))]
     frontier.push(steps)
-    frontier.reorder([Step(parent=s.parent, edit=s.edit, cost=s.cost - v) for s, v in zip(steps, scores, strict=True)])
+    frontier.reorder(
+        [SearchStep(parent=s.parent, edit=s.edit, cost=s.cost - v) for s, v in zip(steps, scores, strict=True)]
+    )
     ranks = {id(s.edit): k for k, s in enumerate(drained(frontier), 1)}
     assert all(ranks[id(s.edit)] <= 4 * k for k, s in enumerate(steps, 1))
 
@@ -128,7 +130,7 @@ def test_a_step_that_was_put_off_stays_so_much_dearer_when_it_is_reordered(costs
     others = [step(c) for c in costs]
     frontier.push(others)
     if anew:
-        frontier.reorder([Step(parent=s.parent, edit=s.edit, cost=s.cost + 1.0) for s in (late, *others)])
+        frontier.reorder([SearchStep(parent=s.parent, edit=s.edit, cost=s.cost + 1.0) for s in (late, *others)])
     cheaper = sum(c <= 2.0 - 1e-9 for c in costs)
     place = next(k for k, s in enumerate(drained(frontier)) if s.edit is late.edit)
     assert place >= cheaper
@@ -140,7 +142,7 @@ def test_what_was_put_off_keeps_its_turn_by_what_it_cost_before_the_model_spoke(
     frontier = Frontier()
     first = step(0.0)
     frontier.push([first, *(step(3.0) for _ in range(400))])
-    dearer = Step(parent=ROOT, edit=first.edit, cost=10.0)
+    dearer = SearchStep(parent=ROOT, edit=first.edit, cost=10.0)
     frontier.reorder([dearer])
     for nats in delays:
         while frontier.pop() is not dearer:

@@ -3,7 +3,7 @@
 from localagent.domain.edit import SPAN, Edit, Splice
 from localagent.domain.paths import RepoPath
 from localagent.repair.search.frontier import Frontier
-from localagent.repair.search.search_node import Lineage, Step
+from localagent.repair.search.search_node import Lineage, SearchStep
 
 M = RepoPath("m.py")
 ROOT = Lineage(number=None, edits=(), changed={}, identity=frozenset(), cost=0.0, round=0, failures=(), lines={})
@@ -14,15 +14,15 @@ def span(start: int, end: int, text: bytes, note: str = "written") -> Edit:
     return Edit(path=M, splices=(splice,), operator=SPAN, line=1, end_line=1, prior=-2.5, note=note)
 
 
-def step(cost: float, note: str = "") -> Step:
-    return Step(parent=ROOT, edit=span(0, 1, b"x", note), cost=cost)
+def step(cost: float, note: str = "") -> SearchStep:
+    return SearchStep(parent=ROOT, edit=span(0, 1, b"x", note), cost=cost)
 
 
 def turns(frontier: Frontier, count: int) -> str:
     out = ""
     for _ in range(count):
         found = frontier.pop()
-        assert isinstance(found, Step)
+        assert isinstance(found, SearchStep)
         out += found.edit.note
     return out
 

@@ -5,7 +5,7 @@ from test_meaningless_expressions import candidate
 
 from localagent.repair.acceptance.ambiguity import unproven
 from localagent.repair.acceptance.leftover_faults import left_faults
-from localagent.repair.acceptance.ranking import Standing
+from localagent.repair.acceptance.ranking import RankedCandidate
 
 HEAD = "def f(xs, g=print):\n    i, j, ys, n = 0, 0, [], len(xs)\n    "
 LEFT = [
@@ -55,7 +55,7 @@ LEFT = [
 def test_a_fault_that_is_left_is_counted_and_not_believed_under_few_tests(body: str, count: int) -> None:
     made = candidate(f"{HEAD}pass\n", f"{HEAD}{body}\n")
     assert left_faults(made) == count
-    alone = [Standing(candidate=made, cost=0.0, row=())]
+    alone = [RankedCandidate(candidate=made, cost=0.0, row=())]
     assert unproven(alone, 1, 1) is bool(count)
     assert not unproven(alone, 9, 1)
 

@@ -6,7 +6,7 @@ from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Splice
 from localagent.domain.paths import RepoPath
 from localagent.repair.acceptance.ambiguity import unproven
 from localagent.repair.acceptance.meaningless_expressions import degenerate
-from localagent.repair.acceptance.ranking import Standing
+from localagent.repair.acceptance.ranking import RankedCandidate
 
 M = RepoPath("m.py")
 
@@ -43,7 +43,7 @@ def candidate(before: str, after: str) -> Candidate:
 def test_what_says_nothing_is_seen_and_not_believed_under_few_tests(before: str, after: str) -> None:
     made = candidate(before, after)
     assert degenerate(made) == 1
-    alone = [Standing(candidate=made, cost=0.0, row=())]
+    alone = [RankedCandidate(candidate=made, cost=0.0, row=())]
     assert unproven(alone, 1, 1)
     assert not unproven(alone, 9, 1)
 

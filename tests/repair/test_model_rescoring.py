@@ -16,7 +16,7 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget, TaskResult
 from localagent.ports import OnwardReader
 from localagent.repair.ordering.model_rescoring import EDITS, STEPS, ReadingOn, permuted
-from localagent.repair.search.search_node import Lineage, Step
+from localagent.repair.search.search_node import Lineage, SearchStep
 
 ROOT = Lineage(number=None, edits=(), changed={}, identity=frozenset(), cost=0.0, round=0, failures=(), lines={})
 
@@ -44,7 +44,7 @@ class Judge:
         return [nats if k < self.reads else None for k, nats in enumerate(told)]
 
 
-def step(at: int, cost: float) -> Step:
+def step(at: int, cost: float) -> SearchStep:
     edit = Edit(
         path=RepoPath("m.py"),
         splices=(Splice(start=at, end=at, text=b""),),
@@ -53,7 +53,7 @@ def step(at: int, cost: float) -> Step:
         end_line=1,
         prior=0.0,
     )
-    return Step(parent=ROOT, edit=edit, cost=cost, model_score=-1.0)
+    return SearchStep(parent=ROOT, edit=edit, cost=cost, model_score=-1.0)
 
 
 @given(st.lists(st.tuples(st.floats(-20, 20), st.floats(-20, 20)), max_size=30))

@@ -17,8 +17,8 @@ from localagent.ports import EditMender
 from localagent.repair.ordering.model_scoring import STRETCH_BYTES, Asked, Ordering, asked_in_turn, stretches_of
 from localagent.repair.ordering.scored_edit import Open
 from localagent.repair.ordering.weights import Weights
-from localagent.repair.search.run_context import Run
-from localagent.repair.search.search_node import Lineage, Step
+from localagent.repair.search.run_context import RunContext
+from localagent.repair.search.search_node import Lineage, SearchStep
 from localagent.repair.search.state import Parts
 
 ROOT = Lineage(number=None, edits=(), changed={}, identity=frozenset(), cost=0.0, round=0, failures=(), lines={})
@@ -34,7 +34,7 @@ def scope(start: int, end: int) -> Scope:
 def opened(path: RepoPath, at: int, suspicion: float, around: Scope | None = None, cost: float = 0.0) -> Open:
     splices = (Splice(start=at, end=at + 1, text=b"x"),)
     edit = Edit(path=path, splices=splices, operator="digit", line=1, end_line=1, prior=0.0, scope=around)
-    step = Step(parent=ROOT, edit=edit, cost=cost)
+    step = SearchStep(parent=ROOT, edit=edit, cost=cost)
     return Open(step=step, crowd=0, suspicion=suspicion, gain=0.0, bare_gain=0.0)
 
 
@@ -133,7 +133,7 @@ def test_what_the_learned_order_takes_off_changes_with_what_was_read() -> None:
     assert each.priced(Weights(), mends=False).cost == pytest.approx(before - 0.5)
 
 
-def run_of(scorer: Oracle, mender: EditMender | None = None) -> tuple[Run, Events]:
+def run_of(scorer: Oracle, mender: EditMender | None = None) -> tuple[RunContext, Events]:
     lab, events = Laboratory(b"a = 1\n", {}), Events()
     parts = Parts(
         verifier=lab,
@@ -148,12 +148,12 @@ def run_of(scorer: Oracle, mender: EditMender | None = None) -> tuple[Run, Event
         context=lambda path, baseline: "",
         mender=mender,
     )
-    run = Run(Task(id="t", repo="/r", budget=Budget(max_candidates=9, max_seconds=30, jobs=1)), parts)
+    run = RunContext(Task(id="t", repo="/r", budget=Budget(max_candidates=9, max_seconds=30, jobs=1)), parts)
     run.baseline = lab.baseline()
     return run, events
 
 
-def taken(run: Run, ordering: Ordering) -> None:
+def taken(run: RunContext, ordering: Ordering) -> None:
     cf.wait(ordering.coming)
     ordering.take()
 
@@ -208,7 +208,7 @@ def test_heirs_are_not_asked_about_and_are_told_what_their_elders_are_told() -> 
     elder, heir, late = (opened(A, k, 0.5, scope(0, 100), 1.0) for k in (10, 20, 30))
     heir.inherit(elder)
     late.inherit(heir)
-    late.step = Step(parent=ROOT, edit=late.step.edit, cost=0.0)
+    late.step = SearchStep(parent=ROOT, edit=late.step.edit, cost=0.0)
     run.frontier.push(ordering.priced([heir, late]))
     ordering.note(asked(A, elder))
     ordering.note(asked(A, heir, late))

@@ -13,7 +13,7 @@ from localagent.errors import UsageFault
 from localagent.repair.acceptance.control_edits import breaking, no_op
 from localagent.repair.ordering.weights import Weights, load_weights
 from localagent.repair.search.code_equivalence import behaviour_key
-from localagent.repair.search.partial_progress import Written, written_lines
+from localagent.repair.search.partial_progress import WrittenLines, written_lines
 from localagent.repair.search.partial_progress import progress_of as full_progress_of
 from localagent.repair.search.search_node import Lineage, shifted_lines
 
@@ -124,8 +124,8 @@ def quick(*, turned: tuple[str, ...] = (), broken: tuple[str, ...] = (), failure
     )
 
 
-def wrote(lines: set[int], before: str = "", after: str = "") -> Written:
-    return Written(lines=frozenset(lines), before=before, after=after)
+def wrote(lines: set[int], before: str = "", after: str = "") -> WrittenLines:
+    return WrittenLines(lines=frozenset(lines), before=before, after=after)
 
 
 def crash(kind: str, message: str, line: int) -> Failure:
@@ -182,7 +182,7 @@ def test_lines_between_two_places_of_an_edit_are_not_written_by_it() -> None:
         end_line=3,
         prior=0.0,
     )
-    assert written_lines(two, before) == Written(
+    assert written_lines(two, before) == WrittenLines(
         lines=frozenset({1, 3}), before="def f(a)\n    c = 0b", after="def f(a):\n    c = b"
     )
     old = [Failure(exception="SyntaxError", message="expected ':'", frames=(Frame(path=M, line=1, function=""),))]

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from choice_builder import NO_OPINION
 
-from localagent.domain.behaviour import Behaviours, Crash, Shown
+from localagent.domain.behaviour import Behaviours, Crash, DistinguishingCall
 from localagent.domain.edit import BY_TOKENS, SPAN, Candidate, Edit, Patch, Reading, Splice, Written
 from localagent.domain.gate import Allow, Decision, Finding, Severity
 from localagent.domain.guard import Guard, GuardResult
@@ -34,7 +34,7 @@ from localagent.repair.search.frontier import Frontier
 from localagent.repair.search.repair_task import Repair
 from localagent.repair.search.replay_schedule import Followed
 from localagent.repair.search.scheduling import Live
-from localagent.repair.search.search_node import Lineage, Step
+from localagent.repair.search.search_node import Lineage, SearchStep
 from localagent.repair.search.state import Parts
 from localagent.repair.search.syntax_only import unparsed
 
@@ -174,7 +174,9 @@ class Laboratory:
             assert self.answers is not None
             told[c.number] = str(self.answers(space))
         rows = {number: (f"ok:{text}",) for number, text in told.items()}
-        return Behaviours(rows=rows, kept=(True,), seen=(False,), shown=(Shown(column=0, call="f()", answers=told),))
+        return Behaviours(
+            rows=rows, kept=(True,), seen=(False,), shown=(DistinguishingCall(column=0, call="f()", answers=told),)
+        )
 
     def cancel(self) -> None:
         self.cancelled = True
@@ -879,7 +881,7 @@ def test_what_ran_on_one_kept_candidate_comes_later_on_others_that_fail_alike() 
 def test_a_crash_that_an_edit_ended_is_explained_by_it_but_no_endless_recursion_and_no_text_that_did_not_parse(
     source: bytes, explained: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[Step] = []
+    told: list[SearchStep] = []
     monkeypatch.setattr(Rivals, "kept", lambda _, step: told.append(step))
     _, events = repair(Laboratory(source, {"b": number("b", 9)}))
     assert any(e.kind == "kept" and e.data["round"] == 1 for e in events.seen)
@@ -894,7 +896,7 @@ def test_the_snapshots_turns_are_fewer_once_three_kept_candidates_parse(
     seen: list[bool] = []
     pop = Frontier.pop
 
-    def watched(frontier: Frontier, *, written: bool = True) -> Step | Lineage | None:
+    def watched(frontier: Frontier, *, written: bool = True) -> SearchStep | Lineage | None:
         seen.append(frontier.parsed)
         return pop(frontier, written=written)
 
@@ -954,7 +956,7 @@ def test_a_program_that_always_parsed_was_not_made_to_parse() -> None:
     seen: list[bool] = []
     pop = Frontier.pop
 
-    def watched(self: Frontier, *, written: bool = True) -> Step | Lineage | None:
+    def watched(self: Frontier, *, written: bool = True) -> SearchStep | Lineage | None:
         seen.append(self.parsed)
         return pop(self, written=written)
 
@@ -1036,7 +1038,7 @@ def test_only_who_made_the_snapshot_parse_counts_as_having_done_so() -> None:
     seen: list[bool] = []
     pop = Frontier.pop
 
-    def watched(self: Frontier, *, written: bool = True) -> Step | Lineage | None:
+    def watched(self: Frontier, *, written: bool = True) -> SearchStep | Lineage | None:
         seen.append(self.parsed)
         return pop(self, written=written)
 

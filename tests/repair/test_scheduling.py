@@ -8,7 +8,7 @@ from localagent.domain.outcome import QuickResult, QuickRoute
 from localagent.domain.task import Event
 from localagent.repair.search.replay_schedule import Followed
 from localagent.repair.search.scheduling import Flying, Live
-from localagent.repair.search.search_node import Lineage, Step
+from localagent.repair.search.search_node import Lineage, SearchStep
 
 ANSWER = QuickResult(outcomes={}, turned=(), broken=(), complete=True, plausible=False, route=QuickRoute.SWAP)
 
@@ -38,9 +38,9 @@ def flying(*numbers: int) -> Flying:
     return found
 
 
-def _step() -> Step:
+def _step() -> SearchStep:
     parent = Lineage(number=None, edits=(), changed={}, identity=frozenset(), cost=0.0, round=0, failures=(), lines={})
-    return Step(parent=parent, edit=None, cost=0.0)  # type: ignore[arg-type]
+    return SearchStep(parent=parent, edit=None, cost=0.0)  # type: ignore[arg-type]
 
 
 def go(pace: Followed, kind: str, **data: Any) -> None:
@@ -48,7 +48,7 @@ def go(pace: Followed, kind: str, **data: Any) -> None:
 
 
 def test_the_record_decides_what_is_next() -> None:
-    pace, scores = Followed(RECORD), cf.Future[list[Step]]()
+    pace, scores = Followed(RECORD), cf.Future[list[SearchStep]]()
     scores.set_result([])
     assert pace.may_start()
     go(pace, "started", number=1)

@@ -11,7 +11,7 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget
 from localagent.repair.ordering.score_reuse import Heritage, alike, moved
 from localagent.repair.ordering.scored_edit import Open
-from localagent.repair.search.search_node import Lineage, Step
+from localagent.repair.search.search_node import Lineage, SearchStep
 
 M, N = RepoPath("m.py"), RepoPath("n.py")
 ROOT = Lineage(number=None, edits=(), changed={}, identity=frozenset(), cost=0.0, round=0, failures=(), lines={})
@@ -27,7 +27,8 @@ def edit(source: bytes, old: bytes, new: bytes, path: RepoPath = M) -> Edit:
 
 def known(*edits: Edit) -> list[Open]:
     return [
-        Open(step=Step(parent=ROOT, edit=e, cost=0.0), crowd=0, suspicion=1.0, gain=0.0, bare_gain=0.0) for e in edits
+        Open(step=SearchStep(parent=ROOT, edit=e, cost=0.0), crowd=0, suspicion=1.0, gain=0.0, bare_gain=0.0)
+        for e in edits
     ]
 
 

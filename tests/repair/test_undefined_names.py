@@ -4,7 +4,7 @@ import pytest
 from test_meaningless_expressions import candidate
 
 from localagent.repair.acceptance.ambiguity import unproven
-from localagent.repair.acceptance.ranking import Standing
+from localagent.repair.acceptance.ranking import RankedCandidate
 from localagent.repair.acceptance.undefined_names import half_mended, left_undefined
 
 F = "def f(xs):\n    return 1\n"
@@ -30,7 +30,7 @@ F = "def f(xs):\n    return 1\n"
 def test_a_name_mended_in_one_place_and_missing_in_another_is_seen(before: str, after: str, count: int) -> None:
     made = candidate(before, after)
     assert half_mended(made) == count
-    alone = [Standing(candidate=made, cost=0.0, row=())]
+    alone = [RankedCandidate(candidate=made, cost=0.0, row=())]
     assert unproven(alone, 1, 1) is bool(count)
 
 
@@ -66,5 +66,5 @@ def test_what_nobody_binds_in_what_a_repair_touched_is_counted(before: str, afte
     known = "given = B = p = m = object\n"
     made = candidate(known + before, known + after)
     assert left_undefined(made) == count
-    assert unproven([Standing(candidate=made, cost=0.0, row=())], 1, 1) is bool(count)
-    assert not unproven([Standing(candidate=made, cost=0.0, row=())], 9, 1)
+    assert unproven([RankedCandidate(candidate=made, cost=0.0, row=())], 1, 1) is bool(count)
+    assert not unproven([RankedCandidate(candidate=made, cost=0.0, row=())], 9, 1)

@@ -11,7 +11,7 @@ from localagent.domain.verification import (
     Differential,
     FunctionChange,
     FunctionReach,
-    Origin,
+    InputOrigin,
     PropertyBreak,
 )
 from localagent.report.behaviour_text import near_lines
@@ -23,8 +23,8 @@ NEAR = Differential(
     functions=(FunctionReach(path=PATH, function="f", compared=9, agreed=7, answered=9),),
     demanded=1,
     differences=(
-        Difference(path=PATH, function="f", call=CALL, old="1", new="raises E", origin=Origin.NEAR, crash=True),
-        Difference(path=PATH, function="f", call="f([])", old="x" * 90, new="2", origin=Origin.TESTED),
+        Difference(path=PATH, function="f", call=CALL, old="1", new="raises E", origin=InputOrigin.NEAR, crash=True),
+        Difference(path=PATH, function="f", call="f([])", old="x" * 90, new="2", origin=InputOrigin.TESTED),
     ),
     differences_left_out=3,
     broken_properties=(
@@ -69,7 +69,7 @@ def test_without_functions_there_is_no_table(whole: bool) -> None:
 
 def shown(*differences: tuple[str, str, str], most: int = 5) -> list[str]:
     made = tuple(
-        Difference(path=PATH, function="f", call=call, old=old, new=new, origin=Origin.NEAR)
+        Difference(path=PATH, function="f", call=call, old=old, new=new, origin=InputOrigin.NEAR)
         for call, old, new in differences
     )
     return lines(replace(NEAR, differences=made, differences_left_out=0, broken_properties=()), most=most, whole=False)

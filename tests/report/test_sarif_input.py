@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sarif_builder import log, result, run
 
 from localagent.errors import UsageFault
-from localagent.report.sarif_input import MAX_DEPTH, Answer, Replaced, answered, read_log
+from localagent.report.sarif_input import MAX_DEPTH, Replaced, ResultUpdate, answered, read_log
 
 ROOTS = (Path("/work/repo"), Path("/ci/checkout"))
 
@@ -163,7 +163,7 @@ def test_answers_keep_everything_else() -> None:
     other = result("E999", suppressions=[{"kind": "inSource"}])
     before = read_log(log(run(item, other, columnKind="utf16CodeUnits"), inlineExternalProperties=[]), ROOTS)
     fix = Replaced(first=2, last=3, text="x\ny")
-    out = answered(before, {(0, 0): Answer(state="fixed", why="w", proof="tests", fix=fix)}, {"version": "1"})
+    out = answered(before, {(0, 0): ResultUpdate(state="fixed", why="w", proof="tests", fix=fix)}, {"version": "1"})
     after = json.loads(out)
     got = after["runs"][0]["results"][0]
     assert got["fixes"][0] == item["fixes"][0]
@@ -210,5 +210,5 @@ def test_whatever_stands_anywhere_is_read_or_refused(place: tuple[str | int, ...
     except UsageFault as fault:
         assert fault.faults  # noqa: PT017 - any other exception fails the test
         return
-    out = answered(found, {(0, 0): Answer(state="failed", why="w")}, {})
+    out = answered(found, {(0, 0): ResultUpdate(state="failed", why="w")}, {})
     assert read_log(out, ROOTS).results == found.results

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from schema_checker import checker
 
-from localagent.domain.claim import Claim, Effect, FunctionEffect
+from localagent.domain.claim import Claim, DifferenceKind, FunctionEffect
 from localagent.domain.outcome import FullResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.strength import Grade, Limit, Share, graded, limited
@@ -20,9 +20,9 @@ from localagent.domain.verification import (
     Differential,
     FunctionChange,
     FunctionReach,
+    InputOrigin,
     Mutants,
     Necessity,
-    Origin,
     PropertyBreak,
     UnneededPart,
     Verification,
@@ -47,8 +47,10 @@ FULL = FullResult(
 )
 NEAR = Differential(
     functions=(FunctionReach(path=PATH, function="f", compared=9, agreed=8, answered=9),),
-    differences=(Difference(path=PATH, function="f", call=EVIL, old="1", new=EVIL, origin=Origin.NEAR, crash=True),),
-    unexplained={Effect.CRASH: 1},
+    differences=(
+        Difference(path=PATH, function="f", call=EVIL, old="1", new=EVIL, origin=InputOrigin.NEAR, crash=True),
+    ),
+    unexplained={DifferenceKind.CRASH: 1},
     function_changes=(
         FunctionChange(path=PATH, function=EVIL, effect=FunctionEffect.LOST_PARAMETER, parameter=EVIL),
         FunctionChange(path=PATH, function="f", effect=FunctionEffect.CONSTANT),

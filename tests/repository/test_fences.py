@@ -110,11 +110,11 @@ def test_walls_are_closed_unless_spelled_out() -> None:
     from dataclasses import fields
 
     from localagent.domain.jailspec import JailLimits, JailSpec
-    from localagent.jail.backends.backend import Backend, Kind
+    from localagent.jail.backends.backend import Backend, BackendKind
 
     names = {field.name for kind in (JailSpec, JailLimits) for field in fields(kind)}
     assert not [name for name in names if "wall" in name and name != "wall_seconds"]
-    assert Backend(kind=Kind.BUBBLEWRAP, program="", version="").open_walls == frozenset()
+    assert Backend(kind=BackendKind.BUBBLEWRAP, program="", version="").open_walls == frozenset()
 
 
 def test_attack_programs_need_nothing_of_ours() -> None:

@@ -12,7 +12,7 @@ from localagent.domain.outcome import Outcome
 from localagent.runner.pytest_preload import PLUGINS
 from localagent.verify.worker.worker_client import OpenRequest, RunRequest
 from localagent.verify.worker.worker_messages import Collected
-from localagent.verify.worker.worker_spec import Use
+from localagent.verify.worker.worker_spec import WorkerUse
 
 PRELOADED = """
 import sys
@@ -33,7 +33,7 @@ def test_own():
 
 
 def outcomes(files: dict[str, str]) -> list[Outcome]:
-    with house(files) as h, h.verifier._rooms.start({}, Use.QUICK) as room:
+    with house(files) as h, h.verifier._rooms.start({}, WorkerUse.QUICK) as room:
         got = room.client.open(OpenRequest(options=("--tb=no",)))
         assert isinstance(got, Collected), got
         ran = room.client.run(RunRequest(items=got.items, cpu_seconds=5.0, wall_seconds=20.0))

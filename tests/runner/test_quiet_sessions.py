@@ -7,7 +7,7 @@ from localagent.domain.outcome import Outcome
 from localagent.runner.quiet_reporter import LaterText
 from localagent.verify.worker.worker_client import OpenRequest, RunRequest
 from localagent.verify.worker.worker_messages import Collected
-from localagent.verify.worker.worker_spec import Use
+from localagent.verify.worker.worker_spec import WorkerUse
 
 CONFTEST = """
 import pytest
@@ -36,7 +36,10 @@ TESTS = "def test_known():\n    assert 1 == 2, 'test_known'\n\n\ndef test_passes
 @pytest.mark.long
 @pytest.mark.parametrize("swap", [False, True])
 def test_a_hook_that_reads_the_failure_decides_alike_in_both_kinds_of_session(swap: bool) -> None:
-    with house({"conftest.py": CONFTEST, "test_m.py": TESTS}) as h, h.verifier._rooms.start({}, Use.QUICK) as room:
+    with (
+        house({"conftest.py": CONFTEST, "test_m.py": TESTS}) as h,
+        h.verifier._rooms.start({}, WorkerUse.QUICK) as room,
+    ):
         got = room.client.open(OpenRequest(options=("--tb=no",), swap=swap))
         assert isinstance(got, Collected)
         ran = room.client.run(RunRequest(items=got.items, cpu_seconds=2.0, wall_seconds=10.0))

@@ -22,7 +22,7 @@ from localagent.llm.model.registry import ModelFile
 from localagent.llm.scoring.decoder import ModelDecoder
 from localagent.llm.scoring.scorer import ModelScorer
 from localagent.training import adapter_run
-from localagent.training.adapter_examples import MOST_TOKENS, Example, _example, digest, pair_of
+from localagent.training.adapter_examples import MOST_TOKENS, TokenExample, _example, digest, pair_of
 from localagent.training.adapter_learning import AdapterSettings, Learning
 from localagent.training.adapter_run import forget_adapters, held_back, require
 from localagent.training.ranker_history import small_fix
@@ -54,7 +54,7 @@ def test_no_secret_and_no_odd_path_is_learned_from() -> None:
 
 def test_an_example_asks_for_the_new_tokens_and_where_the_old_text_goes_on() -> None:
     found = _example([1, 2], [10, 11, 12, 13], [10, 11, 20, 21, 13])
-    assert found == Example(tokens=(1, 2, 10, 11, 20, 21, 13), first=4, end=7, old=12)
+    assert found == TokenExample(tokens=(1, 2, 10, 11, 20, 21, 13), first=4, end=7, old=12)
     assert _example([1], [10, 11], [10, 11]) is None
     assert _example([1], [10, 11], [10, 11, 12]) is None  # nothing stood where the new text begins
     long = _example([], list(range(1000)), [*range(990), 7, *range(991, 1000)])
@@ -64,15 +64,15 @@ def test_an_example_asks_for_the_new_tokens_and_where_the_old_text_goes_on() -> 
 
 
 def test_the_digest_is_of_every_number() -> None:
-    one = Example(tokens=(1, 2, 3), first=1, end=3, old=5)
+    one = TokenExample(tokens=(1, 2, 3), first=1, end=3, old=5)
     others = [
-        Example(tokens=(1, 2, 4), first=1, end=3, old=5),
-        Example(tokens=(1, 2, 3), first=2, end=3, old=5),
-        Example(tokens=(1, 2, 3), first=1, end=2, old=5),
-        Example(tokens=(1, 2, 3), first=1, end=3, old=6),
+        TokenExample(tokens=(1, 2, 4), first=1, end=3, old=5),
+        TokenExample(tokens=(1, 2, 3), first=2, end=3, old=5),
+        TokenExample(tokens=(1, 2, 3), first=1, end=2, old=5),
+        TokenExample(tokens=(1, 2, 3), first=1, end=3, old=6),
     ]
     assert len({digest([e]) for e in (one, *others)}) == 5
-    assert digest([one]) == digest([Example(tokens=(1, 2, 3), first=1, end=3, old=5)])
+    assert digest([one]) == digest([TokenExample(tokens=(1, 2, 3), first=1, end=3, old=5)])
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcdefg"), st.integers(0, 99).map(str)), min_size=1))
@@ -115,7 +115,7 @@ def test_everything_learned_is_forgotten(tmp_path: Path) -> None:
     assert list(place.iterdir()) == []
 
 
-def learned(folder: Path, model: ModelFile, examples: Sequence[Example], *, epochs: int) -> tuple[Path, int]:
+def learned(folder: Path, model: ModelFile, examples: Sequence[TokenExample], *, epochs: int) -> tuple[Path, int]:
     """An adapter learned in its jail, and how many steps it took this time and before."""
     place = folder / "kept"
     place.mkdir(exist_ok=True)
@@ -195,7 +195,7 @@ def test_what_is_learned_in_the_jail_is_what_serves(tmp_path: Path) -> None:
 @equipped
 def test_it_goes_on_from_a_checkpoint_and_from_none_that_is_damaged(tmp_path: Path) -> None:
     model = tiny_model(tmp_path, QWEN)
-    examples = [Example(tokens=(9, 8, 7, 6), first=2, end=4, old=5)] * 4
+    examples = [TokenExample(tokens=(9, 8, 7, 6), first=2, end=4, old=5)] * 4
     place = tmp_path / "kept"
     assert learned(tmp_path, model, examples, epochs=3)[1] == 6
     (checkpoint,) = place.glob("checkpoint-*.npz")

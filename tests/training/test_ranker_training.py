@@ -22,11 +22,11 @@ from localagent.repair.ordering.ranker_features import FEATURES
 from localagent.repair.ordering.weights import Weights
 from localagent.repo.git import Git
 from localagent.training.ranker_corpus import Corpus, opened
-from localagent.training.ranker_history import Fix, commits_of, fixes, small_fix
+from localagent.training.ranker_history import HistoryFix, commits_of, fixes, small_fix
 from localagent.training.ranker_in_force import InForce, in_force, outgrown
 from localagent.training.ranker_injection import injected
-from localagent.training.ranker_judging import FOLDS, LEAST, Paired, Standing, judged
-from localagent.training.ranker_learning import Listed, Settings, learn
+from localagent.training.ranker_judging import FOLDS, LEAST, OrderInUse, Paired, judged
+from localagent.training.ranker_learning import Listed, RankerSettings, learn
 from localagent.training.ranker_run import conclude, kept_of
 from localagent.training.ranker_samples import Read, load, mending, open_lines, sample_of, save
 
@@ -159,7 +159,7 @@ def test_an_injected_bug_is_undone_by_its_fix(seed: int) -> None:
 
 
 def test_mending_is_formatting_blind_and_nothing_else() -> None:
-    fix = Fix(origin="x", path=PATH, before=b"a = f(1)\nb = 2\n", after=b"a = f( 2 )\nb = 2\n", first=1, last=1)
+    fix = HistoryFix(origin="x", path=PATH, before=b"a = f(1)\nb = 2\n", after=b"a = f( 2 )\nb = 2\n", first=1, last=1)
     edits = list(open_edit_space({}).edits(PATH, {PATH: fix.before}, lines=frozenset({1}), failures=()))
     assert {edits[k].apply(fix.before) for k in mending(fix, edits)} == {b"a = f(2)\nb = 2\n"}
 
@@ -262,16 +262,16 @@ def test_the_order_in_use_is_compared_by_what_it_never_saw() -> None:
     """It knows the fixes that it learned from by heart; those of other projects judge, where they are enough."""
     many = samples(telling=True, projects=8, each=LEAST // 2)
     knows = {id(s): s.truth[0] for s in many if s.group in ("p0", "p1", "p2", "p3")}
-    by_heart = Standing(
+    by_heart = OrderInUse(
         scores=lambda s: np.array([1.0 if k == knows.get(id(s)) else 0.0 for k in range(len(s.hand))]),
         learned_from=frozenset({"p0", "p1", "p2", "p3"}),
     )
-    found = judged(many, Settings(), with_model=False, standing=by_heart)
+    found = judged(many, RankerSettings(), with_model=False, standing=by_heart)
     assert found.standing is not None
     assert len(found.standing.hand) == 4 * (LEAST // 2)
     assert found.kept
     seen_all = replace(by_heart, learned_from=frozenset({s.group for s in many}))
-    found = judged(many, Settings(), with_model=False, standing=seen_all)
+    found = judged(many, RankerSettings(), with_model=False, standing=seen_all)
     assert found.standing is not None
     assert len(found.standing.hand) == len(many)
 
@@ -340,7 +340,7 @@ def test_what_pairs_say() -> None:
 
 def test_what_is_learned_depends_on_samples_and_seed_alone() -> None:
     some = samples(telling=True)
-    one, two = (learn(some, Settings(steps=20), with_model=True) for _ in range(2))
+    one, two = (learn(some, RankerSettings(steps=20), with_model=True) for _ in range(2))
     assert np.array_equal(one.linear, two.linear)
     assert np.array_equal(one.hidden, two.hidden)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from house_builder import house
 
-from localagent.domain.behaviour import Behaviours, NamedFunction, Shown
+from localagent.domain.behaviour import Behaviours, DistinguishingCall, NamedFunction
 from localagent.domain.paths import RepoPath
 from localagent.verify.evidence.candidate_behaviour import _shown
 from localagent.verify.worker.worker_messages import Malformed
@@ -153,7 +153,7 @@ def test_where_a_called_function_is_comes_from_the_jail_and_is_bounded() -> None
 
 def test_of_calls_that_tell_as_much_the_one_that_can_be_a_test_is_shown() -> None:
     place = NamedFunction(path=RepoPath("m.py"), module="m", qualname="f")
-    first = Shown(column=0, call="f(x)", answers={1: "1", 2: "2"}, function=place)
+    first = DistinguishingCall(column=0, call="f(x)", answers={1: "1", 2: "2"}, function=place)
     second = replace(first, call="f(1)", exact=frozenset({1, 2, 3}))
     rows = {1: ("ok:1",), 2: ("ok:2",)}
     for shown in ((first, second), (second, first)):

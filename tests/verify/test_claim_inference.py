@@ -2,7 +2,7 @@
 
 from localagent.domain.claim import Claim
 from localagent.domain.paths import RepoPath
-from localagent.domain.verification import Difference, Differential, FunctionReach, Origin
+from localagent.domain.verification import Difference, Differential, FunctionReach, InputOrigin
 from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.evidence.claim_inference import inferred_claim, only_adds
 
@@ -11,7 +11,7 @@ OLD = "def f(x):\n    return x\n"
 SAME = Differential(functions=(FunctionReach(path=PATH, function="f", compared=9, agreed=9, answered=9),))
 OTHER = Differential(
     functions=SAME.functions,
-    differences=(Difference(path=PATH, function="f", call="f(1)", old="1", new="2", origin=Origin.NEAR),),
+    differences=(Difference(path=PATH, function="f", call="f(1)", old="1", new="2", origin=InputOrigin.NEAR),),
 )
 
 

@@ -10,7 +10,7 @@ import pytest
 from localagent.domain.jailspec import JailResult
 from localagent.domain.outcome import Ending
 from localagent.domain.policy import LimitRules
-from localagent.jail.limits.policy_limits import Bounds
+from localagent.jail.limits.policy_limits import PolicyLimits
 from localagent.ports import JailProcess
 from localagent.runner.framing import Reader, send
 from localagent.verify.worker.worker_client import DifferRequest, OpenRequest, RunRequest, WorkerClient, WorkerLost
@@ -46,7 +46,7 @@ class Heard:
         )
 
 
-def asked(bounds: Bounds, ask: Ask, answer: dict[str, Any]) -> dict[str, Any]:
+def asked(bounds: PolicyLimits, ask: Ask, answer: dict[str, Any]) -> dict[str, Any]:
     worker = Heard(answer)
     client = WorkerClient(cast("JailProcess", worker), "/repo", bounds)
     try:
@@ -84,8 +84,8 @@ def differ(client: WorkerClient) -> object:
     ids=["open", "run", "command", "behave", "differ"],
 )
 def test_no_request_gets_more_than_the_policy_gives(ask: Ask, answer: dict[str, Any]) -> None:
-    free = asked(Bounds(), ask, answer)
-    bound = asked(Bounds(LimitRules(cpu_seconds=3, wall_seconds=7)), ask, answer)
+    free = asked(PolicyLimits(), ask, answer)
+    bound = asked(PolicyLimits(LimitRules(cpu_seconds=3, wall_seconds=7)), ask, answer)
     assert free["cpu_seconds"] > 3
     assert free["wall_seconds"] > 7
     assert (bound["cpu_seconds"], bound["wall_seconds"]) == (3, 7)
@@ -95,7 +95,7 @@ def test_no_request_gets_more_than_the_policy_gives(ask: Ask, answer: dict[str, 
 
 def test_a_command_that_ran_out_of_the_policys_seconds_is_told() -> None:
     late = {"kind": "command", "outcome": "timed-out", "status": -9, "seconds": 3.0, "output": "", "lines": None}
-    tight, wide = Bounds(LimitRules(cpu_seconds=3)), Bounds(LimitRules(cpu_seconds=100))
+    tight, wide = PolicyLimits(LimitRules(cpu_seconds=3)), PolicyLimits(LimitRules(cpu_seconds=100))
     asked(tight, command, late)
     asked(wide, command, late)
     assert [r.partition(";")[0] for r in tight.remarks] == ["the policy's limits.cpu_seconds = 3 was reached"]

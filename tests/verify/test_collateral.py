@@ -6,26 +6,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localagent.domain.claim import Effect, FunctionEffect
-from localagent.domain.verification import Origin
-from localagent.verify.evidence.collateral_changes import Answer, Kind, Pair, function_effects, judged
+from localagent.domain.claim import DifferenceKind, FunctionEffect
+from localagent.domain.verification import InputOrigin
+from localagent.verify.evidence.collateral_changes import AnswerPair, CallAnswer, CallEnding, function_effects, judged
 
 
-def answer(text: str, kind: Kind = Kind.OK, state: str = "") -> Answer:
-    shown = f"raises {text}: why" if kind in (Kind.RAISED, Kind.REFUSED) else text
-    return Answer(kind=kind, text=shown, digest=f"{kind}{text}{state}", alone=f"{kind}{text}", held={})
+def answer(text: str, kind: CallEnding = CallEnding.OK, state: str = "") -> CallAnswer:
+    shown = f"raises {text}: why" if kind in (CallEnding.RAISED, CallEnding.REFUSED) else text
+    return CallAnswer(kind=kind, text=shown, digest=f"{kind}{text}{state}", alone=f"{kind}{text}", held={})
 
 
 def pair(
-    was: Answer,
-    now: Answer,
+    was: CallAnswer,
+    now: CallAnswer,
     *,
-    origin: Origin = Origin.NEAR,
+    origin: InputOrigin = InputOrigin.NEAR,
     old: tuple[int, ...] = (1,),
     new: tuple[int, ...] = (1,),
     **more: object,
-) -> Pair:
-    made = Pair(
+) -> AnswerPair:
+    made = AnswerPair(
         text="", origin=origin, careless=False, of_turned=False, parts=(), was=was, now=now,
         way=frozenset({*((False, n) for n in old), *((True, n) for n in new)}),
     )  # fmt: skip
@@ -33,51 +33,57 @@ def pair(
 
 
 WRONG, RIGHT, OTHER = answer("1"), answer("2"), answer("3")
-DEMANDED = pair(WRONG, RIGHT, origin=Origin.DEMANDED, old=(1, 2), new=(1, 3))
-STEADY = pair(OTHER, OTHER, origin=Origin.TESTED, old=(1, 8), new=(1, 8))
+DEMANDED = pair(WRONG, RIGHT, origin=InputOrigin.DEMANDED, old=(1, 2), new=(1, 3))
+STEADY = pair(OTHER, OTHER, origin=InputOrigin.TESTED, old=(1, 8), new=(1, 8))
 
 
-def judge(one: Pair, *others: Pair) -> tuple[Effect, bool]:
+def judge(one: AnswerPair, *others: AnswerPair) -> tuple[DifferenceKind, bool]:
     (found,) = [j for j in judged([DEMANDED, STEADY, *others, one]) if j.pair is one]
     return found.effect, found.explained
 
 
 def test_the_way_of_a_demanded_call_explains_and_that_of_a_steady_one_does_not() -> None:
-    assert judge(pair(WRONG, OTHER, old=(1, 2), new=(1, 3))) == (Effect.ANSWER, True)
-    assert judge(pair(WRONG, OTHER, old=(1, 2, 4), new=(1, 3, 4))) == (Effect.ANSWER, True)
-    assert judge(pair(WRONG, OTHER, old=(1, 8), new=(1, 8))) == (Effect.ANSWER, False)
-    assert judge(pair(WRONG, OTHER, old=(1, 8), new=(1, 9))) == (Effect.ANSWER, False)
+    assert judge(pair(WRONG, OTHER, old=(1, 2), new=(1, 3))) == (DifferenceKind.ANSWER, True)
+    assert judge(pair(WRONG, OTHER, old=(1, 2, 4), new=(1, 3, 4))) == (DifferenceKind.ANSWER, True)
+    assert judge(pair(WRONG, OTHER, old=(1, 8), new=(1, 8))) == (DifferenceKind.ANSWER, False)
+    assert judge(pair(WRONG, OTHER, old=(1, 8), new=(1, 9))) == (DifferenceKind.ANSWER, False)
 
 
 def test_a_function_of_one_way_is_explained_by_any_demanded_call() -> None:
     same = replace(DEMANDED, way=STEADY.way)
-    assert judge(pair(WRONG, OTHER, old=(1, 8), new=(1, 8)), same) == (Effect.ANSWER, True)
+    assert judge(pair(WRONG, OTHER, old=(1, 8), new=(1, 8)), same) == (DifferenceKind.ANSWER, True)
 
 
 def test_what_a_passing_test_asks_is_watched_whatever_its_way() -> None:
-    assert judge(pair(WRONG, RIGHT, origin=Origin.TESTED, old=(1, 2), new=(1, 3))) == (Effect.TESTED, False)
+    assert judge(pair(WRONG, RIGHT, origin=InputOrigin.TESTED, old=(1, 2), new=(1, 3))) == (
+        DifferenceKind.TESTED,
+        False,
+    )
 
 
 def test_the_symptom_of_the_failing_tests_explains_and_a_new_crash_is_never_explained() -> None:
-    crash = answer("KeyError", Kind.RAISED)
+    crash = answer("KeyError", CallEnding.RAISED)
     failing = replace(DEMANDED, was=crash)
-    assert judge(pair(crash, RIGHT, old=(1, 8), new=(1, 8)), failing) == (Effect.ANSWER, True)
-    assert judge(pair(crash, RIGHT, origin=Origin.TESTED), failing) == (Effect.TESTED, True)
-    assert judge(pair(WRONG, crash, old=(1, 2), new=(1, 3))) == (Effect.CRASH, False)
-    assert judge(pair(WRONG, answer("late", Kind.LATE), old=(1, 2), new=(1, 3))) == (Effect.CRASH, False)
-    assert judge(pair(WRONG, crash, old=(1, 2), new=(1, 3)), replace(DEMANDED, now=crash)) == (Effect.ANSWER, True)
+    assert judge(pair(crash, RIGHT, old=(1, 8), new=(1, 8)), failing) == (DifferenceKind.ANSWER, True)
+    assert judge(pair(crash, RIGHT, origin=InputOrigin.TESTED), failing) == (DifferenceKind.TESTED, True)
+    assert judge(pair(WRONG, crash, old=(1, 2), new=(1, 3))) == (DifferenceKind.CRASH, False)
+    assert judge(pair(WRONG, answer("late", CallEnding.LATE), old=(1, 2), new=(1, 3))) == (DifferenceKind.CRASH, False)
+    assert judge(pair(WRONG, crash, old=(1, 2), new=(1, 3)), replace(DEMANDED, now=crash)) == (
+        DifferenceKind.ANSWER,
+        True,
+    )
 
 
 def test_crashes_on_inputs_that_nobody_means_are_counted_apart() -> None:
-    assert judge(pair(WRONG, answer("KeyError", Kind.RAISED), careless=True)) == (Effect.CARELESS, False)
-    made_up = pair(WRONG, answer("TypeError", Kind.RAISED), origin=Origin.GENERATED)
-    assert judge(made_up) == (Effect.CARELESS, False)
-    assert judge(replace(made_up, now=answer("IndexError", Kind.RAISED)))[0] is Effect.CRASH
+    assert judge(pair(WRONG, answer("KeyError", CallEnding.RAISED), careless=True)) == (DifferenceKind.CARELESS, False)
+    made_up = pair(WRONG, answer("TypeError", CallEnding.RAISED), origin=InputOrigin.GENERATED)
+    assert judge(made_up) == (DifferenceKind.CARELESS, False)
+    assert judge(replace(made_up, now=answer("IndexError", CallEnding.RAISED)))[0] is DifferenceKind.CRASH
 
 
 def test_refusals_and_states_are_kinds_of_their_own() -> None:
-    assert judge(pair(WRONG, answer("ValueError", Kind.REFUSED)))[0] is Effect.REFUSAL
-    assert judge(pair(WRONG, answer("1", state="x")))[0] is Effect.STATE
+    assert judge(pair(WRONG, answer("ValueError", CallEnding.REFUSED)))[0] is DifferenceKind.REFUSAL
+    assert judge(pair(WRONG, answer("1", state="x")))[0] is DifferenceKind.STATE
 
 
 def test_without_a_demanded_call_only_its_variations_are_explained() -> None:
@@ -86,20 +92,20 @@ def test_without_a_demanded_call_only_its_variations_are_explained() -> None:
     assert (near.explained, far.explained) == (True, False)
 
 
-kinds = st.sampled_from([Kind.OK, Kind.REFUSED, Kind.RAISED, Kind.LATE])
+kinds = st.sampled_from([CallEnding.OK, CallEnding.REFUSED, CallEnding.RAISED, CallEnding.LATE])
 answers = st.builds(answer, st.sampled_from("abc"), kinds)
 ways = st.lists(st.integers(1, 4), max_size=3).map(tuple)
-pairs = st.builds(pair, answers, answers, origin=st.sampled_from(Origin), old=ways, new=ways)
+pairs = st.builds(pair, answers, answers, origin=st.sampled_from(InputOrigin), old=ways, new=ways)
 
 
 @given(st.lists(pairs, max_size=12))
-def test_every_difference_that_is_not_demanded_is_judged_once_and_no_other(some: list[Pair]) -> None:
+def test_every_difference_that_is_not_demanded_is_judged_once_and_no_other(some: list[AnswerPair]) -> None:
     found = list(judged(some))
-    assert [j.pair for j in found] == [p for p in some if p.differs and p.origin is not Origin.DEMANDED]
+    assert [j.pair for j in found] == [p for p in some if p.differs and p.origin is not InputOrigin.DEMANDED]
 
 
-@given(st.lists(pairs.map(lambda p: replace(p, origin=Origin.TESTED)), max_size=12))
-def test_where_nothing_turned_nothing_is_explained(some: list[Pair]) -> None:
+@given(st.lists(pairs.map(lambda p: replace(p, origin=InputOrigin.TESTED)), max_size=12))
+def test_where_nothing_turned_nothing_is_explained(some: list[AnswerPair]) -> None:
     assert not any(j.explained for j in judged(some))
 
 
@@ -113,8 +119,8 @@ def test_a_constant_answer_and_a_lost_parameter_are_seen() -> None:
     assert list(function_effects(used)) == []
 
 
-@pytest.mark.parametrize("kind", [Kind.RAISED, Kind.REFUSED])
-def test_an_argument_that_only_decided_whether_it_fails_is_not_lost(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [CallEnding.RAISED, CallEnding.REFUSED])
+def test_an_argument_that_only_decided_whether_it_fails_is_not_lost(kind: CallEnding) -> None:
     some = [
         pair(answer("E", kind) if b == "l" else answer(a), answer(a), parts=(("0", a), ("style", b)))
         for a in ("x", "y")

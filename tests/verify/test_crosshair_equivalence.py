@@ -7,7 +7,7 @@ from verify_builder import patch, verified
 
 from localagent.domain.jailspec import JailResult
 from localagent.domain.outcome import Ending
-from localagent.domain.verification import Origin, SymbolicSaid, VerifyVerdict
+from localagent.domain.verification import InputOrigin, SymbolicSaid, VerifyVerdict
 from localagent.errors import CannotEnforce
 from localagent.verify.evidence.crosshair_equivalence import read_answer, require_crosshair
 
@@ -75,6 +75,6 @@ def test_it_finds_what_nobody_draws() -> None:
     assert found.symbolic is not None
     assert [s.said for s in found.symbolic] == [SymbolicSaid.DIFFERS]
     assert found.differential is not None
-    calls = [d.call for d in found.differential.differences if d.origin is Origin.SYMBOLIC]
+    calls = [d.call for d in found.differential.differences if d.origin is InputOrigin.SYMBOLIC]
     assert calls
     assert all(int(call.removeprefix("f(n=").removesuffix(")")) % 123456 == 123455 for call in calls)

@@ -6,7 +6,7 @@ import pytest
 from verify_builder import CALC, FIXED, TESTS, differ
 
 from localagent.domain.outcome import Baseline
-from localagent.domain.verification import Differential, Origin
+from localagent.domain.verification import Differential, InputOrigin
 
 CART = (
     "class Cart:\n    def __init__(self):\n        self.items = []\n\n    def add(self, price):\n"
@@ -32,7 +32,7 @@ def test_inputs_come_from_tests_from_near_them_and_from_nowhere() -> None:
     before, after = {"calc.py": CALC, "test_calc.py": TESTS}, {"calc.py": FIXED, "test_calc.py": TESTS}
     found = compared(before, after, *tests, turned=(tests[2],))
     assert found.demanded == 1
-    assert {d.origin for d in found.differences} == {Origin.NEAR, Origin.GENERATED}
+    assert {d.origin for d in found.differences} == {InputOrigin.NEAR, InputOrigin.GENERATED}
     assert [len(d.call) for d in found.differences] == sorted(len(d.call) for d in found.differences)
     assert [(f.function, f.reached) for f in found.functions] == [("clamp", True)]
     assert "clamp(50, 0, 10)" in [d.call for d in compared(before, after, *tests).differences]

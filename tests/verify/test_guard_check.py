@@ -14,8 +14,8 @@ from localagent.domain.edit import Candidate
 from localagent.domain.guard import Guard, GuardResult, guard_of
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
-from localagent.verify.worker.jail_pool import Room
-from localagent.verify.worker.worker_spec import Use
+from localagent.verify.worker.jail_pool import JailWorker
+from localagent.verify.worker.worker_spec import WorkerUse
 
 PACKAGE = {
     "shop/__init__.py": "",
@@ -235,7 +235,7 @@ def test_outcomes_of_the_unpatched_tree_are_kept_for_the_next_candidate(monkeypa
         starts: list[bool] = []
         begin = built.verifier.rooms.start
 
-        def start(changes: Mapping[RepoPath, bytes], use: Use) -> Room:
+        def start(changes: Mapping[RepoPath, bytes], use: WorkerUse) -> JailWorker:
             starts.append(bool(changes))
             return begin(changes, use)
 

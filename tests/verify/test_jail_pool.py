@@ -10,9 +10,9 @@ from localagent.domain.jailspec import JailResult
 from localagent.domain.outcome import Ending
 from localagent.errors import Interrupted
 from localagent.jail.files.workspace import Workspace
-from localagent.jail.limits.policy_limits import Bounds
+from localagent.jail.limits.policy_limits import PolicyLimits
 from localagent.verify.worker.jail_pool import Rooms
-from localagent.verify.worker.worker_spec import Place, Use
+from localagent.verify.worker.worker_spec import WorkerSpec, WorkerUse
 
 
 class Mute:
@@ -35,16 +35,16 @@ class Somewhere:
     """A place that starts it; the workspace is only removed."""
 
     repo = "/repo"
-    bounds = Bounds()
+    bounds = PolicyLimits()
     removed = False
 
     def __init__(self, process: Mute) -> None:
         self._process = process
 
-    def workspace(self, changes: object, use: Use) -> Workspace:
+    def workspace(self, changes: object, use: WorkerUse) -> Workspace:
         return cast("Workspace", self)
 
-    def start(self, workspace: Workspace, use: Use) -> Any:
+    def start(self, workspace: Workspace, use: WorkerUse) -> Any:
         self._process.started.set()
         return self._process
 
@@ -55,12 +55,12 @@ class Somewhere:
 def test_cancel_ends_a_worker_that_is_starting() -> None:
     process = Mute()
     place = Somewhere(process)
-    rooms = Rooms(cast("Place", place))
+    rooms = Rooms(cast("WorkerSpec", place))
     told: list[BaseException] = []
 
     def start() -> None:
         with pytest.raises(Interrupted) as raised:
-            rooms.start({}, Use.QUICK)
+            rooms.start({}, WorkerUse.QUICK)
         told.append(raised.value)
 
     thread = threading.Thread(target=start)
@@ -77,10 +77,10 @@ def test_cancel_ends_a_worker_that_is_starting() -> None:
 
 def test_nothing_starts_once_cancelled() -> None:
     process = Mute()
-    rooms = Rooms(cast("Place", Somewhere(process)))
+    rooms = Rooms(cast("WorkerSpec", Somewhere(process)))
     rooms.cancel()
     with pytest.raises(Interrupted):
-        rooms.start({}, Use.QUICK)
+        rooms.start({}, WorkerUse.QUICK)
     assert not process.started.is_set()
     for end in (process.channel, process._other):
         end.close()

@@ -10,7 +10,15 @@ from localagent.domain.outcome import Ending, Outcome, QuickResult, QuickRoute
 from localagent.domain.paths import RepoPath
 from localagent.edit.space import open_edit_space
 from localagent.repair.search.code_equivalence import behaviour_key
-from localagent.verify.evidence.mutants import OPERATORS, Fate, booked, fate_of, fate_of_run, mutants_of, try_mutants
+from localagent.verify.evidence.mutants import (
+    OPERATORS,
+    MutantFate,
+    booked,
+    fate_of,
+    fate_of_run,
+    mutants_of,
+    try_mutants,
+)
 
 PATH = RepoPath("m.py")
 SOURCE = b"def f(a, b):\n    if a < b:\n        return a + 1\n    return b\n\n\ndef g(n):\n    return n * 2\n"
@@ -101,25 +109,25 @@ def test_what_did_not_come_to_its_end_for_no_fault_of_its_own_was_not_asked(endi
 @pytest.mark.parametrize(
     ("outcomes", "whole", "in_time", "fate"),
     [
-        ([Outcome.PASSED, Outcome.FAILED], False, False, Fate.KILLED),
-        ([Outcome.TIMED_OUT], False, True, Fate.LATE),
+        ([Outcome.PASSED, Outcome.FAILED], False, False, MutantFate.KILLED),
+        ([Outcome.TIMED_OUT], False, True, MutantFate.LATE),
         ([Outcome.TIMED_OUT], True, False, None),  # our clock may have cut it off
-        ([Outcome.TIMED_OUT, Outcome.ERROR], True, False, Fate.KILLED),
-        ([Outcome.PASSED], True, False, Fate.ALIVE),
+        ([Outcome.TIMED_OUT, Outcome.ERROR], True, False, MutantFate.KILLED),
+        ([Outcome.PASSED], True, False, MutantFate.ALIVE),
         ([Outcome.PASSED], False, True, None),
     ],
 )
 def test_a_timeout_counts_only_while_our_own_time_is_not_up(
-    outcomes: list[Outcome], whole: bool, in_time: bool, fate: Fate | None
+    outcomes: list[Outcome], whole: bool, in_time: bool, fate: MutantFate | None
 ) -> None:
     assert fate_of_run(outcomes, whole=whole, in_time=in_time) is fate
 
 
 def test_a_test_that_ran_over_its_limit_is_late_however_the_process_ended() -> None:
     late = replace(Judge().check(drawn({2})[0][0], cpu_seconds=1.0), outcomes={"t": Outcome.TIMED_OUT}, broken=("t",))
-    assert fate_of(late) is Fate.LATE
+    assert fate_of(late) is MutantFate.LATE
     both = replace(late, outcomes={"t": Outcome.TIMED_OUT, "u": Outcome.FAILED}, broken=("t", "u"))
-    assert fate_of(both) is Fate.KILLED
+    assert fate_of(both) is MutantFate.KILLED
 
 
 def test_what_the_clock_cuts_off_is_said_and_does_not_count() -> None:
@@ -131,7 +139,7 @@ def test_what_the_clock_cuts_off_is_said_and_does_not_count() -> None:
 
 def test_those_that_live_are_told_smallest_first() -> None:
     chosen, total = drawn({2, 3})
-    told = booked([(c, Fate.ALIVE) for c in chosen], total, "").alive
+    told = booked([(c, MutantFate.ALIVE) for c in chosen], total, "").alive
     sizes = {f"{e.path}:{e.line} {e.operator}: {e.note}": sum(len(s.text) + s.end - s.start for s in e.splices)
              for c in chosen for e in c.edits}  # fmt: skip
     assert [sizes[text] for text in told] == sorted(sizes[text] for text in told)

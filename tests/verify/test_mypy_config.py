@@ -5,7 +5,7 @@ import tomllib
 import pytest
 from verify_builder import patch, verified
 
-from localagent.verify.checks.mypy_config import Unreadable, without_plugins
+from localagent.verify.checks.mypy_config import ConfigUnreadable, without_plugins
 
 EVIL = "import os\n\n\ndef plugin(version):\n    os._exit(0)\n"
 
@@ -29,7 +29,7 @@ def test_plugins_are_taken_from_a_toml_however_they_are_written() -> None:
 
 
 def test_what_cannot_be_read_is_no_configuration() -> None:
-    with pytest.raises(Unreadable, match=r"mypy\.ini"):
+    with pytest.raises(ConfigUnreadable, match=r"mypy\.ini"):
         without_plugins({"mypy.ini": b"plugins = x"})
 
 

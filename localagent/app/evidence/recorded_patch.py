@@ -18,8 +18,8 @@ from localagent.domain.edit import Patch
 from localagent.domain.task import Event, Stage, Task, TaskResult, Verdict
 from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, Interrupted, LocalagentError
 from localagent.fs.atomic_files import CannotRecord, RecordDamaged
-from localagent.jail.files.workspace import NoRoom
-from localagent.record.evidence_facts import Builder, Origin
+from localagent.jail.files.workspace import DiskFull
+from localagent.record.evidence_facts import Builder, TaskOrigin
 from localagent.record.journal import Journal
 from localagent.record.store import TaskRecord, TaskStore
 from localagent.repo.diff.write_diff import unified_diff
@@ -145,7 +145,7 @@ def remedied(asked: Remedying, settings: Settings) -> Iterator[Remedied]:
         use_model=False,
         model="",
         backend=asked.backend,
-        origin=Origin(builder=asked.builder, findings=asked.findings, below=asked.below, rules=asked.rules),
+        origin=TaskOrigin(builder=asked.builder, findings=asked.findings, below=asked.below, rules=asked.rules),
     )
     evidence = begin(settings, record, data, setting, signer)
     evidence.started(apply=asked.apply)
@@ -170,7 +170,7 @@ def _result_of(fault: BaseException) -> TaskResult:
     verdict = Verdict.FAULT
     if isinstance(fault, CannotEnforce):
         verdict = Verdict.CANNOT_ENFORCE
-    elif isinstance(fault, CannotRecord | CannotCopy | NoRoom | TreeTooLarge | TreeChanged):
+    elif isinstance(fault, CannotRecord | CannotCopy | DiskFull | TreeTooLarge | TreeChanged):
         verdict = Verdict.NEEDS_PERSON
     elif isinstance(fault, AnswerIsNo):
         verdict = Verdict.NO_TESTS

@@ -12,7 +12,7 @@ from pathlib import Path
 from localagent.app.evidence.task_evidence import audit_log
 from localagent.app.policies import OpenPolicy, open_policy
 from localagent.app.settings import Settings
-from localagent.domain.dependency import Answer, Ruling
+from localagent.domain.dependency import DependencyVerdict, Ruling
 from localagent.domain.edit import digest_of
 from localagent.domain.gate import Decision
 from localagent.fs.atomic_files import CannotRecord, RecordDamaged
@@ -41,9 +41,9 @@ def refused_patch(
     return _kept(settings, opened, what, {"repo": str(repo.resolve()), "patch": patch, "verdict": verdict}, rules)
 
 
-def refused_names(settings: Settings, opened: OpenPolicy, answer: Answer, rulings: Iterable[Ruling]) -> str:
+def refused_names(settings: Settings, opened: OpenPolicy, answer: DependencyVerdict, rulings: Iterable[Ruling]) -> str:
     """The same for dependencies that may not come in: their names where they are names, how many in any case."""
-    refused = [ruling for ruling in rulings if ruling.answer is not Answer.ALLOWED]
+    refused = [ruling for ruling in rulings if ruling.answer is not DependencyVerdict.ALLOWED]
     names = sorted({ruling.name for ruling in refused if _NAME.fullmatch(ruling.name)})
     data: dict[str, object] = {"verdict": answer.value, "names": names[:_MOST], "count": len(refused)}
     return _kept(settings, opened, "deps", data, [])

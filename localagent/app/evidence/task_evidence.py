@@ -31,8 +31,8 @@ from localagent.record.audit.log import AuditLog
 from localagent.record.audit.remote_log import RecordedLog
 from localagent.record.audit.signing import memory_of, sign_head
 from localagent.record.audit.verify_chain import AuditCheck, check_audit
-from localagent.record.evidence_facts import Origin, Setting, facts_of, parse_facts
-from localagent.record.journal import Standing
+from localagent.record.evidence_facts import Setting, TaskOrigin, facts_of, parse_facts
+from localagent.record.journal import JournalStatus
 from localagent.record.redacted.redacted_statement import redacted_statements
 from localagent.record.store import TaskRecord
 from localagent.repo.apply_patch import land, undo
@@ -191,7 +191,7 @@ def setting_of(
     model: str,
     backend: str,
     ways: tuple[str, ...] = (),
-    origin: Origin | None = None,
+    origin: TaskOrigin | None = None,
 ) -> Setting:
     """What a task runs with, taken down before it starts. `ways` of writing that were named; `origin`: None for fix."""
     return Setting(
@@ -206,7 +206,7 @@ def setting_of(
         backend=backend,
         tools=tool_versions(),
         ways=ways,
-        origin=origin or Origin(),
+        origin=origin or TaskOrigin(),
     )
 
 
@@ -231,9 +231,9 @@ def kept_facts(settings: Settings, record: TaskRecord) -> tuple[dict[str, Any], 
     mine_to_sign = settings.recorder is None
     known = remembered(settings) if mine_to_sign else None  # first: what is signed meanwhile is no alteration
     check = check_audit(log.folder)
-    if mine_to_sign and check.standing is not Standing.ALTERED:
+    if mine_to_sign and check.standing is not JournalStatus.ALTERED:
         _hold_heads(settings, log, check, known)
-    if check.standing is Standing.ALTERED:
+    if check.standing is JournalStatus.ALTERED:
         raise RecordDamaged(
             f"the audit journal does not hold at {check.place}: {check.reason}",
             remedy=_SET_ASIDE,

@@ -25,16 +25,16 @@ from localagent.domain.outcome import Ending
 from localagent.domain.paths import RepoPath
 from localagent.errors import UsageFault
 from localagent.jail.api import Workspace, fresh_uid, scratch_folder
-from localagent.jail.files.transfer import Bounds, Marks, marks_of, put_in, read_regular, ready_out, take_out
+from localagent.jail.files.transfer import Marks, TransferBounds, marks_of, put_in, read_regular, ready_out, take_out
 from localagent.ports import Jail
 from localagent.text.secret_redaction import Sanitizer
 
 CODE_LIMIT_BYTES = 4 << 20
-BOUNDS = Bounds()
+BOUNDS = TransferBounds()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class PreparedWorkspace:
     """A prepared workspace: what it held before anything ran, what of the inputs was left out."""
 
     workspace: Workspace
@@ -100,7 +100,7 @@ def faults_of(request: Execution) -> list[str]:
 
 
 @contextlib.contextmanager
-def prepared(request: Execution, scratch: Path) -> Iterator[Place]:
+def prepared(request: Execution, scratch: Path) -> Iterator[PreparedWorkspace]:
     """A workspace with the inputs and the program in it, removed at the end."""
     with Workspace(scratch, uid=_owner(request)) as workspace:
         left_out: list[LeftOut] = []
@@ -108,7 +108,7 @@ def prepared(request: Execution, scratch: Path) -> Iterator[Place]:
             left_out += put_in(workspace, Path(os.path.abspath(path)), BOUNDS)  # noqa: PTH100
         if request.code is not None:
             workspace.write(RepoPath(request.code.name), request.code.text)
-        yield Place(workspace=workspace, before=marks_of(workspace.tree, BOUNDS), left_out=tuple(left_out))
+        yield PreparedWorkspace(workspace=workspace, before=marks_of(workspace.tree, BOUNDS), left_out=tuple(left_out))
 
 
 def _owner(request: Execution) -> int | None:
@@ -117,7 +117,7 @@ def _owner(request: Execution) -> int | None:
     return os.stat(request.read_write[0]).st_uid if fresh is not None and request.read_write else fresh  # noqa: PTH116
 
 
-def spec_of(request: Execution, interpreter: Interpreter | None, place: Place) -> JailSpec:
+def spec_of(request: Execution, interpreter: Interpreter | None, place: PreparedWorkspace) -> JailSpec:
     """The jail of a request. Later binds never lie below the untrusted workspace, which is a folder of its own."""
     binds = [Bind(source=str(place.workspace.tree), target=WORKSPACE, access=Access.READ_WRITE, untrusted=True)]
     binds += [_shown(path, Access.READ_ONLY) for path in request.read_only]

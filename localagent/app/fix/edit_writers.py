@@ -11,14 +11,14 @@ from localagent.llm.process.model_client import Served
 from localagent.llm.scoring.test_context import FAILING_BYTES, build_failing
 from localagent.llm.writing.combined_writer import Several
 from localagent.llm.writing.completion_writer import SampleWriter
-from localagent.llm.writing.reply_parser import LADDER, Way
+from localagent.llm.writing.reply_parser import LADDER, ReplyFormat
 from localagent.llm.writing.span_writer import SpanWriter
 from localagent.ports import EditSpace, EditWriter, Sources
 from localagent.repair.ordering.weights import Weights
 from localagent.repair.search.partial_progress import baseline_failures
 
 CHAT = "chat"
-NAMES = (SPAN, *(way.value for way in Way), CHAT)
+NAMES = (SPAN, *(way.value for way in ReplyFormat), CHAT)
 _CHOICES = 12
 
 
@@ -66,7 +66,7 @@ def open_writer(
         return sorted(found, key=lambda edit: -edit.prior)[:_CHOICES]
 
     names = known_ways(ways)
-    asked = [Way(name) for name in names if name != SPAN]
+    asked = [ReplyFormat(name) for name in names if name != SPAN]
     writers: list[EditWriter] = []
     if SPAN in names:
         writers.append(SpanWriter(served, context, localization=weights.localization, malus=weights.written, cut=cut))

@@ -23,7 +23,7 @@ Context = Callable[[RepoPath, Baseline], str]
 
 
 @dataclass(slots=True)
-class Shown:
+class ShownFiles:
     """Which files the model was asked about. `noting` wraps what is put in front of them, which is asked for first."""
 
     paths: dict[RepoPath, None] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Shown:
 
 
 def said_to_machines(
-    shown: Shown, places: tuple[Suspicion, ...], baseline: Baseline | None, sources: Mapping[RepoPath, bytes]
+    shown: ShownFiles, places: tuple[Suspicion, ...], baseline: Baseline | None, sources: Mapping[RepoPath, bytes]
 ) -> tuple[TextFinding, ...]:
     """One for each place; as many as there are."""
     tests = [] if baseline is None else [t for t in baseline.tests if t.id in set(baseline.failing)]

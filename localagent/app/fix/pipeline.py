@@ -13,7 +13,7 @@ from localagent.app.cancellation import Stop
 from localagent.app.fix.acceptance_threshold import judged
 from localagent.app.fix.edit_writers import open_writer
 from localagent.app.fix.environment import interpreter_of, left_out
-from localagent.app.fix.injection_scan import Shown, said_to_machines, told_of, warnings_of
+from localagent.app.fix.injection_scan import ShownFiles, said_to_machines, told_of, warnings_of
 from localagent.app.fix.learned_order import open_order
 from localagent.app.fix.measure_strength import assessed
 from localagent.app.fix.model_setup import OpenModel, context_of, open_model
@@ -34,7 +34,7 @@ from localagent.ports import EditSpace, EditWriter, GateChain, Jail, Sink, Sourc
 from localagent.repair.acceptance.confidence_model import load_confidence
 from localagent.repair.ordering.weights import Weights
 from localagent.repair.search.repair_task import Repair
-from localagent.repair.search.scheduling import Live, Pace
+from localagent.repair.search.scheduling import Live, Scheduling
 from localagent.repair.search.state import Parts
 from localagent.repo.snapshot import take_snapshot
 from localagent.repo.source_map import SourceMap
@@ -55,7 +55,7 @@ class FixWork:
     sink: Sink
     stop: Stop
     seen: Callable[[Snapshot], None]
-    pace: Pace | None = None
+    pace: Scheduling | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,7 +82,7 @@ def work(asked: FixWork) -> TaskResult:
         if model.scorer is not None:
             stack.callback(model.scorer.close)
         ground = _ground(asked, jail, begin, stack)
-        shown = Shown()
+        shown = ShownFiles()
         parts = _parts(asked, ground, gates, model, shown)
         repair = Repair(asked.task, parts, clock=parts.pace.clock)
         result = repair.run()
@@ -119,7 +119,7 @@ def _ground(asked: FixWork, jail: Jail, begin: float, stack: contextlib.ExitStac
     return _Ground(jail=jail, snapshot=snapshot, verifier=verifier, seconds=took)
 
 
-def _parts(asked: FixWork, ground: _Ground, gates: GateChain, model: OpenModel, shown: Shown) -> Parts:
+def _parts(asked: FixWork, ground: _Ground, gates: GateChain, model: OpenModel, shown: ShownFiles) -> Parts:
     """What the loop works with."""
     sources, task = SourceMap(ground.snapshot), asked.task
     weights, ranker = open_order(asked.settings)

@@ -21,7 +21,7 @@ from localagent.domain.policy import Policy
 from localagent.domain.task import Event, Snapshot, Task, TaskResult, Verdict
 from localagent.errors import AnswerIsNo
 from localagent.fs.atomic_files import RecordDamaged, read_bounded
-from localagent.jail.api import Kind
+from localagent.jail.api import BackendKind
 from localagent.llm.model.registry import Registry
 from localagent.ports import Sink
 from localagent.record.audit.entry import AuditKind, Entry
@@ -29,7 +29,7 @@ from localagent.record.evidence_facts import Builder
 from localagent.record.journal import read_journal
 from localagent.record.replay_diff import Explanation, explained
 from localagent.record.store import TaskRecord
-from localagent.record.trajectory import Departure, compared, first_departure, trajectory, trajectory_digest
+from localagent.record.trajectory import TrajectoryDifference, compared, first_departure, trajectory, trajectory_digest
 from localagent.repair.search.event_fanout import combined
 from localagent.repair.search.replay_schedule import Followed
 from localagent.text.strict_json import canonical, load
@@ -48,7 +48,7 @@ class Replayed:
     task: str
     events: int
     digest: str
-    departure: Departure | None
+    departure: TrajectoryDifference | None
     same_patch: bool
     changed: tuple[str, ...]
     explanation: Explanation | None = None
@@ -130,7 +130,7 @@ def _request(task: Task, facts: dict[str, Any], recorded: list[dict[str, Any]]) 
         use_model=asked["use_model"],
         model=asked["model"],
         gpu_layers="0",  # whatever the environment says: answers of a GPU are not the processor's
-        backend=Kind(asked["backend"]) if asked["backend"] else None,
+        backend=BackendKind(asked["backend"]) if asked["backend"] else None,
         threads=facts["threads"] or None,
         scored=tuple(int(e["data"]["scored"]) for e in recorded if _of(e, "scored")),
         mended=tuple(int(e["data"]["mended"]) for e in recorded if _of(e, "mended")),

@@ -6,7 +6,7 @@ from typing import Any
 
 from localagent.domain.guard import Guard
 from localagent.domain.task import Budget, Choosing
-from localagent.jail.api import Kind
+from localagent.jail.api import BackendKind
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,7 +32,7 @@ class FixRequest:
     out: Path | None = None
     report: Path | None = None
     apply: bool = False
-    backend: Kind | None = None
+    backend: BackendKind | None = None
     threads: int | None = None
     scored: tuple[int, ...] = ()
     mended: tuple[int, ...] = ()

@@ -19,7 +19,7 @@ from localagent.domain.policy import Policy
 from localagent.domain.task import Choosing, Event, Stage, Task, TaskResult, Verdict
 from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, Interrupted, LocalagentError, UsageFault
 from localagent.fs.atomic_files import CannotRecord, RecordDamaged, write_through
-from localagent.jail.files.workspace import NoRoom
+from localagent.jail.files.workspace import DiskFull
 from localagent.ports import Sink
 from localagent.record.journal import Journal
 from localagent.record.store import TaskStore
@@ -105,7 +105,7 @@ def _answer(
         verdict = Verdict.CANNOT_ENFORCE
         return TaskResult(verdict=verdict, reason=str(fault), exit=fault.exit_code), fault.remedy
     except AnswerIsNo as no:
-        ours = isinstance(no, CannotRecord | CannotCopy | NoRoom | TreeTooLarge | TreeChanged)
+        ours = isinstance(no, CannotRecord | CannotCopy | DiskFull | TreeTooLarge | TreeChanged)
         verdict = Verdict.NEEDS_PERSON if ours else Verdict.NO_TESTS
         return TaskResult(verdict=verdict, reason=str(no), exit=no.exit_code), no.remedy
     if result.ambiguity is not None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from localagent.app.fix.acceptance_threshold import judged
 from localagent.app.fix.prior import load_prior
-from localagent.app.review.patch_tests import Ground
+from localagent.app.review.patch_tests import TestedSnapshot
 from localagent.app.settings import Settings
 from localagent.domain.behaviour import Behaviours
 from localagent.domain.edit import Candidate
@@ -16,7 +16,7 @@ from localagent.domain.guard import GuardResult
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
-from localagent.domain.suggestion import Origin, Suggestion
+from localagent.domain.suggestion import Suggestion, SuggestionOrigin
 from localagent.domain.task import Budget
 from localagent.edit.space import open_edit_space
 from localagent.gate.repair_gates import open_gate_chain
@@ -33,7 +33,12 @@ BEHAVIOUR_SECONDS = 5.0  # below that the evidence for the choice is not waited 
 
 
 def search(
-    ground: Ground, baseline: Baseline, settings: Settings, policy: Policy, sink: Sink, left: Callable[[], float]
+    ground: TestedSnapshot,
+    baseline: Baseline,
+    settings: Settings,
+    policy: Policy,
+    sink: Sink,
+    left: Callable[[], float],
 ) -> Suggestion | None:
     """A patch that turns every failing test of the baseline and passes the full check."""
     parts = Parts(
@@ -57,7 +62,7 @@ def search(
     if found is None:
         return None
     return Suggestion(
-        origin=Origin.FAILING_TESTS,
+        origin=SuggestionOrigin.FAILING_TESTS,
         titles=tuple(f"{e.path}:{e.line} {e.note or e.operator}" for e in found.edits),
         patch=found.patch,
         tests=ground.task.tests,

@@ -2,18 +2,18 @@
 
 from localagent.fs.atomic_files import RecordDamaged
 from localagent.record.store import TaskRecord
-from localagent.record.summary import Fate
+from localagent.record.summary import PatchFate
 from localagent.repo.apply_patch import landing_state
 from localagent.repo.apply_record import LandingDamaged, LandState
 
-_FATES = {LandState.LANDED: Fate.KEPT, LandState.UNDONE: Fate.TAKEN_BACK}
+_FATES = {LandState.LANDED: PatchFate.KEPT, LandState.UNDONE: PatchFate.TAKEN_BACK}
 
 
-def fate_of(record: TaskRecord) -> Fate:
+def fate_of(record: TaskRecord) -> PatchFate:
     """Open where nothing was done yet, or where a record is damaged."""
     try:
         if record.rejection() is not None:
-            return Fate.REJECTED
-        return _FATES.get(landing_state(record.dir / "undo"), Fate.OPEN)
+            return PatchFate.REJECTED
+        return _FATES.get(landing_state(record.dir / "undo"), PatchFate.OPEN)
     except (RecordDamaged, LandingDamaged):
-        return Fate.OPEN
+        return PatchFate.OPEN

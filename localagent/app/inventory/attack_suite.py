@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from localagent.app.settings import Settings
 from localagent.errors import CannotEnforce
-from localagent.jail.api import Kind, NamespaceJail, open_jail, scratch_folder
+from localagent.jail.api import BackendKind, NamespaceJail, open_jail, scratch_folder
 from localagent.jail.attacks import suite as programs
 from localagent.jail.attacks.attack import Category
 from localagent.jail.attacks.attack_catalogue import ATTACKS
-from localagent.jail.attacks.row import Row
-from localagent.jail.attacks.stage import Stage
+from localagent.jail.attacks.row import AttackRow
+from localagent.jail.attacks.stage import AttackStage
 from localagent.verify.attacks import forgery_suite as forgeries
 from localagent.verify.attacks.forgery import FORGERIES
 from localagent.verify.attacks.leftovers import LEFTOVERS
@@ -44,12 +44,12 @@ def kinds() -> Kinds:
     return Kinds(counts=tuple(counts.items()))
 
 
-def usable(kind: Kind | None) -> tuple[NamespaceJail, ...]:
+def usable(kind: BackendKind | None) -> tuple[NamespaceJail, ...]:
     """The jail of this kind, or one of every kind that is sound here. CannotEnforce when there is none."""
     if kind is not None:
         return (open_jail(backend=kind),)
     found, faults = [], []
-    for one in Kind:
+    for one in BackendKind:
         try:
             found.append(open_jail(backend=one))
         except CannotEnforce as fault:
@@ -59,17 +59,17 @@ def usable(kind: Kind | None) -> tuple[NamespaceJail, ...]:
     return tuple(found)
 
 
-def attack(jails: Sequence[NamespaceJail], settings: Settings) -> Iterator[Row]:
+def attack(jails: Sequence[NamespaceJail], settings: Settings) -> Iterator[AttackRow]:
     """Rows as attacks are done: one for each attack and jail."""
     with scratch_folder(settings.scratch_dir) as scratch:
         for jail in jails:
-            with Stage(scratch, os.environ.get("HOME") or "/root") as stage:
+            with AttackStage(scratch, os.environ.get("HOME") or "/root") as stage:
                 yield from programs.run(jail, ATTACKS, stage)
-            bench = forgeries.Bench(jail=jail, scratch=scratch, sandbox_dir=settings.sandbox_dir)
+            bench = forgeries.ForgeryBench(jail=jail, scratch=scratch, sandbox_dir=settings.sandbox_dir)
             yield from forgeries.run(bench)
 
 
-def ordered(rows: Sequence[Row]) -> tuple[Row, ...]:
+def ordered(rows: Sequence[AttackRow]) -> tuple[AttackRow, ...]:
     """By backend, then category and attack in the order of the suite."""
     place = {name: number for number, name in enumerate(NAMES)}
     backends = list(dict.fromkeys(row.backend for row in rows))

@@ -15,7 +15,7 @@ from pathlib import Path
 from localagent.app.execute.known_secrets import CREDENTIAL_FILES
 from localagent.app.settings import PACKAGE, Settings, data_root
 from localagent.errors import CannotEnforce
-from localagent.jail.trace.egress import Judged, Ways, judge
+from localagent.jail.trace.egress import AllowedPaths, EgressReport, judge
 from localagent.jail.trace.syscall_trace import Tracer, find_tracer, traced
 
 EXAMPLE = Path("examples") / "ledger"
@@ -47,22 +47,22 @@ trap - EXIT
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
+class ProofStep:
     """One way of working: its name, what was run, how it ended, and the judgement of its trace."""
 
     name: str
     argv: tuple[str, ...]
     exit: int
     said: str
-    judged: Judged
+    judged: EgressReport
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Proof:
+class OfflineProof:
     """Every step. Offline if and only if each ended well and nothing was found."""
 
     tracer: Tracer
-    steps: tuple[Step, ...]
+    steps: tuple[ProofStep, ...]
 
     @property
     def offline(self) -> bool:
@@ -81,7 +81,7 @@ def steps() -> Mapping[str, tuple[str, ...]]:
     }
 
 
-def prove(settings: Settings, only: Sequence[str] = ()) -> Iterator[Step | Tracer]:
+def prove(settings: Settings, only: Sequence[str] = ()) -> Iterator[ProofStep | Tracer]:
     """The tracer, then each step (or those named) as it ends. CannotEnforce when calls cannot be seen."""
     tracer = find_tracer()
     yield tracer
@@ -100,7 +100,7 @@ def prove(settings: Settings, only: Sequence[str] = ()) -> Iterator[Step | Trace
             ran = traced(tracer, argv, environ=environ, cwd=work, scratch=settings.scratch_dir, seconds=SECONDS)
             judged = judge(ran.calls, cwd=work, ways=ways, reached=ran.reached)
             words = ran.said.decode("utf-8", "replace")[-2000:]
-            yield Step(name=step, argv=argv, exit=ran.exit, said=words, judged=judged)
+            yield ProofStep(name=step, argv=argv, exit=ran.exit, said=words, judged=judged)
 
 
 def _environ(work: Path) -> dict[str, str]:
@@ -127,7 +127,7 @@ def _checkout() -> bool:
     return (PACKAGE.parent / "pyproject.toml").is_file()
 
 
-def _ways(work: Path, settings: Settings, environ: Mapping[str, str]) -> Ways:
+def _ways(work: Path, settings: Settings, environ: Mapping[str, str]) -> AllowedPaths:
     """What localagent says that it touches: docs/security.md."""
     home = Path(environ.get("HOME") or "/nonexistent").resolve()
     config = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
@@ -135,7 +135,9 @@ def _ways(work: Path, settings: Settings, environ: Mapping[str, str]) -> Ways:
     own = {str(settings.data_dir), str(config / "localagent"), str(config / "git"), str(home / ".gitconfig")}
     own |= {str(home / name) for name in CREDENTIAL_FILES}  # read to hide what they hold
     places = sorted(os.path.realpath(path) for path in code | own)
-    return Ways(writable=(str(work),), home=str(home), readable=tuple(p for p in places if p not in ("/", str(home))))
+    return AllowedPaths(
+        writable=(str(work),), home=str(home), readable=tuple(p for p in places if p not in ("/", str(home)))
+    )
 
 
 def _of_the_path(environ: Mapping[str, str]) -> Iterator[str]:

@@ -23,7 +23,7 @@ from localagent.app.inventory.sbom import is_packagers_bill, libraries, licence,
 from localagent.deps.archive import open_archive
 from localagent.errors import UsageFault
 from localagent.llm.model.manifest import load_manifest
-from localagent.record.cyclonedx import Carried, Part, Weights, bill
+from localagent.record.cyclonedx import Carried, SbomModel, SbomPart, bill
 
 _INSTALLED = re.compile(r"([a-z0-9-]+)==(\S+) --hash=sha256:([0-9a-f]{64})")
 _ABOUT = {"version": str, "commit": str, "commit_time": int, "python": str, "machine": str, "glibc": str}
@@ -111,7 +111,7 @@ def _installed(path: Path, carried: set[str]) -> set[str]:
     return hashes
 
 
-def _part(wheel: Path, digest: str, lock: set[str], about: Mapping[str, Any]) -> Part:
+def _part(wheel: Path, digest: str, lock: set[str], about: Mapping[str, Any]) -> SbomPart:
     """What a wheel's own metadata says."""
     with open_archive(wheel) as archive:
         names = [path for path in archive.members if re.fullmatch(r"[^/]+\.dist-info/METADATA", path)]
@@ -125,7 +125,7 @@ def _part(wheel: Path, digest: str, lock: set[str], about: Mapping[str, Any]) ->
     if canonicalize_name(str(told["Name"])) != name:
         raise UsageFault(f"{wheel}: its metadata is of {str(told['Name'])[:80]!a}", remedy=_REMEDY)
     machine = _machine(about)
-    return Part(
+    return SbomPart(
         name=name,
         version=str(version),
         licence=licence(told),
@@ -168,7 +168,7 @@ def _machine(about: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _models(kit: Path) -> Iterator[Weights]:
+def _models(kit: Path) -> Iterator[SbomModel]:
     """The models whose weights the kit carries. UsageFault where a manifest speaks of another file."""
     sums = _sums(kit / "models", "*.gguf")
     for manifest in map(load_manifest, sorted((kit / "models").glob("*.toml"))):

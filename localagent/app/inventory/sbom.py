@@ -19,8 +19,8 @@ from packaging.utils import canonicalize_name
 
 from localagent.app.settings import Settings, data_root
 from localagent.errors import CannotEnforce
-from localagent.llm.model.manifest import Manifest, load_manifest
-from localagent.record.cyclonedx import Part, Weights, bill
+from localagent.llm.model.manifest import ModelManifest, load_manifest
+from localagent.record.cyclonedx import SbomModel, SbomPart, bill
 
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)((?:[^\n]*\\\n)*[^\n]*)", re.MULTILINE)
 _HASH = re.compile(r"sha256:([0-9a-f]{64})")
@@ -36,7 +36,7 @@ def bill_of_materials(settings: Settings) -> str:
     return bill(own, [part for part in parts if part is not own], models, when=datetime.now(UTC))
 
 
-def installed() -> Iterator[Part]:
+def installed() -> Iterator[SbomPart]:
     """This package and everything it needs here, by name; what a marker leaves out on this machine is not there.
 
     CannotEnforce names what is needed and is not installed as a distribution: nobody could say which version runs.
@@ -67,7 +67,7 @@ def installed() -> Iterator[Part]:
         )
     for name, package in sorted(found.items()):
         told: Message = package.metadata  # type: ignore[assignment]
-        yield Part(
+        yield SbomPart(
             name=name,
             version=package.version,
             licence=licence(told),
@@ -127,10 +127,10 @@ def libraries(own: str, name: str, text: str) -> Iterable[tuple[str, str, str]]:
     return sorted({part for part in told if canonicalize_name(part[0]) != canonicalize_name(own)})
 
 
-def menders_of(manifest: Manifest) -> Iterator[Weights]:
+def menders_of(manifest: ModelManifest) -> Iterator[SbomModel]:
     """What a bill says of the mender that a model comes with, which we made: nothing where it has none."""
     if manifest.mender is not None:
-        yield Weights(
+        yield SbomModel(
             name=f"{manifest.name}-mender",
             version="",
             sha256=manifest.mender.sha256,
@@ -144,10 +144,10 @@ def menders_of(manifest: Manifest) -> Iterator[Weights]:
         )
 
 
-def weights_of(manifest: Manifest) -> Weights:
+def weights_of(manifest: ModelManifest) -> SbomModel:
     """What a bill says of a model."""
     origin = manifest.origin
-    return Weights(
+    return SbomModel(
         name=manifest.name,
         version=origin.version,
         sha256=manifest.sha256,

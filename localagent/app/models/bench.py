@@ -20,7 +20,7 @@ from localagent.app.fix.edit_writers import NAMES, open_writer
 from localagent.app.fix.learned_order import open_order
 from localagent.app.fix.prior import load_prior
 from localagent.app.jail_level import least_level
-from localagent.app.models.measurements import Bench, WayYield, keep
+from localagent.app.models.measurements import ModelMeasurement, WayYield, keep
 from localagent.app.models.repairs import repair_all
 from localagent.app.settings import Settings
 from localagent.domain.edit import SPAN, Edit, Reading
@@ -35,7 +35,7 @@ from localagent.llm.model.quantized_store import machine, serving, spare_of
 from localagent.llm.model.registry import ModelFile, Registry
 from localagent.llm.scoring.scorer import ModelScorer
 from localagent.llm.scoring.test_context import build_context
-from localagent.llm.writing.reply_parser import Way
+from localagent.llm.writing.reply_parser import ReplyFormat
 from localagent.ports import EditSpace
 from localagent.repair.ordering.ranker import Ranker, hand_scores
 from localagent.repair.ordering.ranker_features import File
@@ -44,7 +44,7 @@ from localagent.repair.search.expansion import crowds_of
 
 _SCORING_SECONDS = 120.0
 _WRITING_SECONDS = 120.0
-_STEPS = {SPAN: 12, Way.SKELETON.value: 2}  # an outline is one, a body along it another
+_STEPS = {SPAN: 12, ReplyFormat.SKELETON.value: 2}  # an outline is one, a body along it another
 _KINDS = ("order", "write")
 
 
@@ -95,7 +95,7 @@ class Extent:
         return not self.only and self.most is None
 
 
-def bench_model(name: str, settings: Settings, say: Callable[[str], None], extent: Extent) -> Bench:
+def bench_model(name: str, settings: Settings, say: Callable[[str], None], extent: Extent) -> ModelMeasurement:
     """Measure one model ("": the default), keep the result, and for a user's own model the way it writes best.
 
     The way only where the whole set was measured.
@@ -135,7 +135,7 @@ def bench_model(name: str, settings: Settings, say: Callable[[str], None], exten
     return found
 
 
-def settle(registry: Registry, found: Bench, extent: Extent, say: Callable[[str], None]) -> None:
+def settle(registry: Registry, found: ModelMeasurement, extent: Extent, say: Callable[[str], None]) -> None:
     """Write the way into the model's manifest, or say why it stays as it was."""
     if extent.whole:
         registry.writes(found.name, (found.best,))
@@ -150,7 +150,7 @@ def _ordered(
     space: EditSpace,
     by: "_Order",
     say: Callable[[str], None],
-) -> Bench:
+) -> ModelMeasurement:
     """Ranks of the right edits in the whole file's edit space, every line being as suspicious as any other.
 
     By the order that a task goes by, the learned one included, with and without the language model.
@@ -177,7 +177,7 @@ def _ordered(
         count += len(edits)
         say(f"{bug.id}: rank {ranks[-1]} of {len(edits)} edits ({plain[-1]} without the model)")
     say(f"order: {len(ranks)} bugs, median rank {statistics.median(ranks):g} ({statistics.median(plain):g} without)")
-    return Bench(
+    return ModelMeasurement(
         name=model.name,
         sha256=model.sha256,
         machine=machine(),

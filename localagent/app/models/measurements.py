@@ -35,7 +35,7 @@ class WayYield:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Bench:
+class ModelMeasurement:
     """What was measured of one model on one machine. `ranks` and `plain` are of the right edit, with and without it.
 
     `repairs` is None where whole repairs were not asked for.
@@ -78,7 +78,7 @@ def record_path(settings: Settings, sha256: str) -> Path:
     return settings.data_dir / "models" / "bench" / f"{sha256}.json"
 
 
-def keep(found: Bench, settings: Settings) -> None:
+def keep(found: ModelMeasurement, settings: Settings) -> None:
     """Write the record. AnswerIsNo where it cannot be written."""
     path = record_path(settings, found.sha256)
     try:
@@ -88,12 +88,12 @@ def keep(found: Bench, settings: Settings) -> None:
         raise AnswerIsNo(f"cannot keep the measurement at {path}: {fault.strerror or fault}") from None
 
 
-def as_json(found: Bench) -> dict[str, Any]:
+def as_json(found: ModelMeasurement) -> dict[str, Any]:
     """What is kept and shown; `last_bench` reads it back."""
     return {"schema": SCHEMA, **asdict(found)}
 
 
-def last_bench(settings: Settings, sha256: str) -> Bench | None:
+def last_bench(settings: Settings, sha256: str) -> ModelMeasurement | None:
     """The last measurement of a model on this machine; None where there is none that can be read."""
     try:
         with record_path(settings, sha256).open("rb") as stream:
@@ -105,7 +105,7 @@ def last_bench(settings: Settings, sha256: str) -> Bench | None:
         ranks, plain = (tuple(int(rank) for rank in table.pop(name)) for name in ("ranks", "plain"))
         told = table.pop("repairs")
         repairs = Repairs(**told) if told is not None else None
-        found = Bench(**table, ranks=ranks, plain=plain, ways=ways, repairs=repairs)
+        found = ModelMeasurement(**table, ranks=ranks, plain=plain, ways=ways, repairs=repairs)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     sound = ranks and len(ranks) == len(plain) and all(map(math.isfinite, numbers))

@@ -4,14 +4,14 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from localagent.app.models.measurements import Bench, share
+from localagent.app.models.measurements import ModelMeasurement, share
 
 _WIDTH, _HEIGHT, _LEFT, _TOP, _RIGHT, _BOTTOM = 720, 420, 60, 30, 200, 50
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 _MARKS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000)
 
 
-def plot(found: Sequence[Bench]) -> str:
+def plot(found: Sequence[ModelMeasurement]) -> str:
     """One curve for each model, one dashed for the order without any. Self-contained: no script, no reference."""
     most = max((max((*b.ranks, *b.plain)) for b in found), default=1)
     ends = [mark for mark in _MARKS if mark < most] + [max(2, most)]

@@ -18,7 +18,7 @@ _SAY_WHAT_FOR = "say what it is for (--claim), or bring a test that fails withou
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Shown:
+class ShownClaim:
     """A verdict, the begin of its first line ("" where the verdict's own does), its reason, what to do."""
 
     verdict: VerifyVerdict
@@ -83,7 +83,7 @@ class Case:
         return "".join(f"; {limit}" for limit in self.strength.limits) if self.strength is not None else ""
 
 
-def shown(case: Case) -> Shown:
+def shown(case: Case) -> ShownClaim:
     """What the evidence shows of the claim."""
     if case.claim is Claim.PRESERVES:
         return _preserves(case)
@@ -92,15 +92,15 @@ def shown(case: Case) -> Shown:
     return _unclaimed(case)
 
 
-def _turns(case: Case) -> Shown:
+def _turns(case: Case) -> ShownClaim:
     """A claim that something works now which did not."""
     if not case.turned:
         what = "fixes anything" if case.claim is Claim.FIXES else "adds anything"
         reason = f"no test that failed before passes with it, so that it {what} was not shown; {case.counts}{case.tail}"
-        return Shown(
+        return ShownClaim(
             verdict=VerifyVerdict.UNPROVEN, headline="", reason=reason, remedy="bring a test that fails without it"
         )
-    return Shown(
+    return ShownClaim(
         verdict=VerifyVerdict.VERIFIED, headline=_turned_headline(case), reason=f"{case.counts}{case.tail}{case.limits}"
     )
 
@@ -116,40 +116,40 @@ def _turned_headline(case: Case) -> str:
     )
 
 
-def _preserves(case: Case) -> Shown:
+def _preserves(case: Case) -> ShownClaim:
     """A claim that nothing answers otherwise: one input that does, or one test that turns, refutes it."""
     near = case.near
     if case.turned:
         reason = f"{case.turned[0]} failed before and passes with it, so it does not keep what was there"
-        return Shown(
+        return ShownClaim(
             verdict=VerifyVerdict.REFUTED, headline="", reason=reason, remedy="claim what it does: --claim fixes"
         )
     if near is not None and near.others + near.demanded:
         reason = f"{near.others + near.demanded} of {near.inputs} inputs answer otherwise{_example(near)}"
-        return Shown(
+        return ShownClaim(
             verdict=VerifyVerdict.REFUTED, headline="", reason=reason, remedy="look at the input, then mend the patch"
         )
     if not _by_tests(case):
         return _without_tests(case)
     told = f"tests pass as before ({case.counts})"
     if not case.changes:
-        return Shown(
+        return ShownClaim(
             verdict=VerifyVerdict.VERIFIED, headline="Tests pass as before", reason=f"{case.counts}{case.tail}"
         )
     if case.compared and near is not None:
-        return Shown(
+        return ShownClaim(
             verdict=VerifyVerdict.VERIFIED,
             headline="Patch keeps what it touches as it was",
             reason=f"{told}, and no answer differs on all {near.inputs} inputs that were tried{case.tail}",
         )
-    return Shown(
+    return ShownClaim(
         verdict=VerifyVerdict.VERIFIED,
         headline="Tests pass as before",
         reason=f"{case.counts}; old and new could not be compared on all that it changes{case.tail}",
     )
 
 
-def _unclaimed(case: Case) -> Shown:
+def _unclaimed(case: Case) -> ShownClaim:
     """Nobody said what it is for, and nothing that failed before passes."""
     near = case.near
     if not _by_tests(case):
@@ -159,11 +159,11 @@ def _unclaimed(case: Case) -> Shown:
             f"tests pass as before; {near.others} of {near.inputs} inputs answer otherwise: what it is for is not known"
             f"{_example(near)}{case.tail}"
         )
-        return Shown(verdict=VerifyVerdict.NEEDS_PERSON, headline="", reason=reason, remedy=_SAY_WHAT_FOR)
+        return ShownClaim(verdict=VerifyVerdict.NEEDS_PERSON, headline="", reason=reason, remedy=_SAY_WHAT_FOR)
     compared = (
         f"no answer differs on {near.inputs} inputs" if near is not None and near.inputs else "nothing was compared"
     )
-    return Shown(
+    return ShownClaim(
         verdict=VerifyVerdict.VERIFIED,
         headline="Tests pass as before",
         reason=f"{case.counts}; {compared}, and what it is for is not known{case.tail}",
@@ -181,7 +181,7 @@ def _example(near: Differential) -> str:
     return f", the smallest: {first.call}: {first.old} -> {first.new}"
 
 
-def _without_tests(case: Case) -> Shown:
+def _without_tests(case: Case) -> ShownClaim:
     """No test that could fail runs what changes: old against new is all there is."""
     evidence = case.evidence
     told = "no test that passes runs what it changes" if case.tested else "no test was found"
@@ -192,17 +192,17 @@ def _without_tests(case: Case) -> Shown:
         many = f"{near.others} of {near.inputs} inputs"
         reason = f"{told}, and it answers otherwise on {many}: a person has to say what is right"
         remedy = "look at the table of differences, or add a test that wants them"
-        return Shown(verdict=VerifyVerdict.NEEDS_PERSON, headline="", reason=reason, remedy=remedy)
+        return ShownClaim(verdict=VerifyVerdict.NEEDS_PERSON, headline="", reason=reason, remedy=remedy)
     if near is None or not case.compared:
         reason = f"{told}, and old and new could not be compared on all that it changes{case.tail}"
-        return Shown(
+        return ShownClaim(
             verdict=VerifyVerdict.UNPROVEN,
             headline="",
             reason=reason,
             remedy="add a test that runs what the patch changes",
         )
     reason = f"{told}; what it touches answers as before on all {near.inputs} inputs that were tried{case.tail}"
-    return Shown(verdict=VerifyVerdict.CHARACTERIZED, headline="", reason=reason)
+    return ShownClaim(verdict=VerifyVerdict.CHARACTERIZED, headline="", reason=reason)
 
 
 def is_blind(evidence: Evidence) -> bool:

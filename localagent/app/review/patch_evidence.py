@@ -10,7 +10,7 @@ from typing import Protocol
 
 from localagent.app.fix.prior import load_prior
 from localagent.app.settings import Settings
-from localagent.domain.claim import Effect
+from localagent.domain.claim import DifferenceKind
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.strength import Strength, graded
 from localagent.domain.task import Snapshot
@@ -33,8 +33,8 @@ from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.evidence.crosshair_contracts import ask_contracts
 from localagent.verify.evidence.crosshair_equivalence import ask_crosshair
 from localagent.verify.evidence.differential import Differ
-from localagent.verify.evidence.mutants import Fate, mutants_of, try_mutants
-from localagent.verify.evidence.necessity import Part, parts_of, try_parts, without
+from localagent.verify.evidence.mutants import MutantFate, mutants_of, try_mutants
+from localagent.verify.evidence.necessity import PatchPart, parts_of, try_parts, without
 from localagent.verify.evidence.patch_coverage import Covered, covered, nothing_covered
 from localagent.verify.patch_verifier import PatchVerifier
 
@@ -144,12 +144,12 @@ def _joined(near: Differential, symbolic: Sequence[Symbolic]) -> Differential:
     left_out = near.differences_left_out + max(0, len(found) - DIFFERENCES_SHOWN)
     unexplained = {**near.unexplained}
     if more:
-        unexplained[Effect.ANSWER] = unexplained.get(Effect.ANSWER, 0) + len(more)
+        unexplained[DifferenceKind.ANSWER] = unexplained.get(DifferenceKind.ANSWER, 0) + len(more)
     return replace(
         near,
         differences=tuple(found[:DIFFERENCES_SHOWN]),
         differences_left_out=left_out,
-        unexplained={effect: unexplained[effect] for effect in Effect if effect in unexplained},
+        unexplained={effect: unexplained[effect] for effect in DifferenceKind if effect in unexplained},
     )
 
 
@@ -223,14 +223,14 @@ def _necessity(subject: Subject, seen: Covered, after: Baseline, turned: Sequenc
     finally:
         check.close()
     asked = [(part, fate) for part, fate in said if fate is not None]
-    alive = [part for part, fate in asked if fate is Fate.ALIVE]
+    alive = [part for part, fate in asked if fate is MutantFate.ALIVE]
     note = "" if said else "the tests do not pass in a warm worker, so no part was taken back"
     found = Necessity(parts=len(parts), asked=len(asked), unneeded=tuple(part.unneeded() for part in alive), note=note)
     return _with_differences(subject, seen, after, alive, found) if alive else found
 
 
 def _with_differences(
-    subject: Subject, seen: Covered, after: Baseline, alive: Sequence[Part], found: Necessity
+    subject: Subject, seen: Covered, after: Baseline, alive: Sequence[PatchPart], found: Necessity
 ) -> Necessity:
     """What the parts that no test needs change in answers: the patched tree with and without all of them."""
     verifier = subject.verifier

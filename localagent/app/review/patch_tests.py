@@ -22,7 +22,7 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Permission, Policy
 from localagent.domain.task import Budget, Snapshot, Task
 from localagent.errors import AnswerIsNo
-from localagent.jail.api import Kind, open_jail, scratch_folder
+from localagent.jail.api import BackendKind, open_jail, scratch_folder
 from localagent.ports import Jail, Sink
 from localagent.repo.index_overlay import overlaid
 from localagent.repo.snapshot import take_snapshot
@@ -40,7 +40,7 @@ class ProofRequest:
     python: str = ""
     seed: int = 0
     max_seconds: float = 300.0
-    backend: Kind | None = None
+    backend: BackendKind | None = None
     overlay: Mapping[RepoPath, bytes | None] = field(default_factory=dict)
 
 
@@ -55,7 +55,7 @@ class Tree:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ground:
+class TestedSnapshot:
     """A snapshot of a repository, by digest, and what runs it; ended by its opener."""
 
     task: Task
@@ -66,7 +66,7 @@ class Ground:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Proof:
+class TestProof:
     """What the tests and checks say of a patch: `said` counts them, `against` is "" where they bear it."""
 
     said: str
@@ -103,7 +103,7 @@ class Vouching(Protocol):
 class Prover:
     """Answers for one snapshot. What passed without a patch has to pass with it; what failed may go on failing."""
 
-    def __init__(self, ground: Ground, baseline: Baseline | None = None) -> None:
+    def __init__(self, ground: TestedSnapshot, baseline: Baseline | None = None) -> None:
         self._verifier = ground.verifier
         self._sources = ground.sources
         self._seed = ground.task.seed
@@ -143,18 +143,18 @@ class Prover:
             snapshot=ground.snapshot,
         )
 
-    def proof(self, patch: Patch) -> Proof:
+    def proof(self, patch: Patch) -> TestProof:
         """The full check of a patch. What failed before may go on failing."""
         if time.monotonic() > self._until:
-            return Proof(said="", against="the time for tests was used up before it was tried")
+            return TestProof(said="", against="the time for tests was used up before it was tried")
         candidate = Candidate(number=1, patch=patch, edits=(), cost=0.0)
         full = self._verifier.full(candidate, self.baseline, seed=self._seed, may_fail=self.baseline.failing)
         said = full.checks.get("tests", "")
         if full.accepted and not full.pass_to_pass and not full.fail_to_pass:
-            return Proof(said=said, against="no test passes, so nothing shows that it changes nothing")
+            return TestProof(said=said, against="no test passes, so nothing shows that it changes nothing")
         if full.accepted:
             self._borne[patch.digest] = full
-        return Proof(said=said, against="; ".join(full.reasons))
+        return TestProof(said=said, against="; ".join(full.reasons))
 
 
 @contextlib.contextmanager
@@ -180,7 +180,7 @@ def open_ground(
     sink: Sink,
     stop: Stop | None = None,
     choose: Callable[[Mapping[RepoPath, bytes]], tuple[str, ...]] | None = None,
-) -> Iterator[Ground]:
+) -> Iterator[TestedSnapshot]:
     """A snapshot with the request's overlay, and its verifier; nothing has run yet. `choose` picks tests from it."""
     jail = jail_for(request, settings, policy)
     with (
@@ -226,7 +226,7 @@ def open_tree(
 @contextlib.contextmanager
 def ground_on(
     tree: Tree, jail: Jail, settings: Settings, policy: Policy, sink: Sink, stop: Stop | None = None
-) -> Iterator[Ground]:
+) -> Iterator[TestedSnapshot]:
     """What runs a tree's tests; ended at the end, or by `stop`."""
     verifier = JailVerifier(
         jail=jail,
@@ -242,4 +242,6 @@ def ground_on(
         stack.callback(verifier.cancel)
         if stop is not None:
             stack.enter_context(stop.calling(verifier.cancel))
-        yield Ground(task=tree.task, jail=jail, verifier=verifier, sources=tree.sources, snapshot=tree.snapshot.digest)
+        yield TestedSnapshot(
+            task=tree.task, jail=jail, verifier=verifier, sources=tree.sources, snapshot=tree.snapshot.digest
+        )

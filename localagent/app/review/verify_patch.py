@@ -17,7 +17,7 @@ from localagent.app.jail_level import least_level
 from localagent.app.policies import open_policy
 from localagent.app.review.patch_evidence import Subject
 from localagent.app.review.patch_gate import GateRequest, review_changes
-from localagent.app.review.verify_run import Run, VerifyRequest
+from localagent.app.review.verify_run import VerifyRequest, VerifyRun
 from localagent.app.review.verify_verdict import Judge
 from localagent.app.settings import Settings
 from localagent.domain.diff import ChangeKind, DiffRule, FileMode, TreeChange
@@ -49,9 +49,9 @@ def run_verify(request: VerifyRequest, settings: Settings, sink: Sink, stop: Sto
     refuse_denied(request.checks, policy)
     demanded = policy.min_strength.grade
     if demanded is not None and (request.least is None or not request.least.reaches(demanded)):
-        run = Run(request=replace(request, least=demanded), sink=sink, asks=f"the policy {policy.name!r}")
+        run = VerifyRun(request=replace(request, least=demanded), sink=sink, asks=f"the policy {policy.name!r}")
     else:
-        run = Run(request=request, sink=sink)
+        run = VerifyRun(request=request, sink=sink)
     try:
         if request.crosshair:
             require_crosshair()
@@ -65,7 +65,7 @@ def run_verify(request: VerifyRequest, settings: Settings, sink: Sink, stop: Sto
         return run.answer(VerifyVerdict.COULD_NOT, str(no), remedy=no.remedy)
 
 
-def _work(run: Run, policy: Policy, settings: Settings, stop: Stop) -> Verification:
+def _work(run: VerifyRun, policy: Policy, settings: Settings, stop: Stop) -> Verification:
     request = run.request
     with contextlib.ExitStack() as stack:
         scratch = stack.enter_context(scratch_folder(settings.scratch_dir))
@@ -139,7 +139,7 @@ def _task(request: VerifyRequest) -> Task:
     )
 
 
-def _tree_before(run: Run, store: Path) -> Snapshot:
+def _tree_before(run: VerifyRun, store: Path) -> Snapshot:
     request = run.request
     if not request.baseline:
         return take_snapshot(request.repo, store)
@@ -168,7 +168,7 @@ def _rules(review: PatchReview) -> str:
     return ", ".join(dict.fromkeys(f.rule for decision in review.decisions for f in decision.findings))
 
 
-def _refused(run: Run, review: PatchReview, old: Snapshot) -> Verification:
+def _refused(run: VerifyRun, review: PatchReview, old: Snapshot) -> Verification:
     """The answer where the gates do not let it run: nothing has run then, and nothing will."""
     found = [f for decision in review.decisions for f in decision.findings]
     if any(f.rule == DiffRule.MISMATCH for f in found) and _holds_already(run.request.patch, Path(old.store)):

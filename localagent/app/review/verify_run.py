@@ -11,7 +11,7 @@ from localagent.domain.edit import digest_of
 from localagent.domain.strength import Grade
 from localagent.domain.task import Event
 from localagent.domain.verification import Verification, VerifyVerdict
-from localagent.jail.api import Kind
+from localagent.jail.api import BackendKind
 from localagent.ports import Approvals, Sink
 
 _NAMED = 5
@@ -33,7 +33,7 @@ class VerifyRequest:
     python: str = ""
     seed: int = 0
     policy: Path | None = None
-    backend: Kind | None = None
+    backend: BackendKind | None = None
     least: Grade | None = None
     claim: Claim | None = None
     crosshair: bool = False
@@ -43,7 +43,7 @@ class VerifyRequest:
 
 
 @dataclass(kw_only=True, slots=True)
-class Run:
+class VerifyRun:
     """What one verification gathers; `answer` makes the value of it. `asks` names who demands the least strength."""
 
     request: VerifyRequest

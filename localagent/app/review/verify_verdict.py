@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from localagent.app.review.claim_verdict import Case, is_blind, shown
 from localagent.app.review.patch_evidence import Evidence, Subject, gather
-from localagent.app.review.verify_run import Run
+from localagent.app.review.verify_run import VerifyRun
 from localagent.domain.claim import Claim
 from localagent.domain.claim_limits import claim_limits
 from localagent.domain.diff import TreeChange
@@ -31,7 +31,7 @@ class Judge:
     """From the two trees to the verdict. `files` are all changed sources, `others` what else changes (tests, data)."""
 
     def __init__(
-        self, run: Run, subject: Subject, files: tuple[ChangedFile, ...], others: Sequence[TreeChange]
+        self, run: VerifyRun, subject: Subject, files: tuple[ChangedFile, ...], others: Sequence[TreeChange]
     ) -> None:
         self._run, self._subject, self._every, self._others = run, subject, files, others
         self._verifier, self._files = subject.verifier, subject.files

@@ -23,7 +23,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from localagent.daemon.client.ui_loopback import loopback_ports, owner
 from localagent.daemon.ui.html import HEADERS, ROOT
 from localagent.errors import LocalagentError
-from localagent.protocol.http_client import Answer, Client
+from localagent.protocol.http_client import Client, HttpResponse
 
 COOKIE = "localagent-ui"
 _MOST_HEADER_BYTES = 16 << 10
@@ -68,7 +68,7 @@ class Entrance:
 class Relay:
     """ASGI. `fetch` asks the daemon for a target of the page; `asked_at` is when somebody was last let in."""
 
-    def __init__(self, entrance: Entrance, fetch: Callable[[str], Answer], clock: Callable[[], float]) -> None:
+    def __init__(self, entrance: Entrance, fetch: Callable[[str], HttpResponse], clock: Callable[[], float]) -> None:
         self._entrance, self._fetch, self._clock = entrance, fetch, clock
         self.asked_at = clock()
 
@@ -151,10 +151,10 @@ class OwnConnection(H11Protocol):
             super().data_received(data)
 
 
-def fetching(path: Path) -> Callable[[str], Answer]:
+def fetching(path: Path) -> Callable[[str], HttpResponse]:
     """Asks the daemon at a socket, as this user, on a connection of its own each time."""
 
-    def fetch(target: str) -> Answer:
+    def fetch(target: str) -> HttpResponse:
         client = Client(path)
         try:
             return client.look(target, headers={"accept": "text/html"})
@@ -177,7 +177,7 @@ def serve_page(path: Path, port: int, idle_seconds: float, tell: Callable[[str],
 
 
 async def _serve(
-    fetch: Callable[[str], Answer], servers: list[socket.socket], idle_seconds: float, tell: Callable[[str], None]
+    fetch: Callable[[str], HttpResponse], servers: list[socket.socket], idle_seconds: float, tell: Callable[[str], None]
 ) -> None:
     loop = asyncio.get_running_loop()
     entrance = Entrance(port=servers[0].getsockname()[1])

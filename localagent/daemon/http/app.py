@@ -27,11 +27,11 @@ from uvicorn import Config, Server
 from localagent import __version__
 from localagent.daemon.http.connection import Connection, connection_class
 from localagent.daemon.http.endpoints import document, routes
-from localagent.daemon.http.event_notifier import Watch
-from localagent.daemon.http.peer_auth import Grant, Role
+from localagent.daemon.http.event_notifier import EventNotifier
+from localagent.daemon.http.peer_auth import Grant, PeerRole
 from localagent.daemon.http.rate_limits import MOST_HEADER_BYTES, Door, head_fault
-from localagent.daemon.http.request_context import Desk, Known
-from localagent.daemon.http.responses import Refused, fault_answer, nothing
+from localagent.daemon.http.request_context import Desk, ServiceFacts
+from localagent.daemon.http.responses import RequestRefused, fault_answer, nothing
 from localagent.daemon.http.status_handlers import measured
 from localagent.daemon.processes.configuration import load_configuration
 from localagent.daemon.processes.logs import log_to_stderr
@@ -60,7 +60,7 @@ def deny_network() -> bool:
     return True
 
 
-class Guard:
+class RequestGuard:
     """Around all routes: what is refused by its header alone, how often somebody may ask, one shape for all faults."""
 
     def __init__(self, app: ASGIApp, desk: Desk) -> None:
@@ -104,24 +104,24 @@ class Guard:
     def _refuse(self, scope: Scope) -> None:
         headers = scope["headers"]
         if fault := head_fault(scope["raw_path"] + scope["query_string"], headers):
-            raise Refused(fault[0], "header", fault[1])
+            raise RequestRefused(fault[0], "header", fault[1])
         if wait := self._desk.door.ask(scope["state"]["peer"].uid):
-            raise Refused(429, "rate", "too many requests at once", retry_seconds=wait)
+            raise RequestRefused(429, "rate", "too many requests at once", retry_seconds=wait)
 
 
-_METHOD = Refused(405, "method", "not with this method")
+_METHOD = RequestRefused(405, "method", "not with this method")
 
 
-def application(desk: Desk) -> Guard:
+def application(desk: Desk) -> RequestGuard:
     """The routes inside their guard."""
-    return Guard(Router(routes=routes(), redirect_slashes=False), desk)
+    return RequestGuard(Router(routes=routes(), redirect_slashes=False), desk)
 
 
 def grants_of(configured: tuple[Grant, ...], facts: os.stat_result | None) -> tuple[Grant, ...]:
     """What the settings grant; without that, the socket's own user and group may submit."""
     if configured or facts is None:
         return configured
-    whose = Grant(uids=frozenset((facts.st_uid,)), gids=frozenset((facts.st_gid,)), roles=frozenset((Role.SUBMIT,)))
+    whose = Grant(uids=frozenset((facts.st_uid,)), gids=frozenset((facts.st_gid,)), roles=frozenset((PeerRole.SUBMIT,)))
     return (whose,)
 
 
@@ -209,7 +209,7 @@ def main(argument: str) -> int:
         folder=folder,
         configuration=configuration,
         grants=grants_of(configuration.grants, facts),
-        known=Known(
+        known=ServiceFacts(
             version=__version__,
             policy={"text": Path(order["policy"]).read_text(encoding="utf-8")},
             models=tuple(order["models"]),
@@ -222,7 +222,7 @@ def main(argument: str) -> int:
         blobs=Blobs(folder, writes),
         seen=Blobs(folder, reads),
         door=Door(configuration.rates),
-        watch=Watch(reads),
+        watch=EventNotifier(reads),
     )
     asyncio.run(Front(desk, server, int(order["parent"]), int(order["beat"])).serve())
     return 0

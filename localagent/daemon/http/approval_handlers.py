@@ -12,10 +12,19 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from localagent.daemon.http.peer_auth import Role
+from localagent.daemon.http.peer_auth import PeerRole
 from localagent.daemon.http.request_context import desk_of, json_body, peer_of, task_of, threaded
-from localagent.daemon.http.responses import Refused, answer
-from localagent.daemon.store.approval_store import Judged, Word, give, is_told, judged_of, standing, take_back, words_of
+from localagent.daemon.http.responses import RequestRefused, answer
+from localagent.daemon.store.approval_store import (
+    ReviewedPatch,
+    StoredApproval,
+    give,
+    is_told,
+    judged_of,
+    standing,
+    take_back,
+    words_of,
+)
 from localagent.domain.review import PatchVerdict
 from localagent.errors import UsageFault
 from localagent.protocol.task_order import DIGEST
@@ -29,7 +38,7 @@ _KEYS = {"patch", "change", "reason"}
 
 async def waiting_patches(request: Request) -> Response:
     """The patches of a task, what the gates ask a person about each, and the words that stand for them."""
-    row, owner = task_of(request, Role.READ_ALL, Role.APPROVE)
+    row, owner = task_of(request, PeerRole.READ_ALL, PeerRole.APPROVE)
     desk = desk_of(request)
     async with desk.page_turn:
         judged = await threaded(judged_of, desk.pages, row.id)
@@ -57,9 +66,9 @@ async def approve_patch(request: Request) -> Response:
     """Let in a patch that needs a person: 200 once that is on the record, 202 while the recorder is waited for."""
     task, judged, reason, who = await _spoken(request)
     if judged.verdict == PatchVerdict.ALLOWED.value:
-        raise Refused(409, "state", "this patch needs no person: every gate allows it")
+        raise RequestRefused(409, "state", "this patch needs no person: every gate allows it")
     if judged.verdict != PatchVerdict.NEEDS_PERSON.value:
-        raise Refused(
+        raise RequestRefused(
             409, "refused", "this patch is refused whoever approves it", remedy="`localagent gate --all` says why"
         )
     desk, uid = desk_of(request), peer_of(request).uid
@@ -67,7 +76,7 @@ async def approve_patch(request: Request) -> Response:
     at = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     word, _ = await threaded(lambda: give(desk.writes, task, judged, uid=uid, who=who, reason=reason, at=at))
     if word.uid != uid:
-        raise Refused(
+        raise RequestRefused(
             409, "approved", f"{word.who} approved this patch already, at {word.at}", remedy="nothing is left to do"
         )
     return await _told(request, word, "approved")
@@ -79,7 +88,7 @@ async def withdraw_patch(request: Request) -> Response:
     desk, uid = desk_of(request), peer_of(request).uid
     word = await threaded(lambda: take_back(desk.writes, task, judged.patch, judged.change, uid=uid))
     if word is None:
-        raise Refused(409, "state", "nobody's word stands for this patch")
+        raise RequestRefused(409, "state", "nobody's word stands for this patch")
     return await _told(request, word, "withdrawn")
 
 
@@ -94,7 +103,7 @@ async def counting_words(request: Request) -> Response:
     return answer({"approvals": [word_json(word) for word in found]})
 
 
-def word_json(word: Word) -> dict[str, Any]:
+def word_json(word: StoredApproval) -> dict[str, Any]:
     """A word as clients see it."""
     return {
         "task": word.task,
@@ -110,11 +119,11 @@ def word_json(word: Word) -> dict[str, Any]:
     }
 
 
-async def _spoken(request: Request) -> tuple[str, Judged, str, str]:
+async def _spoken(request: Request) -> tuple[str, ReviewedPatch, str, str]:
     """The task, the patch that is meant, why, and the account that speaks; Refused for whoever has no say in it."""
-    row, owner = task_of(request, Role.APPROVE)
+    row, owner = task_of(request, PeerRole.APPROVE)
     if owner:
-        raise Refused(
+        raise RequestRefused(
             403,
             "own",
             "nobody approves a patch that they asked for themselves",
@@ -122,12 +131,12 @@ async def _spoken(request: Request) -> tuple[str, Judged, str, str]:
         )
     patch, change, reason = _word_of(await json_body(request, MOST_WORD_BYTES))
     if not row.state.over:
-        raise Refused(409, "state", f"the task is {row.state}: there is no patch yet")
+        raise RequestRefused(409, "state", f"the task is {row.state}: there is no patch yet")
     desk, who = desk_of(request), account_of(peer_of(request).uid)
     found = await threaded(judged_of, desk.writes, row.id)
     judged = next((one for one in found if (one.patch, one.change) == (patch, change)), None)
     if judged is None:
-        raise Refused(
+        raise RequestRefused(
             409,
             "other-patch",
             "the task has no such patch: a word is for the digest of one patch and of what it changes",
@@ -136,7 +145,9 @@ async def _spoken(request: Request) -> tuple[str, Judged, str, str]:
     for people in (_lines(judged.people), list(desk.known.people)):
         if ANYBODY not in people and who not in people:
             named = ", ".join(people) or "nobody"
-            raise Refused(403, "people", f"{who} may not approve: the policy names {named}", remedy="ask one of them")
+            raise RequestRefused(
+                403, "people", f"{who} may not approve: the policy names {named}", remedy="ask one of them"
+            )
     return row.id, judged, reason, who
 
 
@@ -155,7 +166,7 @@ def _word_of(found: object) -> tuple[str, str, str]:
     return found["patch"], found["change"], reason
 
 
-async def _told(request: Request, word: Word, state: str) -> Response:
+async def _told(request: Request, word: StoredApproval, state: str) -> Response:
     desk = desk_of(request)
     until = asyncio.get_running_loop().time() + RECORD_SECONDS
     while not (recorded := is_told(desk.reads, word.seq)):

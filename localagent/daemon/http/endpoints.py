@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from localagent.daemon.http import approval_handlers, status_handlers, task_handlers, upload_handlers
 from localagent.daemon.http.openapi_schemas import SCHEMAS
-from localagent.daemon.http.peer_auth import Role
+from localagent.daemon.http.peer_auth import PeerRole
 from localagent.daemon.http.responses import answer
 from localagent.daemon.ui import page_handlers
 
@@ -25,7 +25,7 @@ class Endpoint:
     path: str
     handler: Handler
     answers: dict[int, str]
-    role: Role | None = None
+    role: PeerRole | None = None
     body: str = ""
     media: str = "application/json"
     parameters: tuple[tuple[str, str, str], ...] = ()
@@ -55,7 +55,7 @@ ENDPOINTS = (
         method="GET",
         path="/metrics",
         handler=status_handlers.metrics,
-        role=Role.READ_ALL,
+        role=PeerRole.READ_ALL,
         media="text/plain",
         answers={200: "as asked"},
     ),
@@ -73,7 +73,7 @@ ENDPOINTS = (
         method="POST",
         path="/v1/blobs/missing",
         handler=upload_handlers.missing_blobs,
-        role=Role.SUBMIT,
+        role=PeerRole.SUBMIT,
         body="Digests",
         answers={200: "as asked"},
     ),
@@ -82,7 +82,7 @@ ENDPOINTS = (
         method="PUT",
         path="/v1/blobs/{digest}",
         handler=upload_handlers.put_blob,
-        role=Role.SUBMIT,
+        role=PeerRole.SUBMIT,
         body="bytes",
         answers={201: "kept", 200: "was kept before", 507: "no room"},
     ),
@@ -90,7 +90,7 @@ ENDPOINTS = (
         method="POST",
         path="/v1/tasks",
         handler=task_handlers.submit,
-        role=Role.SUBMIT,
+        role=PeerRole.SUBMIT,
         body="Order",
         parameters=(("header", "Idempotency-Key", "the same key and order give the same task"),),
         answers={
@@ -131,7 +131,7 @@ ENDPOINTS = (
         method="POST",
         path="/v1/tasks/{task}/approve",
         handler=task_handlers.approve,
-        role=Role.APPROVE,
+        role=PeerRole.APPROVE,
         answers={200: "in the queue", 202: "held until it is on the record", 409: "not held"},
     ),
     Endpoint(method="GET", path="/v1/tasks/{task}/report", handler=task_handlers.report, answers=_OVER),
@@ -153,7 +153,7 @@ ENDPOINTS = (
         method="POST",
         path="/v1/tasks/{task}/approvals",
         handler=approval_handlers.approve_patch,
-        role=Role.APPROVE,
+        role=PeerRole.APPROVE,
         body="Word",
         answers={**_WORD, 200: "it counts"},
     ),
@@ -161,7 +161,7 @@ ENDPOINTS = (
         method="POST",
         path="/v1/tasks/{task}/approvals/withdraw",
         handler=approval_handlers.withdraw_patch,
-        role=Role.APPROVE,
+        role=PeerRole.APPROVE,
         body="Word",
         answers={**_WORD, 200: "it counts no more"},
     ),

@@ -15,7 +15,7 @@ class _Followed:
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class Watch:
+class EventNotifier:
     """`run` looks at the database's version, and only then at each followed task once, however many follow it."""
 
     def __init__(self, rows: Rows) -> None:

@@ -14,7 +14,7 @@ _SO_PEERGROUPS = 59  # Linux 4.13; socket has no name for it
 _MOST_GROUPS = 65536
 
 
-class Role(StrEnum):
+class PeerRole(StrEnum):
     """What somebody may do beside looking at what is their own."""
 
     SUBMIT = "submit"
@@ -38,7 +38,7 @@ class Grant:
 
     uids: frozenset[int]
     gids: frozenset[int]
-    roles: frozenset[Role]
+    roles: frozenset[PeerRole]
 
 
 def peer_of(connection: socket.socket) -> Peer:
@@ -55,10 +55,10 @@ def peer_of(connection: socket.socket) -> Peer:
     return Peer(uid=uid, gids=frozenset((gid, *groups)), pid=pid)
 
 
-def roles_of(peer: Peer, grants: Iterable[Grant]) -> frozenset[Role]:
+def roles_of(peer: Peer, grants: Iterable[Grant]) -> frozenset[PeerRole]:
     """The union of all grants that name the user or one of the groups; an admin has every role."""
-    found: set[Role] = set()
+    found: set[PeerRole] = set()
     for grant in grants:
         if peer.uid in grant.uids or peer.gids & grant.gids:
             found |= grant.roles
-    return frozenset(Role) if Role.ADMIN in found else frozenset(found)
+    return frozenset(PeerRole) if PeerRole.ADMIN in found else frozenset(found)

@@ -12,10 +12,10 @@ from typing import Any, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
 
-from localagent.daemon.http.event_notifier import Watch
-from localagent.daemon.http.peer_auth import Grant, Peer, Role, roles_of
+from localagent.daemon.http.event_notifier import EventNotifier
+from localagent.daemon.http.peer_auth import Grant, Peer, PeerRole, roles_of
 from localagent.daemon.http.rate_limits import Door
-from localagent.daemon.http.responses import Refused, nothing
+from localagent.daemon.http.responses import RequestRefused, nothing
 from localagent.daemon.processes.configuration import Configuration
 from localagent.daemon.store.blobs import Blobs
 from localagent.daemon.store.task_store import ANYBODY, Rows, TaskRow
@@ -30,7 +30,7 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Known:
+class ServiceFacts:
     """What the daemon tells about itself: names only, no path. `people` may approve patches, by its policy."""
 
     version: str
@@ -50,14 +50,14 @@ class Desk:
     folder: Path
     configuration: Configuration
     grants: tuple[Grant, ...]
-    known: Known
+    known: ServiceFacts
     reads: Rows
     writes: Rows
     pages: Rows
     blobs: Blobs
     seen: Blobs
     door: Door
-    watch: Watch
+    watch: EventNotifier
     draining: bool = False
     page_turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     requests: Counter[tuple[str, int]] = field(default_factory=Counter)
@@ -72,9 +72,9 @@ class Desk:
     def require_room(self) -> None:
         """Refused (507) when less than the reserve is free, 503 when the daemon ends."""
         if self.draining:
-            raise Refused(503, "ending", "the daemon is ending: nothing new is taken", retry_seconds=5)
+            raise RequestRefused(503, "ending", "the daemon is ending: nothing new is taken", retry_seconds=5)
         if self.free_bytes() < self.configuration.reserve_bytes:
-            raise Refused(
+            raise RequestRefused(
                 507,
                 "full",
                 "the daemon's disk is nearly full: nothing new is taken, and what there is goes on",
@@ -95,15 +95,15 @@ def peer_of(request: Request) -> Peer:
     return found
 
 
-def roles(request: Request) -> frozenset[Role]:
+def roles(request: Request) -> frozenset[PeerRole]:
     """What they may do."""
     return roles_of(peer_of(request), desk_of(request).grants)
 
 
-def require(request: Request, role: Role) -> None:
+def require(request: Request, role: PeerRole) -> None:
     """Refused (403) without a role. Only for what does not tell whether something exists."""
     if role not in roles(request):
-        raise Refused(
+        raise RequestRefused(
             403,
             "role",
             f"user {peer_of(request).uid} may not do this here: it takes the role {role}",
@@ -111,7 +111,7 @@ def require(request: Request, role: Role) -> None:
         )
 
 
-def task_of(request: Request, *others: Role) -> tuple[TaskRow, bool]:
+def task_of(request: Request, *others: PeerRole) -> tuple[TaskRow, bool]:
     """The task that the path names, and whether it is the asker's own; the one 404 for everything else.
 
     `others` are the roles that reach tasks of other users too.
@@ -136,12 +136,12 @@ def digest_of_path(request: Request) -> str:
 def content_length(request: Request, most: int) -> int:
     """What the body's header says, refused before a byte of it is read where it is too much or not said."""
     if "transfer-encoding" in request.headers:
-        raise Refused(411, "length", "bodies come with Content-Length, not in chunks")
+        raise RequestRefused(411, "length", "bodies come with Content-Length, not in chunks")
     text = request.headers.get("content-length", "")
     if not (text.isascii() and text.isdigit()):
-        raise Refused(411, "length", "Content-Length is missing")
+        raise RequestRefused(411, "length", "Content-Length is missing")
     if len(text) > 15 or int(text) > most:
-        raise Refused(413, "large", f"the body is larger than {most} bytes")
+        raise RequestRefused(413, "large", f"the body is larger than {most} bytes")
     return int(text)
 
 
@@ -151,14 +151,14 @@ async def pieces(request: Request) -> AsyncIterator[bytes]:
         async for piece in request.stream():
             yield piece
     except ClientDisconnect:
-        raise Refused(408, "gone", "the client went away in the middle of the body") from None
+        raise RequestRefused(408, "gone", "the client went away in the middle of the body") from None
 
 
 async def json_body(request: Request, most: int = MOST_JSON_BYTES) -> Any:
     """The body as JSON: bounded in size before it is read and in depth before it is parsed."""
     content_length(request, most)
     if request.headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
-        raise Refused(415, "media", "the body is JSON: Content-Type: application/json")
+        raise RequestRefused(415, "media", "the body is JSON: Content-Type: application/json")
     data = b"".join([piece async for piece in pieces(request)])
     if depth_of(data) > MOST_DEPTH:
         raise UsageFault(f"the body is nested more than {MOST_DEPTH} deep")

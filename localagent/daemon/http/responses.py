@@ -15,7 +15,7 @@ from localagent.text.strict_json import dump
 HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
 
-class Refused(AnswerIsNo):
+class RequestRefused(AnswerIsNo):
     """An answer with a status of its own."""
 
     def __init__(self, status: int, kind: str, message: str, *, remedy: str = "", retry_seconds: float = 0) -> None:
@@ -23,9 +23,9 @@ class Refused(AnswerIsNo):
         self.status, self.kind, self.retry_seconds = status, kind, retry_seconds
 
 
-def nothing() -> Refused:
+def nothing() -> RequestRefused:
     """The only answer to what is not there, is not the asker's, or is not even a name."""
-    return Refused(404, "not-found", "there is no such thing here, or it is not yours")
+    return RequestRefused(404, "not-found", "there is no such thing here, or it is not yours")
 
 
 def answer(value: object, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
@@ -53,7 +53,7 @@ def fault_answer(fault: LocalagentError) -> Response:
 
 def _status(fault: LocalagentError) -> tuple[int, str, float]:
     match fault:
-        case Refused():
+        case RequestRefused():
             return fault.status, fault.kind, fault.retry_seconds
         case QuotaReached():
             return 429, "quota", fault.retry_seconds

@@ -7,7 +7,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from localagent.daemon.http.peer_auth import Role
+from localagent.daemon.http.peer_auth import PeerRole
 from localagent.daemon.http.request_context import Desk, desk_of, peer_of, require, roles, threaded
 from localagent.daemon.http.responses import answer, raw, task_json
 from localagent.daemon.store.task_store import ANYBODY
@@ -61,7 +61,7 @@ async def activity(request: Request) -> Response:
         raise UsageFault(f"unknown parameters: {', '.join(odd)[:80]!r}")
     everybody = asked.get("all", "0") == "1"
     if everybody:
-        require(request, Role.READ_ALL)
+        require(request, PeerRole.READ_ALL)
     desk, uid = desk_of(request), peer_of(request).uid
     async with desk.page_turn:
         return answer(await threaded(_activity, desk, uid, ANYBODY if everybody else uid))
@@ -106,7 +106,7 @@ async def policy(request: Request) -> Response:
 
 async def metrics(request: Request) -> Response:
     """Numbers over everybody, as Prometheus reads them: for those who may read all."""
-    require(request, Role.READ_ALL)
+    require(request, PeerRole.READ_ALL)
     return raw(_prometheus(desk_of(request)).encode(), "text/plain; version=0.0.4")
 
 

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from localagent.daemon.http.peer_auth import Role
+from localagent.daemon.http.peer_auth import PeerRole
 from localagent.daemon.http.request_context import Desk, desk_of, json_body, peer_of, require, roles, task_of, threaded
-from localagent.daemon.http.responses import HEADERS, Refused, answer, nothing, raw, task_json
+from localagent.daemon.http.responses import HEADERS, RequestRefused, answer, nothing, raw, task_json
 from localagent.daemon.store.task_store import ANYBODY, Result, StoredEvent, TaskRow
 from localagent.errors import UsageFault
 from localagent.protocol.snapshot_manifest import manifest_of
@@ -23,7 +23,7 @@ RECORD_SECONDS = 5.0  # until an approval that is not on the record is answered 
 
 async def submit(request: Request) -> Response:
     """Take a task; 201, or 200 for a key that was used for the same order. On the disk before it is answered."""
-    require(request, Role.SUBMIT)
+    require(request, PeerRole.SUBMIT)
     desk = desk_of(request)
     key = request.headers.get("idempotency-key", "")
     if key and not IDEMPOTENCY_KEY.fullmatch(key):
@@ -47,14 +47,16 @@ def _submit(desk: Desk, uid: int, order: TaskOrder, key: str) -> tuple[TaskRow, 
     if faults:
         raise UsageFault(faults)
     if missing := desk.blobs.missing(uid, [order.snapshot]):
-        raise Refused(409, "missing", f"not uploaded: {missing[0]}", remedy="upload the manifest, then order again")
+        raise RequestRefused(
+            409, "missing", f"not uploaded: {missing[0]}", remedy="upload the manifest, then order again"
+        )
     manifest = manifest_of(desk.blobs.read(uid, order.snapshot))
     if manifest.total_bytes > configuration.quota.stored_bytes:
         raise UsageFault(f"the snapshot holds more than {configuration.quota.stored_bytes:,} bytes when laid out")
     desk.blobs.require_room(uid, 0, configuration.quota.stored_bytes)
     desk.blobs.missing(uid, manifest.contents)  # counts as used from now on
     if lacking := desk.blobs.sizes(uid, manifest.contents):
-        raise Refused(
+        raise RequestRefused(
             409, "missing", f"{len(lacking)} contents of the snapshot were not uploaded, or with another size"
         )
     return desk.writes.submit(
@@ -78,8 +80,8 @@ async def listing(request: Request) -> Response:
     if before and not TASK_ID.fullmatch(before):
         raise UsageFault("before: the id of a task")
     everybody = asked.get("all", "0") == "1"
-    if everybody and not roles(request) & {Role.READ_ALL, Role.APPROVE}:
-        require(request, Role.READ_ALL)
+    if everybody and not roles(request) & {PeerRole.READ_ALL, PeerRole.APPROVE}:
+        require(request, PeerRole.READ_ALL)
     uid = peer_of(request).uid
     rows = desk_of(request).reads.page(ANYBODY if everybody else uid, before=before, limit=int(limit))
     shown = [task_json(row, owner=row.uid == uid) for row in rows]
@@ -88,13 +90,13 @@ async def listing(request: Request) -> Response:
 
 async def look(request: Request) -> Response:
     """One task."""
-    row, owner = task_of(request, Role.READ_ALL, Role.APPROVE)
+    row, owner = task_of(request, PeerRole.READ_ALL, PeerRole.APPROVE)
     return answer(task_json(row, owner=owner))
 
 
 async def cancel(request: Request) -> Response:
     """Ask that a task ends: 202 while it runs, 200 when it is over."""
-    row, owner = task_of(request, Role.ADMIN)
+    row, owner = task_of(request, PeerRole.ADMIN)
     desk = desk_of(request)
     await threaded(desk.writes.cancel, row.id)
     now = desk.reads.find(row.id, ANYBODY)
@@ -105,14 +107,14 @@ async def cancel(request: Request) -> Response:
 
 async def approve(request: Request) -> Response:
     """Let a task run that is held: 200 once that is on the record, 202 while the recorder is waited for."""
-    row, owner = task_of(request, Role.APPROVE)
-    require(request, Role.APPROVE)
+    row, owner = task_of(request, PeerRole.APPROVE)
+    require(request, PeerRole.APPROVE)
     if owner:
-        raise Refused(403, "own", "nobody approves a task of their own")
+        raise RequestRefused(403, "own", "nobody approves a task of their own")
     if not await threaded(desk_of(request).writes.approve, row.id, peer_of(request).uid):
         held = row.state is TaskState.HELD
         why = "the task was approved already, or cancelled" if held else f"the task is {row.state}, not held"
-        raise Refused(409, "state", why)
+        raise RequestRefused(409, "state", why)
     until = asyncio.get_running_loop().time() + RECORD_SECONDS
     while (now := desk_of(request).reads.find(row.id, ANYBODY)) is not None and now.state is TaskState.HELD:
         if asyncio.get_running_loop().time() > until:
@@ -132,7 +134,7 @@ async def patch(request: Request) -> Response:
     """The accepted patch: as JSON with both sides of every file, or with `format=diff` as a unified diff."""
     result = await _result(request)
     if result.patch is None:
-        raise Refused(404, "no-patch", "the task has no accepted patch; its report says why")
+        raise RequestRefused(404, "no-patch", "the task has no accepted patch; its report says why")
     form = request.query_params.get("format", "json")
     if form == "diff":
         text = str(load(result.report).get("patch") or "")
@@ -148,16 +150,16 @@ async def proposals(request: Request) -> Response:
 
 
 async def _result(request: Request) -> Result:
-    row, _ = task_of(request, Role.READ_ALL)
+    row, _ = task_of(request, PeerRole.READ_ALL)
     result = desk_of(request).reads.result(row.id)
     if result is None:
-        raise Refused(409, "state", f"the task is {row.state}: there is no report")
+        raise RequestRefused(409, "state", f"the task is {row.state}: there is no report")
     return result
 
 
 async def events(request: Request) -> Response:
     """What happens, as it happens: server-sent events, from after Last-Event-ID on, until the task is over."""
-    row, _ = task_of(request, Role.READ_ALL)
+    row, _ = task_of(request, PeerRole.READ_ALL)
     last = request.headers.get("last-event-id", "0")
     if not (last.isascii() and last.isdigit() and len(last) < 10):
         raise UsageFault("Last-Event-ID: the number of an event")

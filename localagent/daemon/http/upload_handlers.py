@@ -3,7 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from localagent.daemon.http.peer_auth import Role
+from localagent.daemon.http.peer_auth import PeerRole
 from localagent.daemon.http.request_context import (
     Desk,
     content_length,
@@ -35,7 +35,7 @@ async def has_blob(request: Request) -> Response:
 
 async def missing_blobs(request: Request) -> Response:
     """Which of some contents the asker has not uploaded."""
-    require(request, Role.SUBMIT)
+    require(request, PeerRole.SUBMIT)
     found = await json_body(request)
     digests = found.get("digests") if isinstance(found, dict) and set(found) == {"digests"} else None
     if not isinstance(digests, list) or len(digests) > MOST_ASKED:
@@ -48,7 +48,7 @@ async def missing_blobs(request: Request) -> Response:
 
 async def put_blob(request: Request) -> Response:
     """Take a content: 201, or 200 when the asker had uploaded it before. On the disk before it is answered."""
-    require(request, Role.SUBMIT)
+    require(request, PeerRole.SUBMIT)
     digest, desk, uid = digest_of_path(request), desk_of(request), peer_of(request).uid
     size = content_length(request, MAX_FILE_BYTES)
     desk.require_room()

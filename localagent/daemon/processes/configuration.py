@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from localagent.daemon.http.peer_auth import Grant, Role
+from localagent.daemon.http.peer_auth import Grant, PeerRole
 from localagent.errors import UsageFault
 from localagent.policy.table import Faults, Table
 
@@ -134,7 +134,7 @@ def _grant(table: Table) -> Grant:
     made = Grant(
         uids=frozenset(_number(table, "users", n, name) for n, name in enumerate(users)),
         gids=frozenset(_number(table, "groups", n, name) for n, name in enumerate(groups)),
-        roles=frozenset(Role(name) for name in names if not _role_fault(name)),
+        roles=frozenset(PeerRole(name) for name in names if not _role_fault(name)),
     )
     if not users and not groups:
         table.fault("users", "a grant names users or groups")
@@ -143,7 +143,7 @@ def _grant(table: Table) -> Grant:
 
 
 def _role_fault(name: str) -> str:
-    return "" if name in {role.value for role in Role} else f"must be one of {', '.join(Role)}, not {name!r}"
+    return "" if name in {role.value for role in PeerRole} else f"must be one of {', '.join(PeerRole)}, not {name!r}"
 
 
 def _number(table: Table, key: str, place: int, name: str) -> int:

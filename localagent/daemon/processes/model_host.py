@@ -26,7 +26,7 @@ from localagent.llm.model.gpu import offload_of
 from localagent.llm.model.quantized_store import serving, spare_of
 from localagent.llm.model.registry import ModelFile, Registry
 from localagent.llm.process.model_client import Served
-from localagent.llm.process.shared_model_client import Line, Shared
+from localagent.llm.process.shared_model_client import ClientConnection, Shared
 from localagent.ports import Jail
 
 TIDY_SECONDS = 30.0
@@ -86,7 +86,7 @@ def _serve(control: socket.socket, shared: Shared) -> int:
         data, lines, _, _ = socket.recv_fds(control, MOST_ABOUT_BYTES, 1)
         for number in lines:
             os.set_inheritable(number, False)
-            line = Line(socket.socket(fileno=number), shared)
+            line = ClientConnection(socket.socket(fileno=number), shared)
             threading.Thread(target=line.run, name="line", daemon=True).start()
         if not data:
             return 0  # our parent is gone, or wants us gone

@@ -9,7 +9,7 @@ from pathlib import Path
 from localagent.app.policies import open_policy
 from localagent.app.review.patch_gate import GateRequest, review_changes
 from localagent.app.settings import Settings
-from localagent.daemon.store.approval_store import Judged
+from localagent.daemon.store.approval_store import ReviewedPatch
 from localagent.domain.edit import Patch
 from localagent.record.store import TaskRecord
 from localagent.repo.diff.write_diff import unified_diff
@@ -19,7 +19,7 @@ ACCEPTED = 0  # the number of the accepted patch; proposals count from 1
 
 def judge_patches(
     record: TaskRecord, numbers: tuple[int, ...], repo: Path, policy: Path, settings: Settings
-) -> tuple[Judged, ...]:
+) -> tuple[ReviewedPatch, ...]:
     """The accepted patch and the proposals of these numbers, each put to all gates."""
     opened = open_policy(settings, policy, repo).policy
     people = "\n".join(opened.approvals.people)
@@ -32,7 +32,7 @@ def judge_patches(
         request = GateRequest(patch=diff, repo=repo, policy=policy, everything=True, approvals=False)
         review = review_changes(request, opened, settings)[0]
         found.append(
-            Judged(
+            ReviewedPatch(
                 number=number,
                 verdict=review.verdict.value,
                 patch=review.digest,

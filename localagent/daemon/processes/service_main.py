@@ -23,7 +23,7 @@ from localagent.daemon.http.listen_socket import listening
 from localagent.daemon.processes.configuration import Configuration, load_configuration
 from localagent.daemon.processes.spawn import start_process
 from localagent.daemon.processes.systemd import Notify
-from localagent.daemon.processes.worker_pool import Pool, Terms
+from localagent.daemon.processes.worker_pool import DaemonWorkers, Terms
 from localagent.daemon.store import schema
 from localagent.daemon.store.blobs import Blobs
 from localagent.daemon.store.leases import reclaim
@@ -111,7 +111,7 @@ class Daemon:
             policy=request.policy,
             recorder=request.recorder,
         )
-        self._pool = Pool(rows, request.folder, settings, terms)
+        self._pool = DaemonWorkers(rows, request.folder, settings, terms)
         opened = open_policy(settings, request.policy)
         self._policy, self._people = str(opened.path), opened.policy.approvals.people
         self._notify = Notify(request.environ)

@@ -20,7 +20,7 @@ from localagent.daemon.processes.shared_process import KeptProcess, order_of_set
 from localagent.daemon.processes.spawn import start_process
 from localagent.daemon.processes.worker import PATIENCE_SECONDS, STOPPED
 from localagent.daemon.store.approval_store import told, untold
-from localagent.daemon.store.leases import Ended, Lease, approvals, cancelled, release, settle, take, waiting
+from localagent.daemon.store.leases import Lease, LeaseEnded, approvals, cancelled, release, settle, take, waiting
 from localagent.daemon.store.task_store import Rows
 from localagent.domain.guard import guard_of
 from localagent.errors import AnswerIsNo, CannotEnforce
@@ -55,17 +55,17 @@ class _Running:
     place: Path
     parent: int
     until: float
-    why: Ended = Ended.DIED
+    why: LeaseEnded = LeaseEnded.DIED
     told_at: float | None = None
 
 
-class Pool:
+class DaemonWorkers:
     """The workers of one daemon. `step` again and again; `drain` and then `empty`; `end` at the last."""
 
     def __init__(self, rows: Rows, folder: Path, settings: Settings, terms: Terms) -> None:
         self._rows, self._folder, self._settings, self._terms = rows, folder, settings, terms
         self._running: dict[str, _Running] = {}
-        self._unsettled: list[tuple[Lease, Ended, str]] = []
+        self._unsettled: list[tuple[Lease, LeaseEnded, str]] = []
         self._draining = False
         self._approve_at = 0.0
         cache = self._cache = settings.cache_dir.parent
@@ -149,12 +149,12 @@ class Pool:
     def stop(self) -> None:
         """Tell every worker to end; their tasks go back into the queue."""
         for running in self._running.values():
-            self._tell(running, Ended.STOPPED)
+            self._tell(running, LeaseEnded.STOPPED)
 
     def end(self) -> None:
         """Kill what is left and settle it; the processes that served them end."""
         for running in list(self._running.values()):
-            running.why = Ended.STOPPED if running.why is Ended.DIED else running.why
+            running.why = LeaseEnded.STOPPED if running.why is LeaseEnded.DIED else running.why
             with suppress(AnswerIsNo):  # the next daemon takes back what this one could not write
                 self._settle(running)
         self._model.end()
@@ -179,7 +179,7 @@ class Pool:
             process = self._with_lines(lease, order, hear, use_model=row is not None and row.order.use_model)
         except (OSError, AnswerIsNo, CannotEnforce) as fault:
             self.tidy()
-            self._unsettled.append((lease, Ended.DIED, f"its worker could not be started: {fault}"))
+            self._unsettled.append((lease, LeaseEnded.DIED, f"its worker could not be started: {fault}"))
             self._give_back()
             return
         budget = row.order.max_seconds if row is not None else 0.0
@@ -211,14 +211,14 @@ class Pool:
         now = time.monotonic()
         for task, running in self._running.items():
             if task in wanted:
-                self._tell(running, Ended.CANCELLED)
+                self._tell(running, LeaseEnded.CANCELLED)
             elif now > running.until:
-                self._tell(running, Ended.DIED)
+                self._tell(running, LeaseEnded.DIED)
             if running.told_at is not None and now - running.told_at > TERM_SECONDS:
                 _kill(running.process)
 
     @staticmethod
-    def _tell(running: _Running, why: Ended) -> None:
+    def _tell(running: _Running, why: LeaseEnded) -> None:
         if running.told_at is None:
             running.why, running.told_at = why, time.monotonic()
             with suppress(ProcessLookupError):  # not by Popen, which would reap it where we do not look
@@ -230,7 +230,7 @@ class Pool:
         code = running.process.wait()
         how = f"was ended by signal {-code}" if code < 0 else f"ended with status {code}"
         why = running.why
-        if code == STOPPED and why is Ended.DIED and running.told_at is not None:
+        if code == STOPPED and why is LeaseEnded.DIED and running.told_at is not None:
             how = "took too long"
         del self._running[running.lease.task]
         os.close(running.parent)

@@ -16,7 +16,7 @@ _MOST_UNTOLD = 100  # words that are put on the record in one turn
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Judged:
+class ReviewedPatch:
     """What the gates say of a patch. `number` is the proposal's, 0 the accepted patch; `asked` and `people` are lines.
 
     `people` are the accounts that the policy names, as it was when the patch was judged.
@@ -33,7 +33,7 @@ class Judged:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Word:
+class StoredApproval:
     """An approval. `uid` and `who` are the person; `recorded`: it is an entry of the journal, and so counts."""
 
     seq: int
@@ -53,19 +53,19 @@ class Word:
 class Untold:
     """A word, or that it was taken back, which is not on the record yet. `asker` ordered the task."""
 
-    word: Word
+    word: StoredApproval
     asker: int
     withdrawn_by: int | None
 
 
-def keep_judged(database: sqlite3.Connection, task: str, judged: Iterable[Judged]) -> None:
+def keep_judged(database: sqlite3.Connection, task: str, judged: Iterable[ReviewedPatch]) -> None:
     """Within the transaction that ends a task."""
     database.executemany(
         "INSERT INTO judged VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", [(task, *astuple(one)) for one in judged]
     )
 
 
-def judged_of(rows: Rows, task: str) -> tuple[Judged, ...]:
+def judged_of(rows: Rows, task: str) -> tuple[ReviewedPatch, ...]:
     """What was judged of a task's patches, by number; nothing for a task of an earlier version."""
     with rows.reading() as database:
         found = database.execute(
@@ -73,10 +73,12 @@ def judged_of(rows: Rows, task: str) -> tuple[Judged, ...]:
             " ORDER BY number",
             (task,),
         ).fetchall()
-        return tuple(Judged(**dict(row)) for row in found)
+        return tuple(ReviewedPatch(**dict(row)) for row in found)
 
 
-def give(rows: Rows, task: str, judged: Judged, *, uid: int, who: str, reason: str, at: str) -> tuple[Word, bool]:
+def give(
+    rows: Rows, task: str, judged: ReviewedPatch, *, uid: int, who: str, reason: str, at: str
+) -> tuple[StoredApproval, bool]:
     """The word that stands for a patch, and whether it is new: of two who approve at once one is the first.
 
     InternalFault by a broken rule of the database where the asker would approve: the caller refuses that before.
@@ -95,7 +97,7 @@ def give(rows: Rows, task: str, judged: Judged, *, uid: int, who: str, reason: s
         return _word(found), done.rowcount == 1
 
 
-def take_back(rows: Rows, task: str, patch: str, change: str, *, uid: int) -> Word | None:
+def take_back(rows: Rows, task: str, patch: str, change: str, *, uid: int) -> StoredApproval | None:
     """The word that stood and stands no more; None where none did."""
     with rows.writing() as database:
         found = database.execute(
@@ -108,7 +110,7 @@ def take_back(rows: Rows, task: str, patch: str, change: str, *, uid: int) -> Wo
         return _word(found)
 
 
-def words_of(rows: Rows, task: str) -> tuple[Word, ...]:
+def words_of(rows: Rows, task: str) -> tuple[StoredApproval, ...]:
     """The words that stand for patches of a task, on the record or not yet."""
     with rows.reading() as database:
         found = database.execute(
@@ -118,7 +120,7 @@ def words_of(rows: Rows, task: str) -> tuple[Word, ...]:
         return tuple(map(_word, found))
 
 
-def standing(rows: Rows, patch: str, change: str, asker: int) -> tuple[Word, ...]:
+def standing(rows: Rows, patch: str, change: str, asker: int) -> tuple[StoredApproval, ...]:
     """The words that count for a patch of a user's tasks."""
     with rows.reading() as database:
         found = database.execute(
@@ -163,6 +165,6 @@ def told(rows: Rows, one: Untold) -> None:
 _UNTOLD = "(recorded = 0 OR (withdrawn_uid IS NOT NULL AND withdrawn_recorded = 0))"
 
 
-def _word(row: sqlite3.Row) -> Word:
-    values = {name: row[name] for name in Word.__dataclass_fields__}
-    return Word(**{**values, "recorded": bool(row["recorded"])})
+def _word(row: sqlite3.Row) -> StoredApproval:
+    values = {name: row[name] for name in StoredApproval.__dataclass_fields__}
+    return StoredApproval(**{**values, "recorded": bool(row["recorded"])})

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from localagent.daemon.store.approval_store import Judged, keep_judged
+from localagent.daemon.store.approval_store import ReviewedPatch, keep_judged
 from localagent.daemon.store.task_store import Result, Rows, today
 from localagent.domain.task import Event
 from localagent.errors import AnswerIsNo
@@ -35,7 +35,7 @@ class LeaseLost(AnswerIsNo):
     """Somebody else answers for the task now: nothing was written."""
 
 
-class Ended(StrEnum):
+class LeaseEnded(StrEnum):
     """Why a worker gave back a task without an answer."""
 
     DIED = "died"  # by itself: counts as an attempt
@@ -54,7 +54,7 @@ class Lease:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Approval:
+class LeaseApproval:
     """A held task that somebody approved, which is not on the record yet."""
 
     task: str
@@ -62,16 +62,16 @@ class Approval:
     by: int
 
 
-def approvals(rows: Rows) -> tuple[Approval, ...]:
+def approvals(rows: Rows) -> tuple[LeaseApproval, ...]:
     """Approvals that were taken and keep their tasks held until they are on the record."""
     with rows.reading() as database:
         found = database.execute(
             "SELECT id, uid, approved_by FROM tasks WHERE state = 'held' AND approved_by IS NOT NULL ORDER BY seq"
         ).fetchall()
-        return tuple(Approval(task=x["id"], uid=x["uid"], by=x["approved_by"]) for x in found)
+        return tuple(LeaseApproval(task=x["id"], uid=x["uid"], by=x["approved_by"]) for x in found)
 
 
-def release(rows: Rows, approval: Approval) -> None:
+def release(rows: Rows, approval: LeaseApproval) -> None:
     """Let an approved task into the queue; one that was cancelled meanwhile stays that."""
     with rows.writing() as database:
         database.execute(
@@ -118,7 +118,7 @@ def finish(
     *,
     answer: int,
     reason: str,
-    judged: Sequence[Judged] = (),
+    judged: Sequence[ReviewedPatch] = (),
     confidence: Mapping[str, Any] | None = None,
 ) -> None:
     """The task's answer, once: LeaseLost, and nothing written, when the lease is gone.
@@ -136,7 +136,7 @@ def finish(
         _end(database, lease.task, TaskState.DONE, answer, reason)
 
 
-def settle(rows: Rows, lease: Lease, how: Ended, why: str) -> TaskState | None:
+def settle(rows: Rows, lease: Lease, how: LeaseEnded, why: str) -> TaskState | None:
     """What becomes of a task whose worker is gone; None when it had been answered, or is somebody else's now."""
     with rows.writing() as database:
         if database.execute(_HELD, (lease.task, lease.token)).fetchone() is None:
@@ -155,7 +155,7 @@ def reclaim(rows: Rows) -> int:
             ).fetchall()
         ]
         for task in held:
-            _given_back(database, task, Ended.STOPPED, "the daemon ended while it ran")
+            _given_back(database, task, LeaseEnded.STOPPED, "the daemon ended while it ran")
         return len(held)
 
 
@@ -189,11 +189,11 @@ def _append(database: sqlite3.Connection, task: str, events: Sequence[Event]) ->
         )
 
 
-def _given_back(database: sqlite3.Connection, task: str, how: Ended, why: str) -> TaskState:
+def _given_back(database: sqlite3.Connection, task: str, how: LeaseEnded, why: str) -> TaskState:
     row = database.execute("SELECT attempts, interruptions, cancel FROM tasks WHERE id = ?", (task,)).fetchone()
-    if how is Ended.CANCELLED or row["cancel"]:
+    if how is LeaseEnded.CANCELLED or row["cancel"]:
         return _end(database, task, TaskState.CANCELLED, 130, "cancelled while it ran; nothing was accepted")
-    if how is Ended.STOPPED:
+    if how is LeaseEnded.STOPPED:
         spent = row["interruptions"] + 1 >= MOST_INTERRUPTIONS
         counted = "attempts = attempts - 1, interruptions = interruptions + 1"
     else:
@@ -201,7 +201,7 @@ def _given_back(database: sqlite3.Connection, task: str, how: Ended, why: str) -
         counted = "interruptions = interruptions"
     if spent:
         return _end(database, task, TaskState.FAILED, 3, f"{why}; it was tried {row['attempts']} times")
-    if how is Ended.DIED:
+    if how is LeaseEnded.DIED:
         _charge(database, task)
     _append(database, task, (Event(kind="attempt", at_seconds=0.0, data={"again": True, "why": why}),))
     database.execute(f"UPDATE tasks SET state = 'queued', {counted} WHERE id = ?", (task,))  # noqa: S608 - constants

@@ -9,7 +9,7 @@ from functools import wraps
 from starlette.requests import Request
 from starlette.responses import Response
 
-from localagent.daemon.http.peer_auth import Role
+from localagent.daemon.http.peer_auth import PeerRole
 from localagent.daemon.http.request_context import Desk, desk_of, peer_of, require, roles, task_of, threaded
 from localagent.daemon.http.responses import fault_answer
 from localagent.daemon.store.task_store import ANYBODY, TaskRow
@@ -22,7 +22,7 @@ from localagent.protocol.task_order import TASK_ID
 
 PAGE = 50
 QUEUE_SECONDS, TASK_SECONDS = 5, 3
-_SEE = {Role.READ_ALL, Role.APPROVE}  # who may see that others have tasks; what came of them takes the first
+_SEE = {PeerRole.READ_ALL, PeerRole.APPROVE}  # who may see that others have tasks; what came of them takes the first
 Handler = Callable[[Request], Awaitable[Response]]
 
 
@@ -82,7 +82,7 @@ async def ui_queue(request: Request) -> Response:
     if before and not TASK_ID.fullmatch(before):
         raise UsageFault("before: the id of a task")
     if everybody and not roles(request) & _SEE:
-        require(request, Role.READ_ALL)
+        require(request, PeerRole.READ_ALL)
     desk, peer = desk_of(request), peer_of(request)
     whose = ANYBODY if everybody else peer.uid
     seconds = 0 if before or asked.get("still") == "1" else QUEUE_SECONDS
@@ -108,7 +108,7 @@ async def ui_queue(request: Request) -> Response:
 async def ui_task(request: Request) -> Response:
     """One task as a web page: timeline, candidates, patch, evidence."""
     asked = _asked(request, {"still"})
-    row, _ = task_of(request, Role.READ_ALL)
+    row, _ = task_of(request, PeerRole.READ_ALL)
     desk, uid = desk_of(request), peer_of(request).uid
     seconds = 0 if row.state.over or asked.get("still") == "1" else TASK_SECONDS
     renew = "" if row.state.over else _renewal(seconds, f"{ROOT}tasks/{row.id}")

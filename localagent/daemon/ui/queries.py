@@ -18,7 +18,7 @@ _QUIET = ("started", "checked", "progress", "ranked")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Told:
+class TimelineEvent:
     """An event: seconds since its stage's clock began, its kind, what it said."""
 
     seq: int
@@ -31,15 +31,15 @@ class Told:
 class Story:
     """What one task did. `checked` are the plausible candidates and the newest others, in order, of `checked_all`."""
 
-    told: tuple[Told, ...]
-    checked: tuple[Told, ...]
+    told: tuple[TimelineEvent, ...]
+    checked: tuple[TimelineEvent, ...]
     checked_all: int
     report: dict[str, Any] | None
     report_bytes: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Pace:
+class TaskPace:
     """How far a task is: its newest stage, candidates checked, plausible, open, and how many a second lately."""
 
     stage: str
@@ -81,12 +81,12 @@ def story(rows: Rows, task: str) -> Story:
     )
 
 
-def _told(x: Any) -> Told:
+def _told(x: Any) -> TimelineEvent:
     data = json.loads(x["data"])
-    return Told(seq=x["seq"], at=x["at"], kind=x["kind"], data=data if isinstance(data, dict) else {})
+    return TimelineEvent(seq=x["seq"], at=x["at"], kind=x["kind"], data=data if isinstance(data, dict) else {})
 
 
-def pace(rows: Rows, task: str) -> Pace:
+def pace(rows: Rows, task: str) -> TaskPace:
     """From the newest events of a task."""
     with rows.reading() as database:
         stage = database.execute(
@@ -102,7 +102,7 @@ def pace(rows: Rows, task: str) -> Pace:
     a_second = 0.0
     if len(steps) > 1 and steps[0][0] > steps[-1][0]:
         a_second = (int(now["verified"]) - int(steps[-1][1]["verified"])) / (steps[0][0] - steps[-1][0])
-    return Pace(
+    return TaskPace(
         stage=str(json.loads(stage["data"]).get("stage", "")) if stage is not None else "",
         verified=int(now.get("verified", 0)),
         plausible=int(now.get("plausible", 0)),

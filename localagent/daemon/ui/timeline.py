@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from localagent.daemon.ui.html import badge, said, span
-from localagent.daemon.ui.queries import MOST_TOLD, Story, Told
+from localagent.daemon.ui.queries import MOST_TOLD, Story, TimelineEvent
 
 STAGES = {
     "snapshot": "reading the tree",
@@ -49,7 +49,7 @@ def _bar(share: float) -> str:
     )
 
 
-def told(event: Told) -> str:
+def told(event: TimelineEvent) -> str:
     """One event as HTML, "" for what says nothing to a person."""
     data = event.data
     match event.kind:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.precedence import ADD, ATOM, MUL, UNARY, binding, fit, needed
 from localagent.edit.unit import Expr
@@ -50,7 +50,7 @@ def _alternatives(old: str) -> Iterator[tuple[str, float]]:
 
 
 @operator("arithmetic-swap", prior=0.0)
-def arithmetic_swap(ctx: Context) -> Iterator[Change]:
+def arithmetic_swap(ctx: OperatorContext) -> Iterator[Change]:
     """Another binary operator: `-` for `+`, `//` for `/`, `&` for `^`; operands stay as grouped."""
     for expr, node in ctx.of(cst.BinaryOperation):
         start, end = ctx.unit.span(node.operator)
@@ -87,7 +87,7 @@ _FAR = 6  # so many operands away a parenthesis is put at most
 
 
 @operator("regroup", prior=-0.9)
-def regroup(ctx: Context) -> Iterator[Change]:
+def regroup(ctx: OperatorContext) -> Iterator[Change]:
     """The same operands grouped otherwise: `(a + b) * c` for `a + b * c`, parentheses put or removed."""
     for expr, node in ctx.of(cst.BinaryOperation):
         for side in (node.left, node.right):
@@ -111,7 +111,7 @@ def _operands(node: cst.BaseExpression) -> list[cst.BaseExpression]:
 
 
 @operator("operand-order", prior=-0.2)
-def operand_order(ctx: Context) -> Iterator[Change]:
+def operand_order(ctx: OperatorContext) -> Iterator[Change]:
     """The two operands of `-`, `/`, `//`, `%`, `**`, shifts or concatenation change places."""
     for expr, node in ctx.of(cst.BinaryOperation):
         commutes = isinstance(node.operator, (cst.Add, cst.Multiply, cst.BitAnd, cst.BitOr, cst.BitXor))
@@ -127,7 +127,7 @@ def operand_order(ctx: Context) -> Iterator[Change]:
 
 
 @operator("operand-drop", prior=-0.1)
-def operand_drop(ctx: Context) -> Iterator[Change]:
+def operand_drop(ctx: OperatorContext) -> Iterator[Change]:
     """One operand of a binary operation is dropped: `n - 1` to `n`."""
     for expr, node in ctx.of(cst.BinaryOperation):
         for side, delta in ((node.left, 0.0), (node.right, -0.5)):
@@ -137,7 +137,7 @@ def operand_drop(ctx: Context) -> Iterator[Change]:
 
 
 @operator("off-by-one", prior=0.0)
-def off_by_one(ctx: Context) -> Iterator[Change]:
+def off_by_one(ctx: OperatorContext) -> Iterator[Change]:
     """`+ 1` or `- 1` at an index, a slice or range bound, an argument, a returned or compared number."""
     for expr in ctx.exprs:
         delta = _countable(ctx, expr)
@@ -153,7 +153,7 @@ def off_by_one(ctx: Context) -> Iterator[Change]:
             yield ctx.put(expr, text, ADD, delta, f"{sign} 1")
 
 
-def _countable(ctx: Context, expr: Expr) -> float | None:
+def _countable(ctx: OperatorContext, expr: Expr) -> float | None:
     """How likely a number stands here, as an adjustment; None where none can."""
     node, parent = expr.node, expr.parent
     if expr.store or expr.in_fstring or not isinstance(node, _NUMERIC) or ctx.kind(expr) in _NOT_COUNTS:
@@ -180,7 +180,7 @@ _NOT_COUNTS = frozenset(
 
 
 @operator("sign", prior=-0.8)
-def sign(ctx: Context) -> Iterator[Change]:
+def sign(ctx: OperatorContext) -> Iterator[Change]:
     """A number's sign is turned: `x` to `-x`, `-1` to `1`, `~x` to `x`."""
     for expr in ctx.exprs:
         node = expr.node
@@ -194,7 +194,7 @@ def sign(ctx: Context) -> Iterator[Change]:
 
 
 @operator("sign-inside-text", prior=0.0)
-def sign_inside_text(ctx: Context) -> Iterator[Change]:
+def sign_inside_text(ctx: OperatorContext) -> Iterator[Change]:
     """The sign inside `float("inf")` is turned, or `float("-inf")` for a bare infinity."""
     for expr, node in ctx.of(cst.Call):
         if isinstance(node.func, cst.Name) and node.func.value == "float" and len(node.args) == 1:
@@ -205,7 +205,7 @@ def sign_inside_text(ctx: Context) -> Iterator[Change]:
 
 
 @operator("augmented-swap", prior=0.0)
-def augmented_swap(ctx: Context) -> Iterator[Change]:
+def augmented_swap(ctx: OperatorContext) -> Iterator[Change]:
     """Another augmented operator: `-=` for `+=`."""
     for statement in ctx.statements:
         node = statement.node
@@ -217,7 +217,7 @@ def augmented_swap(ctx: Context) -> Iterator[Change]:
 
 
 @operator("assign-augment", prior=0.0)
-def assign_augment(ctx: Context) -> Iterator[Change]:
+def assign_augment(ctx: OperatorContext) -> Iterator[Change]:
     """`=` becomes `+=` (or another augmented form), and the other way round."""
     for statement in ctx.statements:
         node = statement.node

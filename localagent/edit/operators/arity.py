@@ -7,7 +7,7 @@ import libcst as cst
 
 from localagent.domain.outcome import Failure
 from localagent.edit.layout import before, movable
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.operators.calls import callee_name
 from localagent.edit.operators.variables import BUILTINS, likeness, names_for
@@ -20,7 +20,7 @@ _UNEXPECTED = re.compile(r"([\w.<>]+)\(\) got an unexpected keyword argument '(\
 _VALUES = ("None", "0", "[]", "''", "False", "True", "1")
 
 
-def _definitions(ctx: Context, name: str) -> Iterator[tuple[Stmt, cst.FunctionDef, int]]:
+def _definitions(ctx: OperatorContext, name: str) -> Iterator[tuple[Stmt, cst.FunctionDef, int]]:
     """Functions of this name in the unit, each with the offset behind its opening parenthesis."""
     last = name.rsplit(".", 1)[-1]
     for s in ctx.unit.statements:
@@ -28,11 +28,11 @@ def _definitions(ctx: Context, name: str) -> Iterator[tuple[Stmt, cst.FunctionDe
             yield s, s.node, ctx.unit.text.index(b"(", ctx.unit.span(s.node.name)[1]) + 1
 
 
-def _near(ctx: Context, s: Stmt) -> bool:
+def _near(ctx: OperatorContext, s: Stmt) -> bool:
     return ctx.lines is None or any(s.line <= n <= s.end_line for n in ctx.lines)
 
 
-def _calls(ctx: Context, name: str, failure: Failure) -> Iterator[tuple[Expr, cst.Call, float]]:
+def _calls(ctx: OperatorContext, name: str, failure: Failure) -> Iterator[tuple[Expr, cst.Call, float]]:
     """Calls of a name (its class's name for `__init__`), with a bonus on the lines of the traceback."""
     parts = name.split(".")
     last = parts[-2] if parts[-1] == "__init__" and len(parts) > 1 else parts[-1]
@@ -42,16 +42,16 @@ def _calls(ctx: Context, name: str, failure: Failure) -> Iterator[tuple[Expr, cs
             yield expr, node, 0.4 if any(n in lines for n in range(expr.line, expr.end_line + 1)) else 0.0
 
 
-def _spans(ctx: Context, node: cst.Call) -> list[tuple[int, int]]:
+def _spans(ctx: OperatorContext, node: cst.Call) -> list[tuple[int, int]]:
     return [(ctx.unit.span(a)[0], ctx.unit.outer(a.value)[1]) for a in node.args]
 
 
-def _is_method(ctx: Context, s: Stmt) -> bool:
+def _is_method(ctx: OperatorContext, s: Stmt) -> bool:
     owner = s.suite.owner
     return bool(ctx.span.class_path) if owner is None else isinstance(owner.node, cst.ClassDef)
 
 
-def _end_of_positional(ctx: Context, node: cst.FunctionDef, open_at: int) -> tuple[int, str] | None:
+def _end_of_positional(ctx: OperatorContext, node: cst.FunctionDef, open_at: int) -> tuple[int, str] | None:
     """Where one more parameter goes and what separates it; None where a default or a star would be in its way."""
     params = [*node.params.posonly_params, *node.params.params]
     if not params:
@@ -64,7 +64,7 @@ def _end_of_positional(ctx: Context, node: cst.FunctionDef, open_at: int) -> tup
 
 
 @operator("too-many-arguments", prior=1.4)
-def too_many_arguments(ctx: Context) -> Iterator[Change]:
+def too_many_arguments(ctx: OperatorContext) -> Iterator[Change]:
     """More arguments than parameters: the definition takes `self` or one more, or the call gives one less."""
     for failure in ctx.failing_with("TypeError"):
         found = _TOO_MANY.search(failure.message)
@@ -101,7 +101,7 @@ def too_many_arguments(ctx: Context) -> Iterator[Change]:
                 yield ctx.splice(expr, (*inner, f"[{text}]"), delta=bonus - 0.4, note="arguments as a list")
 
 
-def _unbound(ctx: Context, s: Stmt, node: cst.FunctionDef) -> list[str]:
+def _unbound(ctx: OperatorContext, s: Stmt, node: cst.FunctionDef) -> list[str]:
     """Names that a function reads and nobody around it binds."""
     known = {*ctx.names.visible(node), *ctx.facts.module_names, *ctx.facts.imports, *BUILTINS}
     out: dict[str, None] = {}
@@ -113,7 +113,7 @@ def _unbound(ctx: Context, s: Stmt, node: cst.FunctionDef) -> list[str]:
 
 
 @operator("too-few-arguments", prior=1.4)
-def too_few_arguments(ctx: Context) -> Iterator[Change]:
+def too_few_arguments(ctx: OperatorContext) -> Iterator[Change]:
     """Fewer arguments than parameters: the call gives one more or goes through `self`, or the parameter is optional."""
     for failure in ctx.failing_with("TypeError"):
         found = _TOO_FEW.search(failure.message)
@@ -142,7 +142,7 @@ def too_few_arguments(ctx: Context) -> Iterator[Change]:
             yield from _fed(ctx, expr, call, missing, bonus)
 
 
-def _fed(ctx: Context, expr: Expr, node: cst.Call, missing: list[str], bonus: float) -> Iterator[Change]:
+def _fed(ctx: OperatorContext, expr: Expr, node: cst.Call, missing: list[str], bonus: float) -> Iterator[Change]:
     spans = _spans(ctx, node)
     close = spans[-1][1] if spans else ctx.unit.span(node)[1] - 1
     comma = ", " if spans else ""
@@ -173,7 +173,7 @@ def _fed(ctx: Context, expr: Expr, node: cst.Call, missing: list[str], bonus: fl
 
 
 @operator("unexpected-keyword", prior=1.4)
-def unexpected_keyword(ctx: Context) -> Iterator[Change]:
+def unexpected_keyword(ctx: OperatorContext) -> Iterator[Change]:
     """A keyword that the callee does not take is renamed, becomes positional or goes, or the callee takes it."""
     for failure in ctx.failing_with("TypeError"):
         found = _UNEXPECTED.search(failure.message)
@@ -222,7 +222,7 @@ def unexpected_keyword(ctx: Context) -> Iterator[Change]:
 
 
 @operator("call-through-self", prior=1.2)
-def call_through_self(ctx: Context) -> Iterator[Change]:
+def call_through_self(ctx: OperatorContext) -> Iterator[Change]:
     """All calls of a bare name that only the class has go through `self`, or all lose it."""
     own = ctx.facts.classes.get(ctx.span.class_path[-1]) if ctx.span.class_path else None
     for failure in ctx.failing_with("NameError", "AttributeError", "UnboundLocalError"):

@@ -6,7 +6,7 @@ import libcst as cst
 
 from localagent.code.builtin_types import ATTRIBUTES, PAIRS
 from localagent.edit.failure_hints import missing_attribute
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.operators.variables import likeness
 from localagent.edit.precedence import ATOM, fit
@@ -23,7 +23,7 @@ for _group in PAIRS:
                 _PAIRED.setdefault(_name, {}).setdefault(_other, 0.1 - 0.05 * abs(_at - _other_at))
 
 
-def known_attributes(ctx: Context, receiver: cst.BaseExpression, old: str = "") -> dict[str, float]:
+def known_attributes(ctx: OperatorContext, receiver: cst.BaseExpression, old: str = "") -> dict[str, float]:
     """Attributes to try on a receiver: paired, of its kind, of its class, seen on it, seen at all."""
     found: dict[str, float] = dict(_PAIRED.get(old, {}))
     kind = ctx.names.kind(receiver)
@@ -49,7 +49,7 @@ def known_attributes(ctx: Context, receiver: cst.BaseExpression, old: str = "") 
     return found
 
 
-def members(ctx: Context, kind: str) -> tuple[dict[str, None], dict[str, None], bool]:
+def members(ctx: OperatorContext, kind: str) -> tuple[dict[str, None], dict[str, None], bool]:
     """The methods of a class of this file or one nearby and of its bases, what else they store, and if that is all.
 
     It is not all where a base, or the class, stands somewhere else and is none of Python's common types.
@@ -74,7 +74,7 @@ def members(ctx: Context, kind: str) -> tuple[dict[str, None], dict[str, None], 
     return methods, {name: None for name in stored if name not in methods}, whole
 
 
-def _had(ctx: Context) -> dict[str, set[str]]:
+def _had(ctx: OperatorContext) -> dict[str, set[str]]:
     """Of attributes that a failure says are lacking: what else the type has, where that is known."""
     found: dict[str, set[str]] = {}
     for failure in ctx.failing_with("AttributeError"):
@@ -89,7 +89,7 @@ def _called(expr: Expr) -> bool:
     return isinstance(expr.parent, cst.Call) and expr.parent.func is expr.node
 
 
-def _roles(ctx: Context) -> dict[bool, set[str]]:
+def _roles(ctx: OperatorContext) -> dict[bool, set[str]]:
     """Attribute names of the unit: those that it calls (True) and those that it only reads or stores (False)."""
     roles: dict[bool, set[str]] = {True: set(), False: set()}
     for expr in ctx.unit.exprs:
@@ -99,7 +99,7 @@ def _roles(ctx: Context) -> dict[bool, set[str]]:
 
 
 @operator("attribute-swap", prior=0.0)
-def attribute_swap(ctx: Context) -> Iterator[Change]:
+def attribute_swap(ctx: OperatorContext) -> Iterator[Change]:
     """An attribute or method becomes another that its receiver is known to have, paired, alike and used here first."""
     roles, had = _roles(ctx), _had(ctx)
     for expr, node in ctx.of(cst.Attribute):
@@ -119,7 +119,7 @@ def attribute_swap(ctx: Context) -> Iterator[Change]:
 
 
 @operator("attribute-drop", prior=-0.8)
-def attribute_drop(ctx: Context) -> Iterator[Change]:
+def attribute_drop(ctx: OperatorContext) -> Iterator[Change]:
     """An attribute access or a method call is dropped: `x.next` to `x`, `x.copy()` to `x`."""
     for expr, node in ctx.of_any(cst.Attribute, cst.Call):
         if isinstance(node, cst.Attribute):
@@ -131,7 +131,7 @@ def attribute_drop(ctx: Context) -> Iterator[Change]:
 
 
 @operator("attribute-add", prior=-1.6)
-def attribute_add(ctx: Context) -> Iterator[Change]:
+def attribute_add(ctx: OperatorContext) -> Iterator[Change]:
     """A name gets an attribute seen on it, or its kind's usual method: `node` to `node.next`, `d` to `d.items()`."""
     methods = {"dict": ("items()", "values()", "keys()", "copy()"), "list": ("copy()", "pop()"), "set": ("copy()",)}
     methods |= {
@@ -158,7 +158,7 @@ def attribute_add(ctx: Context) -> Iterator[Change]:
 
 
 @operator("call-add", prior=-1.2)
-def call_add(ctx: Context) -> Iterator[Change]:
+def call_add(ctx: OperatorContext) -> Iterator[Change]:
     """A method that is only named gets its call: `x.keys` to `x.keys()`; a call without arguments loses it."""
     for expr, node in ctx.of_any(cst.Attribute, cst.Name):
         if expr.store or isinstance(expr.parent, (cst.Call, cst.Attribute, cst.Annotation, cst.Decorator)):

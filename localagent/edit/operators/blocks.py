@@ -5,14 +5,14 @@ from collections.abc import Iterator
 import libcst as cst
 
 from localagent.edit.layout import body_statements, inside_function, is_docstring, movable, reindented, removed, step
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.operators.guards import conditions_at
 from localagent.edit.unit import Stmt
 
 
 @operator("dedent", prior=-0.4, deep=True)
-def dedent(ctx: Context) -> Iterator[Change]:
+def dedent(ctx: OperatorContext) -> Iterator[Change]:
     """The last statements of a block leave it and follow it."""
     for s in body_statements(ctx):
         owner = s.suite.owner
@@ -35,7 +35,7 @@ def dedent(ctx: Context) -> Iterator[Change]:
 
 
 @operator("indent", prior=-0.5, deep=True)
-def indent(ctx: Context) -> Iterator[Change]:
+def indent(ctx: OperatorContext) -> Iterator[Change]:
     """The statements after a block become its last ones."""
     for s in body_statements(ctx):
         if s.index == 0:
@@ -63,7 +63,7 @@ def indent(ctx: Context) -> Iterator[Change]:
 
 
 @operator("unblock", prior=-0.9, deep=True)
-def unblock(ctx: Context) -> Iterator[Change]:
+def unblock(ctx: OperatorContext) -> Iterator[Change]:
     """A block's header is removed and its statements stay: `if x: y` to `y`."""
     for s in ctx.statements:
         if not isinstance(s.node, (cst.If, cst.While, cst.For, cst.With, cst.Try)) or not movable(s):
@@ -81,7 +81,7 @@ def unblock(ctx: Context) -> Iterator[Change]:
 
 
 @operator("else-drop", prior=-0.7, deep=True)
-def else_drop(ctx: Context) -> Iterator[Change]:
+def else_drop(ctx: OperatorContext) -> Iterator[Change]:
     """An `else` is removed: with its statements, or keeping them after the block."""
     for s in ctx.statements:
         suite = next((x for x in s.suites if x.slot == "else" and x.statements), None)
@@ -97,7 +97,7 @@ def else_drop(ctx: Context) -> Iterator[Change]:
 
 
 @operator("else-add", prior=-0.9, deep=True)
-def else_add(ctx: Context) -> Iterator[Change]:
+def else_add(ctx: OperatorContext) -> Iterator[Change]:
     """The statements after an `if` or a loop become its `else`; or a branch gets an `else` with a known statement."""
     inner = step(ctx)
     for s in body_statements(ctx):
@@ -119,7 +119,7 @@ def else_add(ctx: Context) -> Iterator[Change]:
             yield from _else_copies(ctx, s, inner)
 
 
-def _else_copies(ctx: Context, s: Stmt, inner: str) -> Iterator[Change]:
+def _else_copies(ctx: OperatorContext, s: Stmt, inner: str) -> Iterator[Change]:
     offers: dict[str, int] = {}
     for other in ctx.unit.statements:
         if not other.compound and other.line == other.end_line and not is_docstring(other) and other.scope is s.scope:
@@ -139,7 +139,7 @@ def _else_copies(ctx: Context, s: Stmt, inner: str) -> Iterator[Change]:
 
 
 @operator("branch-swap", prior=-0.7)
-def branch_swap(ctx: Context) -> Iterator[Change]:
+def branch_swap(ctx: OperatorContext) -> Iterator[Change]:
     """The two branches of an `if` change places, or the tests of an `if` and its `elif`."""
     for s in ctx.statements:
         if not isinstance(s.node, cst.If):
@@ -164,7 +164,7 @@ def branch_swap(ctx: Context) -> Iterator[Change]:
                 yield from _bodies_swapped(ctx, s, other)
 
 
-def _bodies_swapped(ctx: Context, s: Stmt, other: Stmt) -> Iterator[Change]:
+def _bodies_swapped(ctx: OperatorContext, s: Stmt, other: Stmt) -> Iterator[Change]:
     body, body2 = s.suites[0], other.suites[0]
     if body.inline or body2.inline or not body.statements or not body2.statements:
         return
@@ -176,7 +176,7 @@ def _bodies_swapped(ctx: Context, s: Stmt, other: Stmt) -> Iterator[Change]:
 
 
 @operator("condition-around", prior=-2.3)
-def condition_around(ctx: Context) -> Iterator[Change]:
+def condition_around(ctx: OperatorContext) -> Iterator[Change]:
     """A statement (with those after it, too) is put under a condition known or made of names in scope."""
     inner = step(ctx)
     for s in body_statements(ctx):
@@ -198,7 +198,7 @@ def condition_around(ctx: Context) -> Iterator[Change]:
 
 
 @operator("try-around", prior=-3.3)
-def try_around(ctx: Context) -> Iterator[Change]:
+def try_around(ctx: OperatorContext) -> Iterator[Change]:
     """A statement is put into `try`, and exceptions the file handles lead to a return, `continue` or a default."""
     inner = step(ctx)
     names = [n for n, _ in ctx.facts.exceptions.most_common(4)] + [
@@ -222,7 +222,7 @@ def try_around(ctx: Context) -> Iterator[Change]:
 
 
 @operator("merge-conditions", prior=-1.4, deep=True)
-def merge_conditions(ctx: Context) -> Iterator[Change]:
+def merge_conditions(ctx: OperatorContext) -> Iterator[Change]:
     """A nested block leaves its outer one: the inner `if` follows, or stands beside, the outer `if`."""
     for s in body_statements(ctx):
         owner = s.suite.owner

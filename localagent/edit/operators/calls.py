@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 import libcst as cst
 
 from localagent.code.builtin_types import CALLEES, KEYWORDS
-from localagent.code.symbols import Signature
-from localagent.edit.operator_context import Change, Context
+from localagent.code.symbols import SymbolSignature
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.operators.variables import names_for
 from localagent.edit.precedence import ATOM
@@ -30,7 +30,7 @@ def callee_name(node: cst.Call) -> str:
 
 
 @operator("callee-swap", prior=0.0)
-def callee_swap(ctx: Context) -> Iterator[Change]:
+def callee_swap(ctx: OperatorContext) -> Iterator[Change]:
     """Another callable of the usual pairs: `max` for `min`, `all` for `any`, `list` for `set`."""
     for expr, node in ctx.of(cst.Call):
         if isinstance(node.func, cst.Name):
@@ -41,7 +41,7 @@ def callee_swap(ctx: Context) -> Iterator[Change]:
 
 
 @operator("callee-known", prior=-1.0)
-def callee_known(ctx: Context) -> Iterator[Change]:
+def callee_known(ctx: OperatorContext) -> Iterator[Change]:
     """Another function or class of this file with a fitting number of parameters."""
     for expr, node in ctx.of(cst.Call):
         if not isinstance(node.func, cst.Name):
@@ -54,7 +54,7 @@ def callee_known(ctx: Context) -> Iterator[Change]:
 
 
 @operator("argument-swap", prior=0.0)
-def argument_swap(ctx: Context) -> Iterator[Change]:
+def argument_swap(ctx: OperatorContext) -> Iterator[Change]:
     """Two positional arguments of a call change places."""
     for expr, node in ctx.of(cst.Call):
         args = [a for a in node.args if a.keyword is None and not a.star]
@@ -68,7 +68,7 @@ def argument_swap(ctx: Context) -> Iterator[Change]:
 
 
 @operator("element-swap", prior=-0.4)
-def element_swap(ctx: Context) -> Iterator[Change]:
+def element_swap(ctx: OperatorContext) -> Iterator[Change]:
     """Two elements of a tuple or list change places."""
     for expr, node in ctx.of_any(cst.Tuple, cst.List):
         if len(node.elements) > 6:
@@ -83,7 +83,7 @@ def element_swap(ctx: Context) -> Iterator[Change]:
 
 
 @operator("argument-drop", prior=0.0)
-def argument_drop(ctx: Context) -> Iterator[Change]:
+def argument_drop(ctx: OperatorContext) -> Iterator[Change]:
     """One argument of a call is dropped."""
     for expr, node in ctx.of(cst.Call):
         spans = [_argument_span(ctx, a) for a in node.args]
@@ -92,13 +92,13 @@ def argument_drop(ctx: Context) -> Iterator[Change]:
             yield ctx.splice(expr, (low, high, ""), delta=0.0 if len(spans) > 1 else -1.0, note="argument dropped")
 
 
-def _argument_span(ctx: Context, arg: cst.Arg) -> tuple[int, int]:
+def _argument_span(ctx: OperatorContext, arg: cst.Arg) -> tuple[int, int]:
     start, end = ctx.unit.span(arg)
     value_end = ctx.unit.outer(arg.value)[1]
     return start, min(end, value_end) if value_end > start else end
 
 
-def _closing(ctx: Context, node: cst.Call) -> tuple[int, str]:
+def _closing(ctx: OperatorContext, node: cst.Call) -> tuple[int, str]:
     """Where a further argument goes, and what separates it from those before."""
     if not node.args:
         end = ctx.unit.span(node)[1]
@@ -106,10 +106,10 @@ def _closing(ctx: Context, node: cst.Call) -> tuple[int, str]:
     return _argument_span(ctx, node.args[-1])[1], ", "
 
 
-def signatures_of(ctx: Context, node: cst.Call) -> list[Signature]:
+def signatures_of(ctx: OperatorContext, node: cst.Call) -> list[SymbolSignature]:
     """Signatures of functions of this name in this file and in files nearby (constructors under the class's name)."""
     name = callee_name(node)
-    found: list[Signature] = []
+    found: list[SymbolSignature] = []
     for facts in (ctx.facts, *ctx.nearby):
         found += facts.functions.get(name, [])
         if name in facts.classes and "__init__" in facts.classes[name].methods:
@@ -118,7 +118,7 @@ def signatures_of(ctx: Context, node: cst.Call) -> list[Signature]:
 
 
 @operator("argument-add", prior=-1.6)
-def argument_add(ctx: Context) -> Iterator[Change]:
+def argument_add(ctx: OperatorContext) -> Iterator[Change]:
     """A call gets one more argument: the names of parameters it does not fill, names in scope, usual values."""
     for expr, node in ctx.of(cst.Call):
         at, comma = _closing(ctx, node)
@@ -154,7 +154,7 @@ def argument_add(ctx: Context) -> Iterator[Change]:
             yield ctx.splice(expr, (at, at, comma + value), delta=-1.0, note=f"{name}(..., {value})")
 
 
-def _missing(ctx: Context, node: cst.Call) -> list[str]:
+def _missing(ctx: OperatorContext, node: cst.Call) -> list[str]:
     given = {a.keyword.value for a in node.args if a.keyword is not None}
     positional = sum(1 for a in node.args if a.keyword is None)
     out: dict[str, None] = {}
@@ -167,7 +167,7 @@ def _missing(ctx: Context, node: cst.Call) -> list[str]:
 
 
 @operator("keyword-add", prior=-1.8)
-def keyword_add(ctx: Context) -> Iterator[Change]:
+def keyword_add(ctx: OperatorContext) -> Iterator[Change]:
     """A keyword that other calls of the callee give, with a name in scope, their value or a usual one; or handed on."""
     usual = [keyword for keyword, _ in ctx.facts.keywords.most_common()]
     for expr, node in ctx.of(cst.Call):
@@ -208,7 +208,7 @@ def _values(given: Mapping[str, int]) -> list[str]:
 
 
 @operator("keyword-rename", prior=-0.8)
-def keyword_rename(ctx: Context) -> Iterator[Change]:
+def keyword_rename(ctx: OperatorContext) -> Iterator[Change]:
     """A keyword of a call becomes one that the callee takes or that other calls of it give."""
     for expr, node in ctx.of(cst.Call):
         name = callee_name(node)
@@ -226,7 +226,7 @@ def keyword_rename(ctx: Context) -> Iterator[Change]:
 
 
 @operator("receiver-call", prior=-1.5)
-def receiver_call(ctx: Context) -> Iterator[Change]:
+def receiver_call(ctx: OperatorContext) -> Iterator[Change]:
     """A function applied to a value becomes its method, or the other way round: `sort(x)` to `x.sort()`."""
     for expr, node in ctx.of(cst.Call):
         texts = [ctx.unit.code(a.value) for a in node.args if a.keyword is None and not a.star]

@@ -9,7 +9,7 @@ import libcst as cst
 
 from localagent.code import normal_form
 from localagent.edit.layout import is_docstring, movable
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 
 _COMMENT = re.compile(r"([ \t]*)#+ ?(.*)")
@@ -30,7 +30,7 @@ def _at(text: str, indent: str, newline: str) -> str:
 
 
 @operator("text-to-code", prior=0.2, deep=True)
-def text_to_code(ctx: Context) -> Iterator[Change]:
+def text_to_code(ctx: OperatorContext) -> Iterator[Change]:
     """A bare text that holds statements becomes those statements."""
     for s in ctx.statements:
         if not is_docstring(s) or not movable(s) or not isinstance(s.node, cst.Expr):
@@ -48,7 +48,7 @@ def text_to_code(ctx: Context) -> Iterator[Change]:
 
 
 @operator("comment-to-code", prior=-0.4, deep=True)
-def comment_to_code(ctx: Context) -> Iterator[Change]:
+def comment_to_code(ctx: OperatorContext) -> Iterator[Change]:
     """A comment that reads as statements becomes those statements, alone or with its neighbours."""
     texts = [(e.start, e.end) for e in ctx.unit.exprs if isinstance(e.node, (cst.SimpleString, cst.FormattedString))]
     rows: list[tuple[int, int, str, str]] = []

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.precedence import COMPARE
 from localagent.edit.unit import Expr
@@ -36,7 +36,7 @@ _KEPT = 2.2  # for the number alone, where its comparison stands in a number's p
 _ONE_OF_ITS_KIND = frozenset({"True", "False", "Ellipsis", "...", "NotImplemented"})
 
 
-def _alternatives(ctx: Context, old: str, left: str, right: str) -> tuple[str, ...]:
+def _alternatives(ctx: OperatorContext, old: str, left: str, right: str) -> tuple[str, ...]:
     if old in ("is", "is not"):
         return ("is not" if old == "is" else "is", "==", "!=")
     if old in ("in", "not in"):
@@ -51,7 +51,7 @@ def _alternatives(ctx: Context, old: str, left: str, right: str) -> tuple[str, .
 
 
 @operator("compare-swap", prior=0.0)
-def compare_swap(ctx: Context) -> Iterator[Change]:
+def compare_swap(ctx: OperatorContext) -> Iterator[Change]:
     """Another comparison operator: `<` for `<=`, `!=` for `==`, `not in` for `in`, `is not` for `is`."""
     for expr, node in ctx.of(cst.Comparison):
         for left, target in zip((node.left, *(t.comparator for t in node.comparisons)), node.comparisons, strict=False):
@@ -63,7 +63,7 @@ def compare_swap(ctx: Context) -> Iterator[Change]:
                 yield ctx.splice(expr, (start, end, text), delta=delta, note=f"{old} -> {new}")
 
 
-def _spaced(ctx: Context, start: int, end: int, new: str) -> str:
+def _spaced(ctx: OperatorContext, start: int, end: int, new: str) -> str:
     if not new[0].isalpha():
         return new
     before = "" if ctx.unit.text[start - 1 : start].isspace() else " "
@@ -72,7 +72,7 @@ def _spaced(ctx: Context, start: int, end: int, new: str) -> str:
 
 
 @operator("compare-sides", prior=-1.0)
-def compare_sides(ctx: Context) -> Iterator[Change]:
+def compare_sides(ctx: OperatorContext) -> Iterator[Change]:
     """The two sides of a comparison change places."""
     for expr, node in ctx.of(cst.Comparison):
         if len(node.comparisons) == 1:
@@ -84,7 +84,7 @@ def compare_sides(ctx: Context) -> Iterator[Change]:
 
 
 @operator("compare-bound", prior=-0.9)
-def compare_bound(ctx: Context) -> Iterator[Change]:
+def compare_bound(ctx: OperatorContext) -> Iterator[Change]:
     """A comparison with a small number is drawn elsewhere: `== 0` to `<= 1`, `> 0` to `> 1`, `< 1` to `<= 2`."""
     bounds = ("<= 0", "<= 1", "< 2", "<= 2", "> 0", "> 1", ">= 1", ">= 2", "== 0", "== 1", "!= 0", "!= 1")
     for expr, node in ctx.of(cst.Comparison):
@@ -97,7 +97,7 @@ def compare_bound(ctx: Context) -> Iterator[Change]:
                 yield ctx.splice(expr, (start, end, f" {bound}"), delta=-0.05 * place, note=bound)
 
 
-def _kept_number(ctx: Context, expr: Expr, node: cst.Comparison) -> bool:
+def _kept_number(ctx: OperatorContext, expr: Expr, node: cst.Comparison) -> bool:
     """Whether a number is compared with a literal where a number is kept: `best = max(a, b) == 0`."""
     parent = expr.parent
     if not isinstance(parent, cst.Assign | cst.AugAssign) or not isinstance(
@@ -112,7 +112,7 @@ def _kept_number(ctx: Context, expr: Expr, node: cst.Comparison) -> bool:
 
 
 @operator("compare-drop", prior=-1.5)
-def compare_drop(ctx: Context) -> Iterator[Change]:
+def compare_drop(ctx: OperatorContext) -> Iterator[Change]:
     """A comparison is reduced to one of its sides (`x is None` to `x`), or loses one link of a chain."""
     for expr, node in ctx.of(cst.Comparison):
         sides = [node.left, *(t.comparator for t in node.comparisons)]

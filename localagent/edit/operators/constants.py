@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.precedence import ATOM, AWAIT, UNARY
 from localagent.edit.unit import Expr
@@ -42,7 +42,7 @@ def whole_number(node: cst.CSTNode) -> int | None:
 
 
 @operator("constant-step", prior=0.0)
-def constant_step(ctx: Context) -> Iterator[Change]:
+def constant_step(ctx: OperatorContext) -> Iterator[Change]:
     """A whole number becomes its neighbour, twice, half, or one of 0, 1, 2, 10, -1."""
     for expr, node in ctx.of(cst.Integer):
         value = whole_number(node)
@@ -58,7 +58,7 @@ def constant_step(ctx: Context) -> Iterator[Change]:
 
 
 @operator("truth-flip", prior=0.1)
-def truth_flip(ctx: Context) -> Iterator[Change]:
+def truth_flip(ctx: OperatorContext) -> Iterator[Change]:
     """`True` becomes `False`, and the other way round."""
     for expr, node in ctx.of(cst.Name):
         if node.value in ("True", "False") and not isinstance(expr.parent, cst.Attribute):
@@ -66,7 +66,7 @@ def truth_flip(ctx: Context) -> Iterator[Change]:
 
 
 @operator("constant-kind", prior=-0.8)
-def constant_kind(ctx: Context) -> Iterator[Change]:
+def constant_kind(ctx: OperatorContext) -> Iterator[Change]:
     """A literal becomes a usual one: 0, 1, -1, '', [], None, True, False, infinity."""
     for expr in ctx.exprs:
         if _is_constant(expr):
@@ -87,7 +87,7 @@ def constant_kind(ctx: Context) -> Iterator[Change]:
 
 
 @operator("value-plain", prior=-2.0)
-def value_plain(ctx: Context) -> Iterator[Change]:
+def value_plain(ctx: OperatorContext) -> Iterator[Change]:
     """What is passed, assigned or compared with becomes a usual constant: `f(n)` to `f(0)`, `x = y` to `x = None`."""
     for expr, node in ctx.of_any(cst.Name, cst.Attribute, cst.Subscript, cst.Call, cst.BinaryOperation):
         if expr.store or _is_constant(expr) or not _plain_place(expr, node):
@@ -120,7 +120,7 @@ def _typed(expr: Expr, text: str) -> bool:
 
 
 @operator("constant-known", prior=-0.6)
-def constant_known(ctx: Context) -> Iterator[Change]:
+def constant_known(ctx: OperatorContext) -> Iterator[Change]:
     """A literal becomes another literal of the same kind from this file."""
     for expr in ctx.exprs:
         if not isinstance(expr.node, (cst.Integer, cst.Float, cst.SimpleString)) or expr.in_fstring:
@@ -136,7 +136,7 @@ def constant_known(ctx: Context) -> Iterator[Change]:
 
 
 @operator("text-edit", prior=-1.2)
-def text_edit(ctx: Context) -> Iterator[Change]:
+def text_edit(ctx: OperatorContext) -> Iterator[Change]:
     """A short text changes its case, loses or gains a blank, or becomes empty; an f-string's ends, a blank alone."""
     for expr, formatted in ctx.of(cst.FormattedString):
         low, high = expr.start + len(formatted.start), expr.end - len(formatted.end)

@@ -6,12 +6,12 @@ from itertools import pairwise
 import libcst as cst
 
 from localagent.edit.layout import before, is_docstring, movable, reindented, step
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.unit import Stmt
 
 
-def _functions(ctx: Context) -> Iterator[tuple[Stmt, cst.FunctionDef, Stmt]]:
+def _functions(ctx: OperatorContext) -> Iterator[tuple[Stmt, cst.FunctionDef, Stmt]]:
     """Functions of the unit that hold an active statement, each with the first statement of its body."""
     active = {s.scope for s in ctx.statements} | {s.node for s in ctx.statements}
     for s in ctx.unit.statements:
@@ -22,7 +22,7 @@ def _functions(ctx: Context) -> Iterator[tuple[Stmt, cst.FunctionDef, Stmt]]:
 
 
 @operator("mutable-default", prior=-0.8)
-def mutable_default(ctx: Context) -> Iterator[Change]:
+def mutable_default(ctx: OperatorContext) -> Iterator[Change]:
     """A mutable default becomes `None`, and the body makes a fresh one."""
     inner = step(ctx)
     for s, node, first in _functions(ctx):
@@ -39,7 +39,7 @@ def mutable_default(ctx: Context) -> Iterator[Change]:
 
 
 @operator("shared-attribute", prior=-0.8)
-def shared_attribute(ctx: Context) -> Iterator[Change]:
+def shared_attribute(ctx: OperatorContext) -> Iterator[Change]:
     """A container made in the class body, which all instances share, is made anew for each in `__init__`."""
     own = ctx.facts.classes.get(ctx.span.class_path[-1]) if ctx.span.class_path else None
     for s, node, first in _functions(ctx):
@@ -55,7 +55,7 @@ def shared_attribute(ctx: Context) -> Iterator[Change]:
 
 
 @operator("default-change", prior=-1.2)
-def default_change(ctx: Context) -> Iterator[Change]:
+def default_change(ctx: OperatorContext) -> Iterator[Change]:
     """A parameter's default becomes another usual value, or a parameter gets or loses one."""
     for s, node, _ in _functions(ctx):
         params = list(node.params.params)
@@ -75,7 +75,7 @@ def default_change(ctx: Context) -> Iterator[Change]:
 
 
 @operator("self-parameter", prior=-1.2)
-def self_parameter(ctx: Context) -> Iterator[Change]:
+def self_parameter(ctx: OperatorContext) -> Iterator[Change]:
     """A method gets the `self` parameter it lacks, becomes a `@staticmethod`, or a function loses `self`."""
     for s, node, _ in _functions(ctx):
         at = ctx.unit.span(node.name)[1]
@@ -105,7 +105,7 @@ def self_parameter(ctx: Context) -> Iterator[Change]:
 
 
 @operator("decorator-drop", prior=-1.8)
-def decorator_drop(ctx: Context) -> Iterator[Change]:
+def decorator_drop(ctx: OperatorContext) -> Iterator[Change]:
     """A function loses one of its decorators."""
     for s, node, _ in _functions(ctx):
         for decorator in node.decorators:
@@ -117,7 +117,7 @@ def decorator_drop(ctx: Context) -> Iterator[Change]:
 
 
 @operator("parameter-order", prior=-1.2)
-def parameter_order(ctx: Context) -> Iterator[Change]:
+def parameter_order(ctx: OperatorContext) -> Iterator[Change]:
     """Two parameters of a definition change places, or one more is taken."""
     for s, node, _ in _functions(ctx):
         params = [p for p in node.params.params if p.name.value not in ("self", "cls")]
@@ -128,14 +128,14 @@ def parameter_order(ctx: Context) -> Iterator[Change]:
                 yield ctx.splice(s, (*a, ctx.unit.slice(*b)), (*b, ctx.unit.slice(*a)), note="parameters swapped")
 
 
-def _param_end(ctx: Context, param: cst.Param) -> int:
+def _param_end(ctx: OperatorContext, param: cst.Param) -> int:
     if param.default is not None:
         return ctx.unit.outer(param.default)[1]
     return ctx.unit.outer(param.annotation.annotation if param.annotation else param.name)[1]
 
 
 @operator("outer-name", prior=-1.0, deep=True)
-def outer_name(ctx: Context) -> Iterator[Change]:
+def outer_name(ctx: OperatorContext) -> Iterator[Change]:
     """A name that a function binds and reads is declared `nonlocal` or `global`, or such a declaration is removed."""
     for s, node, first in _functions(ctx):
         if not movable(first):
@@ -153,7 +153,7 @@ def outer_name(ctx: Context) -> Iterator[Change]:
 
 
 @operator("function-move", prior=-1.8, deep=True)
-def function_move(ctx: Context) -> Iterator[Change]:
+def function_move(ctx: OperatorContext) -> Iterator[Change]:
     """An inner definition moves to the start of the function's body."""
     for s, _, first in _functions(ctx):
         for inner in s.suites[0].statements:

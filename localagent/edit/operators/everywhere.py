@@ -5,7 +5,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator, operators
 from localagent.edit.text_difference import parted
 
@@ -23,7 +23,7 @@ _ALONE = frozenset({"index-drop", "attribute-drop", "attribute-swap", "callee-sw
 
 
 @operator("same-everywhere", prior=-1.0)
-def same_everywhere(ctx: Context) -> Iterator[Change]:
+def same_everywhere(ctx: OperatorContext) -> Iterator[Change]:
     """One small change at two to six places of a function that are alike: each `min(` to `max(`, each `[0]` dropped."""
     for name in sorted(_ALONE | _NEIGHBOURS | _WHOLE):
         for changes in repeated(ctx, name, least=_LEAST_LIKELY if name in _MANY else -math.inf):
@@ -31,7 +31,7 @@ def same_everywhere(ctx: Context) -> Iterator[Change]:
             yield together(changes, operators()[name].prior + more)
 
 
-def repeated(ctx: Context, name: str, *, least: float = -math.inf) -> Iterator[list[Change]]:
+def repeated(ctx: OperatorContext, name: str, *, least: float = -math.inf) -> Iterator[list[Change]]:
     """Changes of an operator, at least so likely, that are the same at several places, in the order of these."""
     groups: dict[tuple[str, ...], dict[int, Change]] = defaultdict(dict)
     for change in operators()[name].propose(ctx):
@@ -60,7 +60,7 @@ def together(changes: Sequence[Change], delta: float) -> Change:
     )
 
 
-def _kinds(ctx: Context, name: str, change: Change) -> tuple[int, list[tuple[str, ...]]]:
+def _kinds(ctx: OperatorContext, name: str, change: Change) -> tuple[int, list[tuple[str, ...]]]:
     """Where a change departs; what goes and comes there, and what may tell it from others where the same goes."""
     (start, end, new) = change.splices[0]
     old, text = ctx.unit.slice(start, end), ctx.unit.text

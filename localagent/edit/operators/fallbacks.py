@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 import libcst as cst
 
 from localagent.edit.layout import before, body_statements, inside_function
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.operators.calls import callee_name, signatures_of
 from localagent.edit.operators.ingredients import replaceable
@@ -51,7 +51,7 @@ _PER_UNIT = 12
 
 
 @operator("subscript-default", prior=-1.2)
-def subscript_default(ctx: Context) -> Iterator[Change]:
+def subscript_default(ctx: OperatorContext) -> Iterator[Change]:
     """`x[k]` becomes `x.get(k)` or `x.get(k, default)`; `getattr`, `next`, `get`, `pop`, `min`, `max` get a default.
 
     `hasattr` becomes a `getattr` with None.
@@ -87,7 +87,7 @@ def subscript_default(ctx: Context) -> Iterator[Change]:
 
 
 @operator("value-if", prior=-2.4)
-def value_if(ctx: Context) -> Iterator[Change]:
+def value_if(ctx: OperatorContext) -> Iterator[Change]:
     """A value becomes conditional: `x if y else None`, with what it reads as the condition and a usual other value."""
     together = _by_statement(ctx)
     for expr in ctx.exprs:
@@ -109,7 +109,7 @@ def value_if(ctx: Context) -> Iterator[Change]:
                     yield ctx.put(expr, f"{fit(expr.text, expr.level, OR)} if {condition} else {other}", TERNARY, delta)
 
 
-def _by_statement(ctx: Context) -> Mapping[int, list[Expr]]:
+def _by_statement(ctx: OperatorContext) -> Mapping[int, list[Expr]]:
     """The expressions of each statement, by its identity."""
     together: dict[int, list[Expr]] = defaultdict(list)
     for e in ctx.unit.exprs:
@@ -131,7 +131,7 @@ def _read_by(expr: Expr, around: list[Expr]) -> list[str]:
 
 
 @operator("value-and", prior=-2.6)
-def value_and(ctx: Context) -> Iterator[Change]:
+def value_and(ctx: OperatorContext) -> Iterator[Change]:
     """A truth value that is assigned, returned or passed gets a known condition beside it."""
     for expr in ctx.exprs:
         if not isinstance(expr.parent, (cst.Assign, cst.Return, cst.Arg)) or expr.store or expr.in_fstring:
@@ -148,7 +148,7 @@ def value_and(ctx: Context) -> Iterator[Change]:
 
 
 @operator("else-condition", prior=-1.8)
-def else_condition(ctx: Context) -> Iterator[Change]:
+def else_condition(ctx: OperatorContext) -> Iterator[Change]:
     """An `else` becomes an `elif` on what its first statement reads, or on a known condition."""
     together = _by_statement(ctx)
     for s in ctx.statements:
@@ -174,7 +174,7 @@ def else_condition(ctx: Context) -> Iterator[Change]:
             yield ctx.splice(first, (start, start + 4, f"elif {text}"), delta=delta, note=f"else -> elif {text[:40]}")
 
 
-def _else_word(ctx: Context, s: Stmt) -> int:
+def _else_word(ctx: OperatorContext, s: Stmt) -> int:
     """Where the `else` of an `if` begins, in unit offsets; -1 when not found."""
     first = s.suites[-1].statements[0].start
     since = max((x.end for x in s.suites[0].statements), default=s.head_end)
@@ -190,7 +190,7 @@ _USED = (cst.Return, cst.Assign, cst.Arg, cst.Comparison, cst.ComparisonTarget, 
 
 
 @operator("known-wrap", prior=-2.4)
-def known_wrap(ctx: Context) -> Iterator[Change]:
+def known_wrap(ctx: OperatorContext) -> Iterator[Change]:
     """A value that is used goes through a function that this file calls with one argument elsewhere."""
     found: Counter[str] = Counter()
     for text, lines in ctx.facts.calls.items():
@@ -228,7 +228,7 @@ def known_wrap(ctx: Context) -> Iterator[Change]:
 
 
 @operator("rebind", prior=-2.4)
-def rebind(ctx: Context) -> Iterator[Change]:
+def rebind(ctx: OperatorContext) -> Iterator[Change]:
     """A name is converted before a statement that reads it: `x = list(x)`, `x = x or []`."""
     together = _by_statement(ctx)
     for s in body_statements(ctx):
@@ -244,7 +244,7 @@ def rebind(ctx: Context) -> Iterator[Change]:
 
 
 @operator("argument-keyword", prior=-0.9)
-def argument_keyword(ctx: Context) -> Iterator[Change]:
+def argument_keyword(ctx: OperatorContext) -> Iterator[Change]:
     """A positional argument is given by keyword: the parameter that was meant, not the next one."""
     for expr, node in ctx.of(cst.Call):
         if not node.args or node.args[-1].keyword is not None or node.args[-1].star:
@@ -261,7 +261,7 @@ def argument_keyword(ctx: Context) -> Iterator[Change]:
 
 
 @operator("display-call", prior=-1.9)
-def display_call(ctx: Context) -> Iterator[Change]:
+def display_call(ctx: OperatorContext) -> Iterator[Change]:
     """`[x]` becomes `list(x)`, `{x}` `set(x)`, `(x,)` `tuple(x)`, and the other way round."""
     for expr, node in ctx.of_any(cst.List, cst.Set, cst.Tuple):
         if len(node.elements) == 1 and isinstance(node.elements[0], cst.Element) and not expr.store:
@@ -277,7 +277,7 @@ def display_call(ctx: Context) -> Iterator[Change]:
 
 
 @operator("attribute-condition", prior=-2.6)
-def attribute_condition(ctx: Context) -> Iterator[Change]:
+def attribute_condition(ctx: OperatorContext) -> Iterator[Change]:
     """A test asks for another attribute of the same object too: `and self.x is not None`, `and not self.x`."""
     own = ctx.facts.classes.get(ctx.span.class_path[-1]) if ctx.span.class_path else None
     for expr in ctx.exprs:

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 import libcst as cst
 
 from localagent.edit.layout import before, body_statements, inside_function, is_docstring
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.operators.variables import names_for
 from localagent.edit.precedence import binding
 
 
 @operator("if-while", prior=-0.4)
-def if_while(ctx: Context) -> Iterator[Change]:
+def if_while(ctx: OperatorContext) -> Iterator[Change]:
     """`if` becomes `while`, and the other way round."""
     for s in ctx.statements:
         if isinstance(s.node, cst.If) and not s.is_elif and s.suites[-1].slot != "elif":
@@ -22,7 +22,7 @@ def if_while(ctx: Context) -> Iterator[Change]:
 
 
 @operator("if-elif", prior=-0.5)
-def if_elif(ctx: Context) -> Iterator[Change]:
+def if_elif(ctx: OperatorContext) -> Iterator[Change]:
     """`if` after an `if` becomes `elif`, `elif` becomes `if`, `else` becomes part of the block before."""
     for s in ctx.statements:
         if not isinstance(s.node, cst.If):
@@ -34,7 +34,7 @@ def if_elif(ctx: Context) -> Iterator[Change]:
 
 
 @operator("for-form", prior=-1.0)
-def for_form(ctx: Context) -> Iterator[Change]:
+def for_form(ctx: OperatorContext) -> Iterator[Change]:
     """A loop's iteration changes form: `in x` to `in enumerate(x)` with an index, to `range(len(x))`, to a slice."""
     for s in ctx.statements:
         if not isinstance(s.node, cst.For):
@@ -65,7 +65,7 @@ def for_form(ctx: Context) -> Iterator[Change]:
 
 
 @operator("range-bounds", prior=-0.1)
-def range_bounds(ctx: Context) -> Iterator[Change]:
+def range_bounds(ctx: OperatorContext) -> Iterator[Change]:
     """`range` gets or loses a start, an end one further, or runs backwards."""
     for expr, node in ctx.of(cst.Call):
         if (
@@ -117,7 +117,7 @@ def range_bounds(ctx: Context) -> Iterator[Change]:
 
 
 @operator("break-continue", prior=0.0, deep=True)
-def break_continue(ctx: Context) -> Iterator[Change]:
+def break_continue(ctx: OperatorContext) -> Iterator[Change]:
     """`break`, `continue`, `pass` and `return` for one another."""
     words = ("break", "continue", "pass", "return")
     for s in ctx.statements:
@@ -130,7 +130,7 @@ def break_continue(ctx: Context) -> Iterator[Change]:
 
 
 @operator("return-yield", prior=-0.4, deep=True)
-def return_yield(ctx: Context) -> Iterator[Change]:
+def return_yield(ctx: OperatorContext) -> Iterator[Change]:
     """`return x` becomes `yield x`, `yield x` becomes `yield from x`, and back; a bare expression is returned."""
     for s in ctx.statements:
         node = s.node
@@ -157,7 +157,7 @@ def return_yield(ctx: Context) -> Iterator[Change]:
 
 
 @operator("return-value", prior=-0.6)
-def return_value(ctx: Context) -> Iterator[Change]:
+def return_value(ctx: OperatorContext) -> Iterator[Change]:
     """A returned value becomes a name in scope or a usual constant."""
     for expr in ctx.exprs:
         if not isinstance(expr.parent, cst.Return):
@@ -171,7 +171,7 @@ def return_value(ctx: Context) -> Iterator[Change]:
 
 
 @operator("return-missing", prior=-1.4, deep=True)
-def return_missing(ctx: Context) -> Iterator[Change]:
+def return_missing(ctx: OperatorContext) -> Iterator[Change]:
     """A function that ends without `return` returns a name it binds, a parameter or a usual constant."""
     for s in ctx.unit.statements:
         suite = next((x for x in s.suites if x.slot == "body"), None)
@@ -188,12 +188,12 @@ def return_missing(ctx: Context) -> Iterator[Change]:
             yield ctx.splice(last, insertion, delta=-0.04 * place, note=f"return {text} at the end")
 
 
-def _near_lines(ctx: Context, line: int) -> bool:
+def _near_lines(ctx: OperatorContext, line: int) -> bool:
     return ctx.lines is None or any(abs(line - n) <= 3 for n in ctx.lines) or bool(ctx.statements)
 
 
 @operator("target-swap", prior=-0.9)
-def target_swap(ctx: Context) -> Iterator[Change]:
+def target_swap(ctx: OperatorContext) -> Iterator[Change]:
     """An assignment stores to another attribute or item that the function assigns."""
     targets = {e.text: e for e in ctx.unit.exprs if e.store and not isinstance(e.node, (cst.Tuple, cst.Name))}
     for expr in ctx.exprs:
@@ -207,7 +207,7 @@ def target_swap(ctx: Context) -> Iterator[Change]:
 
 
 @operator("assign-split", prior=-1.5)
-def assign_split(ctx: Context) -> Iterator[Change]:
+def assign_split(ctx: OperatorContext) -> Iterator[Change]:
     """A tuple assignment is done one after the other, or two assignments at once."""
     for s in body_statements(ctx):
         node = s.node
@@ -240,7 +240,7 @@ def assign_split(ctx: Context) -> Iterator[Change]:
 
 
 @operator("expression-assign", prior=-1.2)
-def expression_assign(ctx: Context) -> Iterator[Change]:
+def expression_assign(ctx: OperatorContext) -> Iterator[Change]:
     """The value of a bare call is kept (`x = f(x)` for `f(x)`), or a kept one dropped."""
     for s in ctx.statements:
         node = s.node
@@ -261,7 +261,7 @@ def expression_assign(ctx: Context) -> Iterator[Change]:
 
 
 @operator("subscript-store", prior=-1.6)
-def subscript_store(ctx: Context) -> Iterator[Change]:
+def subscript_store(ctx: OperatorContext) -> Iterator[Change]:
     """`d[k] = v` becomes `d[k].append(v)`; `d.append(v)` becomes `d += v`, `d = v`, `d.insert(0, v)`."""
     for s in ctx.statements:
         node = s.node
@@ -292,7 +292,7 @@ def subscript_store(ctx: Context) -> Iterator[Change]:
 
 
 @operator("initialise", prior=-2.8)
-def initialise(ctx: Context) -> Iterator[Change]:
+def initialise(ctx: OperatorContext) -> Iterator[Change]:
     """A name is set anew before a statement, as it is initialised elsewhere in the function: `count = 0`."""
     starts: dict[str, None] = {}
     for s in ctx.unit.statements:

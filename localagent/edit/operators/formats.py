@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 
 _USUAL = (":02d", ":.2f", ":02", ":,", ":.1f", ":03d", ":.0f", ":,.2f", ":d", ":>2")
@@ -12,7 +12,7 @@ _PER_FIELD = 16
 
 
 @operator("format-spec", prior=-0.9)
-def format_spec(ctx: Context) -> Iterator[Change]:
+def format_spec(ctx: OperatorContext) -> Iterator[Change]:
     """A field of an f-string gets, changes or loses its format: as other fields of the function, or a usual one."""
     known: dict[str, None] = {}
     for expr in ctx.unit.exprs:
@@ -33,7 +33,7 @@ def _fields(text: cst.FormattedString) -> list[cst.FormattedStringExpression]:
     return [p for p in text.parts if isinstance(p, cst.FormattedStringExpression) and p.equal is None]
 
 
-def _spec_span(ctx: Context, field: cst.FormattedStringExpression) -> tuple[int, int]:
+def _spec_span(ctx: OperatorContext, field: cst.FormattedStringExpression) -> tuple[int, int]:
     """Where a field's format stands or would stand, conversion not included."""
     end = ctx.unit.span(field)[1] - 1
     if field.format_spec is None:
@@ -42,10 +42,10 @@ def _spec_span(ctx: Context, field: cst.FormattedStringExpression) -> tuple[int,
     return end - written - 1, end
 
 
-def _spec(ctx: Context, field: cst.FormattedStringExpression) -> str:
+def _spec(ctx: OperatorContext, field: cst.FormattedStringExpression) -> str:
     """A field's format with its colon; empty where it has none."""
     return ctx.unit.slice(*_spec_span(ctx, field))
 
 
-def _part(ctx: Context, part: cst.BaseFormattedStringContent) -> str:
+def _part(ctx: OperatorContext, part: cst.BaseFormattedStringContent) -> str:
     return part.value if isinstance(part, cst.FormattedStringText) else ctx.unit.slice(*ctx.unit.span(part))

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from localagent.edit.layout import before, body_statements, inside_function, step
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.operators.logic import is_test
 from localagent.edit.operators.variables import names_for
@@ -14,7 +14,7 @@ from localagent.edit.unit import Stmt
 _USUAL_RETURNS = ("[]", "None", "0", "False", "True", "''", "-1", "1", "{}")
 
 
-def conditions_at(ctx: Context, s: Stmt, limit: int = 24) -> list[tuple[str, float]]:
+def conditions_at(ctx: OperatorContext, s: Stmt, limit: int = 24) -> list[tuple[str, float]]:
     """Conditions for a guard before a statement, best first."""
     found: dict[str, float] = {}
     read = {e.text for e in ctx.unit.exprs if e.statement is s}
@@ -54,7 +54,7 @@ def conditions_at(ctx: Context, s: Stmt, limit: int = 24) -> list[tuple[str, flo
     return sorted(found.items(), key=lambda x: -x[1])[:limit]
 
 
-def _memberships(ctx: Context, s: Stmt, seen: dict[str, int]) -> dict[str, float]:
+def _memberships(ctx: OperatorContext, s: Stmt, seen: dict[str, int]) -> dict[str, float]:
     out: dict[str, float] = {}
     holders = [n for n in seen if ctx.names.kinds.get(n) in ("set", "dict", "Counter")]
     for holder in holders[:4]:
@@ -65,7 +65,7 @@ def _memberships(ctx: Context, s: Stmt, seen: dict[str, int]) -> dict[str, float
     return out
 
 
-def _lookups(ctx: Context, s: Stmt) -> dict[str, float]:
+def _lookups(ctx: OperatorContext, s: Stmt) -> dict[str, float]:
     """Of what a statement looks up, that it is not there: `k not in d` before `d[k]` is read."""
     out: dict[str, float] = {}
     for e in ctx.unit.exprs:
@@ -88,7 +88,7 @@ def _lookups(ctx: Context, s: Stmt) -> dict[str, float]:
     return out
 
 
-def returned_values(ctx: Context, s: Stmt) -> list[tuple[str, float]]:
+def returned_values(ctx: OperatorContext, s: Stmt) -> list[tuple[str, float]]:
     """Values for an early return: those returned elsewhere in the function first, parameters, usual constants.
 
     Where the function returns quotients or float literals, nothing is 0.0 there and not 0.
@@ -120,7 +120,7 @@ def _fraction(node: cst.BaseExpression) -> bool:
 
 
 @operator("guard-return", prior=-2.6)
-def guard_return(ctx: Context) -> Iterator[Change]:
+def guard_return(ctx: OperatorContext) -> Iterator[Change]:
     """`if condition: return value` before a statement."""
     inner = step(ctx)
     for s in body_statements(ctx):
@@ -141,7 +141,7 @@ def guard_return(ctx: Context) -> Iterator[Change]:
 
 
 @operator("guard-loop", prior=-2.3)
-def guard_loop(ctx: Context) -> Iterator[Change]:
+def guard_loop(ctx: OperatorContext) -> Iterator[Change]:
     """`if condition: continue` or `break` before a statement of a loop."""
     inner = step(ctx)
     for s in body_statements(ctx):
@@ -157,7 +157,7 @@ def guard_loop(ctx: Context) -> Iterator[Change]:
 
 
 @operator("guard-raise", prior=-3.2)
-def guard_raise(ctx: Context) -> Iterator[Change]:
+def guard_raise(ctx: OperatorContext) -> Iterator[Change]:
     """`if condition: raise SomeError(text)` before a statement, with exceptions and texts the file raises."""
     inner = step(ctx)
     raises = [t for t in ctx.facts.statements if t.startswith("raise ") and len(t) < 80][:6]
@@ -176,7 +176,7 @@ def guard_raise(ctx: Context) -> Iterator[Change]:
 
 
 @operator("guard-assign", prior=-3.0)
-def guard_assign(ctx: Context) -> Iterator[Change]:
+def guard_assign(ctx: OperatorContext) -> Iterator[Change]:
     """`if name is None: name = value` (or `if not name`) before a statement near the function's start."""
     inner = step(ctx)
     for s in body_statements(ctx):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from localagent.edit.layout import after, body_statements
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.precedence import ATOM
 
@@ -47,7 +47,7 @@ def _is_exception_place(parent: cst.CSTNode, node: cst.CSTNode) -> bool:
 
 
 @operator("exception-swap", prior=-0.6)
-def exception_swap(ctx: Context) -> Iterator[Change]:
+def exception_swap(ctx: OperatorContext) -> Iterator[Change]:
     """A raised or caught exception becomes another one: of the file, of the failure, or a usual neighbour."""
     seen = [n for n, _ in ctx.facts.exceptions.most_common(8)]
     for facts in ctx.nearby[:4]:
@@ -70,7 +70,7 @@ def exception_swap(ctx: Context) -> Iterator[Change]:
 
 
 @operator("exception-widen", prior=-0.8)
-def exception_widen(ctx: Context) -> Iterator[Change]:
+def exception_widen(ctx: OperatorContext) -> Iterator[Change]:
     """An except clause catches one more exception, or one less."""
     failed = [f.exception for f in ctx.failures if f.exception.isidentifier() and f.exception != "AssertionError"]
     seen = [n for n, _ in ctx.facts.exceptions.most_common(6)]
@@ -92,7 +92,7 @@ def exception_widen(ctx: Context) -> Iterator[Change]:
 
 
 @operator("raise-again", prior=-1.6)
-def raise_again(ctx: Context) -> Iterator[Change]:
+def raise_again(ctx: OperatorContext) -> Iterator[Change]:
     """An exception that a handler only takes note of goes on: `raise` at the handler's end."""
     for s in body_statements(ctx):
         head = s.suite.head
@@ -103,7 +103,7 @@ def raise_again(ctx: Context) -> Iterator[Change]:
 
 
 @operator("raise-form", prior=-1.0)
-def raise_form(ctx: Context) -> Iterator[Change]:
+def raise_form(ctx: OperatorContext) -> Iterator[Change]:
     """`raise` becomes a return or `pass`; an exception that is only made or returned is raised."""
     for s in ctx.statements:
         if isinstance(s.node, cst.Raise):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from localagent.edit.layout import before, movable
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.operators.calls import callee_name
 from localagent.edit.operators.logic import operand_bases
@@ -26,7 +26,7 @@ _HOLE = re.compile(r"\{([A-Za-z_]\w*)[^{}]*\}")
 
 
 @operator("condition-type", prior=-2.2)
-def condition_type(ctx: Context) -> Iterator[Change]:
+def condition_type(ctx: OperatorContext) -> Iterator[Change]:
     """A test gets a check of its operand in front: `isinstance(x, T) and`, `self.x is not None and`, `self.x and`."""
     known = [t for text in ctx.facts.calls for t in re.findall(r"^isinstance\(.*, (\w+)\)$", text)]
     types = list(dict.fromkeys([*known, "str", "list", "dict", "int"]))[:6]
@@ -50,7 +50,7 @@ _TYPE_TESTS = (cst.Is, cst.IsNot, cst.Equal, cst.NotEqual, cst.In, cst.NotIn)
 
 
 @operator("type-widen", prior=-0.6)
-def type_widen(ctx: Context) -> Iterator[Change]:
+def type_widen(ctx: OperatorContext) -> Iterator[Change]:
     """`isinstance(x, list)` takes a tuple too, `int` a float, `str` bytes; `type(x) is T` becomes `isinstance`."""
     for expr, compared in ctx.of(cst.Comparison):
         left = compared.left
@@ -76,7 +76,7 @@ def type_widen(ctx: Context) -> Iterator[Change]:
 
 
 @operator("view-of", prior=-1.5)
-def view_of(ctx: Context) -> Iterator[Change]:
+def view_of(ctx: OperatorContext) -> Iterator[Change]:
     """A loop goes over a mapping's `.values()`, `.items()` or `.keys()`, or over another of them."""
     for expr in ctx.exprs:
         parent = expr.parent
@@ -91,7 +91,7 @@ def view_of(ctx: Context) -> Iterator[Change]:
 
 
 @operator("first-or", prior=-1.9)
-def first_or(ctx: Context) -> Iterator[Change]:
+def first_or(ctx: OperatorContext) -> Iterator[Change]:
     """`x[0]` becomes `x[0] if x else None`, or another usual value for nothing."""
     for expr, node in ctx.of(cst.Subscript):
         index = node.slice[0].slice if len(node.slice) == 1 else None
@@ -109,7 +109,7 @@ def first_or(ctx: Context) -> Iterator[Change]:
 
 
 @operator("text-end", prior=-1.4)
-def text_end(ctx: Context) -> Iterator[Change]:
+def text_end(ctx: OperatorContext) -> Iterator[Change]:
     """`x[0] == "a"` becomes `x.startswith("a")`, which an empty text does not break; `x[-1]` ends with it."""
     for expr, node in ctx.of(cst.Comparison):
         read = node.left
@@ -128,7 +128,7 @@ def text_end(ctx: Context) -> Iterator[Change]:
 
 
 @operator("text-prefix", prior=-0.9)
-def text_prefix(ctx: Context) -> Iterator[Change]:
+def text_prefix(ctx: OperatorContext) -> Iterator[Change]:
     """A text with a name in braces becomes an f-string, a plain one raw, and an f-string plain."""
     for expr, node in ctx.of(cst.SimpleString):
         if expr.in_fstring:
@@ -145,7 +145,7 @@ def text_prefix(ctx: Context) -> Iterator[Change]:
 
 
 @operator("receiver-parameter", prior=-1.6)
-def receiver_parameter(ctx: Context) -> Iterator[Change]:
+def receiver_parameter(ctx: OperatorContext) -> Iterator[Change]:
     """The literal that a method is called on, or is given, becomes a parameter that the function takes and ignores."""
     for expr, _ in ctx.of(cst.SimpleString):
         scope = ctx.function(expr.statement)
@@ -159,7 +159,7 @@ def receiver_parameter(ctx: Context) -> Iterator[Change]:
 
 
 @operator("super-init", prior=-1.8, deep=True)
-def super_init(ctx: Context) -> Iterator[Change]:
+def super_init(ctx: OperatorContext) -> Iterator[Change]:
     """`super().__init__()` is called first in a constructor that does not call it."""
     own = ctx.facts.classes.get(ctx.span.class_path[-1]) if ctx.span.class_path else None
     if own is None or b"super()" in ctx.unit.text:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.operators.logic import is_test, known_conditions
 from localagent.edit.operators.variables import likeness, names_for
@@ -41,7 +41,7 @@ def _usable(expr: Expr) -> bool:
 
 
 @operator("ingredient", prior=-1.6)
-def ingredient(ctx: Context) -> Iterator[Change]:
+def ingredient(ctx: OperatorContext) -> Iterator[Change]:
     """Any expression of the function in the place of any other; same form, same kind, near and alike first."""
     offers = [e for e in ctx.distinct().values() if _usable(e)]
     for expr in ctx.exprs:
@@ -54,14 +54,14 @@ def ingredient(ctx: Context) -> Iterator[Change]:
             yield ctx.put(expr, other.text, other.level, delta)
 
 
-def _visible(ctx: Context, other: Expr, at: Expr) -> bool:
+def _visible(ctx: OperatorContext, other: Expr, at: Expr) -> bool:
     local = ctx.names.comprehension.get(id(other.statement))
     if not local or other.statement is at.statement:
         return True
     return not any(name in other.text for name in local)
 
 
-def _nearest(ctx: Context, at: Expr, others: Sequence[Expr]) -> list[tuple[float, Expr]]:
+def _nearest(ctx: OperatorContext, at: Expr, others: Sequence[Expr]) -> list[tuple[float, Expr]]:
     """The best of them with their worth, best first; how alike two are is dear, and asked where it may matter."""
     worth = [_nearness(ctx, at, other) for other in others]
     short = len(at.text) <= _MAX_TEXT
@@ -79,7 +79,7 @@ def _nearest(ctx: Context, at: Expr, others: Sequence[Expr]) -> list[tuple[float
     return [(delta, others[-k]) for delta, k in sorted(best, reverse=True)]
 
 
-def _nearness(ctx: Context, at: Expr, other: Expr) -> float:
+def _nearness(ctx: OperatorContext, at: Expr, other: Expr) -> float:
     delta = -min(abs(at.line - other.line), 40) * 0.02 - len(other.text) * 0.006
     if type(at.node) is type(other.node):
         delta += 0.5
@@ -92,7 +92,7 @@ def _nearness(ctx: Context, at: Expr, other: Expr) -> float:
 
 
 @operator("operand-add", prior=-2.2)
-def operand_add(ctx: Context) -> Iterator[Change]:
+def operand_add(ctx: OperatorContext) -> Iterator[Change]:
     """A name in scope is added to or taken from a number, joined to a list or text; what goes with it first."""
     related = _related(ctx)
     for expr in ctx.exprs:
@@ -117,7 +117,7 @@ def operand_add(ctx: Context) -> Iterator[Change]:
                 yield ctx.put(expr, f"{fit(expr.text, expr.level, 12)} * {name}", 12, delta - 0.8)
 
 
-def _related(ctx: Context) -> dict[str, set[str]]:
+def _related(ctx: OperatorContext) -> dict[str, set[str]]:
     """What goes with what, by text: of `k >= n`, n with k and k with n; with a list comprehension what it walks."""
     found: dict[str, set[str]] = {}
     for expr in ctx.unit.exprs:
@@ -143,7 +143,7 @@ _JOINABLE = (
 )
 
 
-def _operands(ctx: Context, expr: Expr) -> list[tuple[str, float]]:
+def _operands(ctx: OperatorContext, expr: Expr) -> list[tuple[str, float]]:
     seen = ctx.visible(expr.statement)
     names = [(n, d) for n, d in names_for(ctx, expr.statement).items() if n in seen and n not in ("self", "cls")]
     names = [(n, d) for n, d in names if ctx.names.kinds.get(n, "") not in ("bool", "func", "dict", "set", "none")]
@@ -151,7 +151,7 @@ def _operands(ctx: Context, expr: Expr) -> list[tuple[str, float]]:
 
 
 @operator("element-add", prior=-2.0)
-def element_add(ctx: Context) -> Iterator[Change]:
+def element_add(ctx: OperatorContext) -> Iterator[Change]:
     """A list, tuple or set display gets a name in scope, or a constant known here, as one more; `[]` gets its first."""
     for expr, node in ctx.of_any(cst.List, cst.Tuple, cst.Set):
         if expr.store:
@@ -169,7 +169,7 @@ def element_add(ctx: Context) -> Iterator[Change]:
                 yield ctx.splice(expr, (end, end, f", {text}"), delta=-0.4, note=f"..., {text}")
 
 
-def _constant_added(ctx: Context, expr: Expr, node: cst.List | cst.Tuple | cst.Set) -> Iterator[Change]:
+def _constant_added(ctx: OperatorContext, expr: Expr, node: cst.List | cst.Tuple | cst.Set) -> Iterator[Change]:
     """What holds numbers or texts gets one more of them: of the statement first, then of the file's, the nearest."""
     held = [e.value for e in node.elements]
     if not held or not all(isinstance(value, (cst.Integer, cst.SimpleString)) for value in held):
@@ -194,7 +194,7 @@ def _form(literal: str) -> str:
 
 
 @operator("element-drop", prior=-0.9)
-def element_drop(ctx: Context) -> Iterator[Change]:
+def element_drop(ctx: OperatorContext) -> Iterator[Change]:
     """A list, tuple, set or dict display loses an element, or is reduced to one of them."""
     for expr, table in ctx.of(cst.Dict):
         entries = [ctx.unit.span(e) for e in table.elements]
@@ -214,7 +214,7 @@ def element_drop(ctx: Context) -> Iterator[Change]:
 
 
 @operator("condition-new", prior=-2.4)
-def condition_new(ctx: Context) -> Iterator[Change]:
+def condition_new(ctx: OperatorContext) -> Iterator[Change]:
     """A test, or a returned truth value, becomes a condition known in the file or made of a name in scope."""
     for expr in ctx.exprs:
         returned = isinstance(expr.parent, (cst.Return, cst.Assign)) and ctx.kind(expr) in ("bool", "none")
@@ -239,7 +239,7 @@ def condition_new(ctx: Context) -> Iterator[Change]:
 
 
 @operator("element-of", prior=-2.6)
-def element_of(ctx: Context) -> Iterator[Change]:
+def element_of(ctx: OperatorContext) -> Iterator[Change]:
     """A new access of two names in scope: `x[i]`, `x.attr`, for a name or a constant."""
     for expr in ctx.exprs:
         if not replaceable(expr) or not isinstance(expr.node, (cst.Name, cst.Subscript, cst.Integer, cst.Attribute)):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.precedence import AND, COMPARE, NOT, OR, binding, fit
 from localagent.edit.unit import Expr
@@ -22,7 +22,7 @@ def is_test(expr: Expr) -> bool:
 
 
 @operator("negate", prior=-0.2)
-def negate(ctx: Context) -> Iterator[Change]:
+def negate(ctx: OperatorContext) -> Iterator[Change]:
     """A condition is negated, or its `not` dropped."""
     for expr in ctx.exprs:
         node = expr.node
@@ -38,7 +38,7 @@ def negate(ctx: Context) -> Iterator[Change]:
 
 
 @operator("and-or", prior=0.0)
-def and_or(ctx: Context) -> Iterator[Change]:
+def and_or(ctx: OperatorContext) -> Iterator[Change]:
     """`and` becomes `or`, and the other way round."""
     for expr, node in ctx.of(cst.BooleanOperation):
         start, end = ctx.unit.span(node.operator)
@@ -54,7 +54,7 @@ def and_or(ctx: Context) -> Iterator[Change]:
 
 
 @operator("condition-drop", prior=0.0)
-def condition_drop(ctx: Context) -> Iterator[Change]:
+def condition_drop(ctx: OperatorContext) -> Iterator[Change]:
     """One operand of `and` or `or` is dropped."""
     for expr, node in ctx.of(cst.BooleanOperation):
         for side in (node.left, node.right):
@@ -62,7 +62,7 @@ def condition_drop(ctx: Context) -> Iterator[Change]:
 
 
 @operator("condition-order", prior=-1.0)
-def condition_order(ctx: Context) -> Iterator[Change]:
+def condition_order(ctx: OperatorContext) -> Iterator[Change]:
     """The operands of `and` or `or` change places (the guard comes first)."""
     for expr, node in ctx.of(cst.BooleanOperation):
         left, right = ctx.unit.outer(node.left), ctx.unit.outer(node.right)
@@ -73,7 +73,7 @@ def condition_order(ctx: Context) -> Iterator[Change]:
 
 
 @operator("condition-add", prior=-2.2)
-def condition_add(ctx: Context) -> Iterator[Change]:
+def condition_add(ctx: OperatorContext) -> Iterator[Change]:
     """A known condition is joined to a test with `and` or `or`, before or after it."""
     for expr in ctx.exprs:
         if not isinstance(expr.parent, _TESTS) or getattr(expr.parent, "test", None) is not expr.node:
@@ -90,7 +90,7 @@ def condition_add(ctx: Context) -> Iterator[Change]:
                 yield ctx.put(expr, f"{old} {word} {new}", bind, delta - 0.2, f"... {word} {text}")
 
 
-def known_conditions(ctx: Context, at: Expr, limit: int = 60) -> list[tuple[str, int, float]]:
+def known_conditions(ctx: OperatorContext, at: Expr, limit: int = 60) -> list[tuple[str, int, float]]:
     """Conditions to try near a place, best first: (text, level, adjustment)."""
     found: dict[str, tuple[int, float]] = {}
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from localagent.edit.layout import after, before, movable
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.unit import Expr, Stmt
 
@@ -16,18 +16,18 @@ _LEAVES = (cst.Return, cst.Raise, cst.Break, cst.Continue)
 _GROWS = frozenset({"add", "append", "update", "extend", "insert", "appendleft", "setdefault"})
 
 
-def _inside(ctx: Context, s: Stmt) -> list[Expr]:
+def _inside(ctx: OperatorContext, s: Stmt) -> list[Expr]:
     """Expressions of a loop's body and else blocks."""
     return [e for e in ctx.unit.exprs if s.head_end <= e.start < s.end]
 
 
-def _test_names(ctx: Context, s: Stmt) -> list[str]:
+def _test_names(ctx: OperatorContext, s: Stmt) -> list[str]:
     names = [e for e in ctx.unit.exprs if s.start <= e.start < s.head_end and isinstance(e.node, cst.Name)]
     called = {"len", "range", "True", "False", "None", "self", "and", "not", "min", "max"}
     return list(dict.fromkeys(e.text for e in names if e.text not in called))
 
 
-def _moved(ctx: Context, s: Stmt) -> set[str]:
+def _moved(ctx: OperatorContext, s: Stmt) -> set[str]:
     """Names that the body binds, or changes by a call of one of their methods."""
     out: set[str] = set()
     for e in _inside(ctx, s):
@@ -39,7 +39,7 @@ def _moved(ctx: Context, s: Stmt) -> set[str]:
 
 
 @operator("loop-advance", prior=-0.9)
-def loop_advance(ctx: Context) -> Iterator[Change]:
+def loop_advance(ctx: OperatorContext) -> Iterator[Change]:
     """A name that a `while` test reads and the body never changes is advanced at the body's end, or at its start."""
     for s in ctx.statements:
         if not isinstance(s.node, cst.While) or s.suites[0].inline or not s.suites[0].statements:
@@ -65,7 +65,7 @@ def _leaves(s: Stmt) -> bool:
 
 
 @operator("remember", prior=-0.9)
-def remember(ctx: Context) -> Iterator[Change]:
+def remember(ctx: OperatorContext) -> Iterator[Change]:
     """What a test looks up in a collection that never grows is put into it, after the test or at its block's end."""
     grown = {
         e.text
@@ -108,7 +108,7 @@ def remember(ctx: Context) -> Iterator[Change]:
 
 
 @operator("loop-value", prior=0.2)
-def loop_value(ctx: Context) -> Iterator[Change]:
+def loop_value(ctx: OperatorContext) -> Iterator[Change]:
     """A loop over values that reads them as positions: every `xs[x]` below `for x in xs` becomes `x`."""
     for s in ctx.statements:
         if not isinstance(s.node, cst.For) or not isinstance(s.node.target, cst.Name):
@@ -125,7 +125,7 @@ def loop_value(ctx: Context) -> Iterator[Change]:
 
 
 @operator("restart", prior=-1.4)
-def restart(ctx: Context) -> Iterator[Change]:
+def restart(ctx: OperatorContext) -> Iterator[Change]:
     """What a loop sums up gets its first value again inside the loop, first where a block reads it."""
     for s in ctx.statements:
         if not isinstance(s.node, (cst.For, cst.While)):
@@ -154,7 +154,7 @@ def restart(ctx: Context) -> Iterator[Change]:
                     yield ctx.splice(place, before(ctx, place, text), delta=delta - 0.2, note=f"before: {text}")
 
 
-def _first_values(ctx: Context, loop: Stmt) -> dict[str, str]:
+def _first_values(ctx: OperatorContext, loop: Stmt) -> dict[str, str]:
     """Plain values that names are given before a loop: numbers, texts, empty containers, None."""
     values: dict[str, str] = {}
     for s in ctx.unit.statements:

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.operators.variables import BUILTINS
 from localagent.edit.precedence import ATOM, AWAIT, fit
 
 
 @operator("self-add", prior=-0.4)
-def self_add(ctx: Context) -> Iterator[Change]:
+def self_add(ctx: OperatorContext) -> Iterator[Change]:
     """A bare name that the class defines gets `self.`; the call of an inner function loses it."""
     own = ctx.facts.classes.get(ctx.span.class_path[-1]) if ctx.span.class_path else None
     known = {*own.attributes, *own.methods} if own else set()
@@ -33,7 +33,7 @@ def self_add(ctx: Context) -> Iterator[Change]:
 
 
 @operator("await", prior=-0.6, deep=True)
-def await_word(ctx: Context) -> Iterator[Change]:
+def await_word(ctx: OperatorContext) -> Iterator[Change]:
     """`await` is put before a call in an async function, or dropped."""
     for expr, node in ctx.of_any(cst.Call, cst.Await):
         if isinstance(node, cst.Await):

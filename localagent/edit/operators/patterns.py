@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.operators.calls import callee_name
 from localagent.edit.precedence import ATOM
@@ -18,7 +18,7 @@ _PIECE = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{\d*,?\d*\}|\(\?(?:P<\w+>|
 
 
 @operator("pattern-edit", prior=-1.2)
-def pattern_edit(ctx: Context) -> Iterator[Change]:
+def pattern_edit(ctx: OperatorContext) -> Iterator[Change]:
     """A regular expression gets, loses or changes a quantifier, an anchor or an escape: `+` for `*`, `x+` for `x`."""
     given = {id(call.args[0].value) for _, call in ctx.of(cst.Call) if call.args and callee_name(call) in _CALLEES}
     for expr, node in ctx.of(cst.SimpleString):

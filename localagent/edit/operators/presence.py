@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.operators.logic import is_test
 from localagent.edit.precedence import COMPARE, NOT, OR, TERNARY, binding, fit
@@ -16,7 +16,7 @@ _NEVER_NONE = -1.5  # for what is known to be a number or a truth value
 
 
 @operator("none-or-empty", prior=-1.0)
-def none_or_empty(ctx: Context) -> Iterator[Change]:
+def none_or_empty(ctx: OperatorContext) -> Iterator[Change]:
     """A truth test asks for None instead, or the other way round: `x is not None` for `x`, also behind `or`."""
     for expr in ctx.exprs:
         node = expr.node
@@ -39,7 +39,7 @@ def none_or_empty(ctx: Context) -> Iterator[Change]:
             yield ctx.put(expr, alone, OR)
 
 
-def _likely(ctx: Context, expr: Expr) -> float:
+def _likely(ctx: OperatorContext, expr: Expr) -> float:
     return _NEVER_NONE if ctx.kind(expr) in ("int", "float", "bool") else 0.0
 
 
@@ -51,7 +51,7 @@ def _asked_for_none(node: cst.Comparison) -> cst.BaseExpression | None:
     return node.left if isinstance(other, cst.Name) and other.value == "None" else None
 
 
-def _or_else(ctx: Context, node: cst.IfExp) -> str:
+def _or_else(ctx: OperatorContext, node: cst.IfExp) -> str:
     """`a or b` for `a if a is not None else b`; "" for what is no such thing."""
     test = node.test
     if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:

@@ -8,7 +8,7 @@ from localagent.code.builtin_types import ATTRIBUTES, IMPORTS, SYNONYMS
 from localagent.code.name_lexicon import meant_by
 from localagent.domain.outcome import Failure
 from localagent.edit.failure_hints import missing_attribute, placed, undefined
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.operators.attributes import known_attributes, members
 from localagent.edit.operators.calls import callee_name
@@ -24,7 +24,7 @@ _OF_NONE = 1.2  # None lacks whatever is asked of it: seldom is the attribute wh
 
 
 @operator("missing-attribute", prior=1.8)
-def another_attribute(ctx: Context) -> Iterator[Change]:
+def another_attribute(ctx: OperatorContext) -> Iterator[Change]:
     """An attribute the type lacks becomes one it has, what another language means by it, or is dropped."""
     for failure in ctx.failing_with("AttributeError"):
         found = missing_attribute(failure)
@@ -67,7 +67,7 @@ def _likeness(name: str, other: str) -> float:
 
 
 def _uncalled(
-    ctx: Context, expr: Expr, offers: Mapping[str, float], data: Collection[str], bonus: float
+    ctx: OperatorContext, expr: Expr, offers: Mapping[str, float], data: Collection[str], bonus: float
 ) -> Iterator[Change]:
     """The call of a missing method becomes an attribute that is there, or the receiver."""
     node = expr.node
@@ -83,7 +83,7 @@ def _uncalled(
         yield ctx.splice(expr, (start, end, receiver), delta=bonus - 0.6, note=f"{expr.text}() -> {receiver}")
 
 
-def _synonyms(ctx: Context, expr: Expr, node: cst.Attribute, bonus: float) -> Iterator[Change]:
+def _synonyms(ctx: OperatorContext, expr: Expr, node: cst.Attribute, bonus: float) -> Iterator[Change]:
     templates = SYNONYMS.get(node.attr.value, ())
     call = next((e for e in ctx.exprs if isinstance(e.node, cst.Call) and e.node.func is node), None)
     target = call or expr
@@ -104,7 +104,7 @@ def _synonyms(ctx: Context, expr: Expr, node: cst.Attribute, bonus: float) -> It
 
 
 @operator("missing-method-meaning", prior=1.8)
-def missing_method_meaning(ctx: Context) -> Iterator[Change]:
+def missing_method_meaning(ctx: OperatorContext) -> Iterator[Change]:
     """A call of what does not exist becomes what the words of its name mean: `a % b` for `self.remainder(a, b)`."""
     for failure in ctx.failing_with("AttributeError", "NameError"):
         for expr, node, name in _called(ctx, failure):
@@ -123,7 +123,7 @@ def missing_method_meaning(ctx: Context) -> Iterator[Change]:
                     yield ctx.put(expr, text, level, bonus - less)
 
 
-def _receiver(ctx: Context, node: cst.Call) -> Iterator[cst.BaseExpression]:
+def _receiver(ctx: OperatorContext, node: cst.Call) -> Iterator[cst.BaseExpression]:
     """The object of a method, which is one of its arguments; not `self`, a class or a module."""
     if isinstance(node.func, cst.Attribute):
         value = node.func.value
@@ -140,7 +140,7 @@ def _level(text: str) -> int | None:
         return None
 
 
-def _called(ctx: Context, failure: Failure) -> Iterator[tuple[Expr, cst.Call, str]]:
+def _called(ctx: OperatorContext, failure: Failure) -> Iterator[tuple[Expr, cst.Call, str]]:
     """The calls of what a failure says is missing, and its name."""
     found = missing_attribute(failure)
     name = found[1] if found else undefined(failure)
@@ -150,7 +150,7 @@ def _called(ctx: Context, failure: Failure) -> Iterator[tuple[Expr, cst.Call, st
 
 
 @operator("missing-everywhere", prior=2.0)
-def missing_everywhere(ctx: Context) -> Iterator[Change]:
+def missing_everywhere(ctx: OperatorContext) -> Iterator[Change]:
     """What is missing is put right at all places of a function at once, which a name that does not exist asks for."""
     for name in ("missing-attribute", "missing-method-meaning"):
         for changes in repeated(ctx, name):
@@ -158,7 +158,7 @@ def missing_everywhere(ctx: Context) -> Iterator[Change]:
 
 
 @operator("missing-method-body", prior=1.0)
-def missing_method_body(ctx: Context) -> Iterator[Change]:
+def missing_method_body(ctx: OperatorContext) -> Iterator[Change]:
     """A call of what does not exist becomes one of its arguments, a known function of them, or a value."""
     for failure in ctx.failing_with("AttributeError", "NameError"):
         for expr, node, name in _called(ctx, failure):

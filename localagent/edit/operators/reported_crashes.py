@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from localagent.edit.layout import before, body_statements, inside_function, step
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.operators.constants import whole_number
 from localagent.edit.operators.guards import returned_values
@@ -19,7 +19,7 @@ _STRICT = {"<=": "<", ">=": ">"}
 
 
 @operator("reported-bounds", prior=1.0)
-def reported_bounds(ctx: Context) -> Iterator[Change]:
+def reported_bounds(ctx: OperatorContext) -> Iterator[Change]:
     """IndexError: a guard on the length at the line that raised; of a key for KeyError, a divisor for a division."""
     inner = step(ctx)
     for failure in ctx.failing_with("IndexError", "KeyError", "ZeroDivisionError"):
@@ -63,7 +63,7 @@ def reported_bounds(ctx: Context) -> Iterator[Change]:
 
 
 @operator("reported-index", prior=1.0)
-def reported_index(ctx: Context) -> Iterator[Change]:
+def reported_index(ctx: OperatorContext) -> Iterator[Change]:
     """An index that was out of range, or no key, reaches less far: `d[3]` to `d[2]`, `x.pop(i)` to `x.pop()`."""
     for failure in ctx.failing_with("IndexError", "KeyError"):
         lines, popped = ctx.lines_of(failure), failure.message.startswith("pop index")
@@ -82,7 +82,7 @@ def reported_index(ctx: Context) -> Iterator[Change]:
                     yield ctx.splice(expr, (*span, text), delta=delta, note=f"{old} -> {text}")
 
 
-def _joins(ctx: Context, index: cst.BaseExpression) -> bool:
+def _joins(ctx: OperatorContext, index: cst.BaseExpression) -> bool:
     """Whether a key is put together of texts, which no number brings nearer."""
     sides = (index.left, index.right) if isinstance(index, cst.BinaryOperation) else ()
     return any(ctx.names.kind(side) == "str" for side in sides)
@@ -103,7 +103,7 @@ def _popped(node: cst.CSTNode) -> cst.BaseExpression | None:
     return node.args[0].value if len(node.args) == 1 and not node.args[0].star and not node.args[0].keyword else None
 
 
-def _nearer(ctx: Context, index: cst.BaseExpression) -> Iterator[tuple[str, float]]:
+def _nearer(ctx: OperatorContext, index: cst.BaseExpression) -> Iterator[tuple[str, float]]:
     """What an index may be that reaches less far, and how likely."""
     number = whole_number(index) or 0
     if number > 0:
@@ -123,7 +123,7 @@ def _nearer(ctx: Context, index: cst.BaseExpression) -> Iterator[tuple[str, floa
 
 
 @operator("reported-reach", prior=1.2)
-def reported_reach(ctx: Context) -> Iterator[Change]:
+def reported_reach(ctx: OperatorContext) -> Iterator[Change]:
     """IndexError: the loop or the condition around the line lets the index go one too far."""
     for failure in ctx.failing_with("IndexError"):
         lines = ctx.lines_of(failure)
@@ -153,7 +153,7 @@ def _around(s: Stmt) -> list[Stmt]:
     return found
 
 
-def _one_nearer(ctx: Context, expr: Expr, node: cst.Comparison, base: str, index: str) -> Iterator[Change]:
+def _one_nearer(ctx: OperatorContext, expr: Expr, node: cst.Comparison, base: str, index: str) -> Iterator[Change]:
     if len(node.comparisons) != 1:
         return
     target = node.comparisons[0]
@@ -170,7 +170,7 @@ def _one_nearer(ctx: Context, expr: Expr, node: cst.Comparison, base: str, index
         yield ctx.splice(expr, (*side, f"{high} - 1"), delta=0.0, note=f"{high} -> {high} - 1")
 
 
-def _one_fewer(ctx: Context, expr: Expr, node: cst.Call, base: str, index: str) -> Iterator[Change]:
+def _one_fewer(ctx: OperatorContext, expr: Expr, node: cst.Call, base: str, index: str) -> Iterator[Change]:
     if not 1 <= len(node.args) <= 2 or any(a.star or a.keyword for a in node.args):
         return
     stop = node.args[-1].value
@@ -186,7 +186,7 @@ def _one_fewer(ctx: Context, expr: Expr, node: cst.Call, base: str, index: str) 
 
 
 @operator("reported-recursion", prior=0.6)
-def reported_recursion(ctx: Context) -> Iterator[Change]:
+def reported_recursion(ctx: OperatorContext) -> Iterator[Change]:
     """RecursionError: a base case at the function's start, or an argument of the recursive call that gets smaller."""
     inner = step(ctx)
     if not any(True for _ in ctx.failing_with("RecursionError")):
@@ -214,7 +214,7 @@ def reported_recursion(ctx: Context) -> Iterator[Change]:
 
 
 @operator("reported-type", prior=0.8)
-def reported_type(ctx: Context) -> Iterator[Change]:
+def reported_type(ctx: OperatorContext) -> Iterator[Change]:
     """TypeError: conversions, a subscript for a call or a call for a subscript, at the line that raised."""
     for failure in ctx.failing_with("TypeError"):
         lines, message = ctx.lines_of(failure), failure.message

@@ -6,7 +6,7 @@ import libcst as cst
 
 from localagent.edit.failure_hints import undefined
 from localagent.edit.layout import movable, step
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.unit import Stmt
 
@@ -15,7 +15,7 @@ _MOST_ROWS = 12
 
 
 @operator("undefined-loop", prior=0.9)
-def undefined_loop(ctx: Context) -> Iterator[Change]:
+def undefined_loop(ctx: OperatorContext) -> Iterator[Change]:
     """The statements that read an undefined name become the body of a `for` over what it may be taken from."""
     for failure in ctx.failing_with("NameError", "UnboundLocalError"):
         name = undefined(failure)
@@ -50,7 +50,7 @@ def _rows(statements: list[Stmt]) -> list[Stmt]:
     return rows if len(rows) <= _MOST_ROWS and all(movable(s) for s in rows) else []
 
 
-def _sources(ctx: Context, name: str, at: Stmt) -> dict[str, float]:
+def _sources(ctx: OperatorContext, name: str, at: Stmt) -> dict[str, float]:
     """What the variable may run over, with its bonus: plurals, indexes of what it subscripts, other loops' headers."""
     names = [n for n in ctx.visible(at) if n not in (name, "self", "cls")]
     found: dict[str, float] = {}
@@ -70,7 +70,7 @@ def _sources(ctx: Context, name: str, at: Stmt) -> dict[str, float]:
     return found
 
 
-def _subscripted(ctx: Context, name: str) -> list[str]:
+def _subscripted(ctx: OperatorContext, name: str) -> list[str]:
     """Names that the variable is an index of."""
     out: dict[str, None] = {}
     for _, node in ctx.of(cst.Subscript):

@@ -9,7 +9,7 @@ import libcst as cst
 from localagent.code.builtin_types import FOREIGN_NAMES
 from localagent.edit.failure_hints import placed, undefined
 from localagent.edit.layout import after, before, movable, removed
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator, operators
 from localagent.edit.operators.variables import BUILTINS, likeness, names_for
 from localagent.edit.precedence import ATOM
@@ -28,7 +28,7 @@ _OFTEN, _ONCE = 0.5, 0.8  # what is read in several places was meant to have a v
 
 
 @operator("undefined-name", prior=2.0)
-def undefined_name(ctx: Context) -> Iterator[Change]:
+def undefined_name(ctx: OperatorContext) -> Iterator[Change]:
     """An undefined name becomes one alike in scope, a builtin, a number near, another language's word, `self.x`."""
     for failure in ctx.failing_with("NameError", "UnboundLocalError"):
         name = undefined(failure)
@@ -64,11 +64,11 @@ def undefined_name(ctx: Context) -> Iterator[Change]:
                 )
 
 
-def _uses(ctx: Context, name: str) -> list[Expr]:
+def _uses(ctx: OperatorContext, name: str) -> list[Expr]:
     return [e for e in ctx.unit.exprs if isinstance(e.node, cst.Name) and e.text == name]
 
 
-def _wanted(ctx: Context, name: str) -> float:
+def _wanted(ctx: OperatorContext, name: str) -> float:
     """How much likelier it is that a name lacks its value than that another one was meant, by how often it is read."""
     uses = _uses(ctx, name)
     if any(e.store for e in uses):
@@ -76,7 +76,7 @@ def _wanted(ctx: Context, name: str) -> float:
     return _OFTEN if len(uses) > 1 else -_ONCE
 
 
-def _lacked(ctx: Context, name: str) -> float:
+def _lacked(ctx: OperatorContext, name: str) -> float:
     """What an attribute of one's own costs: more where the class has no bases, and none such."""
     owner = ctx.facts.classes.get(ctx.span.class_path[-1]) if ctx.span.class_path else None
     if owner is None or owner.bases not in ((), ("object",)):
@@ -84,7 +84,7 @@ def _lacked(ctx: Context, name: str) -> float:
     return 0.0 if name in (*owner.methods, *owner.attributes) else _NO_ATTRIBUTE
 
 
-def _numbers(ctx: Context, expr: Expr) -> list[str]:
+def _numbers(ctx: OperatorContext, expr: Expr) -> list[str]:
     """Whole numbers that the unit says, the nearest first, where one can stand in an expression's place."""
     if not _usable(2, expr):
         return []
@@ -102,7 +102,7 @@ def _usable(value: object, expr: Expr) -> bool:
     return True
 
 
-def _from_star_imports(ctx: Context, name: str) -> list[str]:
+def _from_star_imports(ctx: OperatorContext, name: str) -> list[str]:
     """Names like `name` that the library's modules of the file's `from x import *` bring."""
     from localagent.code.builtin_types import IMPORTS  # noqa: PLC0415 - a large table, needed for these failures alone
 
@@ -118,7 +118,7 @@ def _from_star_imports(ctx: Context, name: str) -> list[str]:
 
 
 @operator("undefined-everywhere", prior=1.6)
-def undefined_everywhere(ctx: Context) -> Iterator[Change]:
+def undefined_everywhere(ctx: OperatorContext) -> Iterator[Change]:
     """All uses of an undefined name in the function become one other name."""
     for failure in ctx.failing_with("NameError", "UnboundLocalError"):
         name = undefined(failure)
@@ -144,7 +144,7 @@ def undefined_everywhere(ctx: Context) -> Iterator[Change]:
 
 
 @operator("parameter-rename", prior=1.4)
-def parameter_rename(ctx: Context) -> Iterator[Change]:
+def parameter_rename(ctx: OperatorContext) -> Iterator[Change]:
     """A parameter takes the undefined name that the body reads, in the definition alone or wherever it is used."""
     for failure in ctx.failing_with("NameError"):
         name = undefined(failure)
@@ -172,7 +172,7 @@ def parameter_rename(ctx: Context) -> Iterator[Change]:
 
 
 @operator("undefined-twin", prior=1.4)
-def undefined_twin(ctx: Context) -> Iterator[Change]:
+def undefined_twin(ctx: OperatorContext) -> Iterator[Change]:
     """An undefined name is given what one like it is given: `dp_col = [0] * n` after `dp_row = [0] * n`."""
     for failure in ctx.failing_with("NameError", "UnboundLocalError"):
         name = undefined(failure)
@@ -194,7 +194,7 @@ def undefined_twin(ctx: Context) -> Iterator[Change]:
 
 
 @operator("undefined-initialise", prior=1.2)
-def undefined_initialise(ctx: Context) -> Iterator[Change]:
+def undefined_initialise(ctx: OperatorContext) -> Iterator[Change]:
     """An undefined name is initialised before its first use: first where every use sees it, then further in and out."""
     for failure in ctx.failing_with("NameError", "UnboundLocalError"):
         name = undefined(failure)
@@ -237,7 +237,7 @@ def _places_before(s: Stmt, last: int) -> Iterator[tuple[Stmt, float]]:
 
 
 @operator("undefined-drop", prior=0.8)
-def undefined_drop(ctx: Context) -> Iterator[Change]:
+def undefined_drop(ctx: OperatorContext) -> Iterator[Change]:
     """The statement, the argument or the element that holds an undefined name is dropped."""
     for failure in ctx.failing_with("NameError", "UnboundLocalError", "AttributeError", "TypeError"):
         name = undefined(failure)
@@ -257,7 +257,7 @@ def undefined_drop(ctx: Context) -> Iterator[Change]:
             yield change._replace(delta=change.delta + bonus, note=f"{name}: {change.note}")
 
 
-def _lost(ctx: Context, name: str) -> Iterator[Change]:
+def _lost(ctx: OperatorContext, name: str) -> Iterator[Change]:
     """Changes of calls and displays that lose an argument or an element which holds a name."""
     for drops in ("argument-drop", "element-drop") if name else ():
         for change in operators()[drops].propose(ctx):

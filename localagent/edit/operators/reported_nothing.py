@@ -8,7 +8,7 @@ import libcst as cst
 
 from localagent.edit.failure_hints import missing_attribute
 from localagent.edit.layout import before, inside_function, movable, step
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.operators.guards import returned_values
 from localagent.edit.precedence import AND, OR, TERNARY, binding, fit
@@ -34,7 +34,7 @@ class _Lack(NamedTuple):
 
 
 @operator("reported-empty", prior=1.0)
-def reported_empty(ctx: Context) -> Iterator[Change]:
+def reported_empty(ctx: OperatorContext) -> Iterator[Change]:
     """Something was taken from an empty container: the loop, branch or a guard before the taking asks for it."""
     for failure in ctx.failing_with("IndexError", "KeyError", "ValueError"):
         lines = ctx.lines_of(failure)
@@ -49,7 +49,7 @@ def reported_empty(ctx: Context) -> Iterator[Change]:
 
 
 @operator("reported-none", prior=1.0)
-def reported_none(ctx: Context) -> Iterator[Change]:
+def reported_none(ctx: OperatorContext) -> Iterator[Change]:
     """Something was asked of None: the test, loop, branch or a guard before asks whether there is something."""
     for failure in ctx.failing_with("AttributeError", "TypeError"):
         found = missing_attribute(failure)
@@ -69,7 +69,7 @@ def reported_none(ctx: Context) -> Iterator[Change]:
                     yield ctx.put(expr, f"{fit(expr.text, expr.level, OR)} if {held} else None", TERNARY, -0.4)
 
 
-def _holder(ctx: Context, expr: Expr) -> tuple[str, str]:
+def _holder(ctx: OperatorContext, expr: Expr) -> tuple[str, str]:
     """What a call takes from and a word of the error when that is empty; "" for what takes from nothing."""
     call = expr.node
     if not isinstance(call, cst.Call):
@@ -92,7 +92,7 @@ def _on(expr: Expr, lines: set[int]) -> bool:
     return not lines.isdisjoint(range(expr.line, expr.end_line + 1))
 
 
-def _none_held(ctx: Context, expr: Expr, name: str, refused: str) -> str:
+def _none_held(ctx: OperatorContext, expr: Expr, name: str, refused: str) -> str:
     """What may have been None in an expression: the receiver of the attribute that was missing, or what was refused."""
     node, parent = expr.node, expr.parent
     if name:
@@ -109,7 +109,7 @@ def _none_held(ctx: Context, expr: Expr, name: str, refused: str) -> str:
     return expr.text if iterated or measured or (searched and refused in ("iterable", "container")) else ""
 
 
-def _comprehended(ctx: Context, lack: _Lack) -> cst.CompFor | None:
+def _comprehended(ctx: OperatorContext, lack: _Lack) -> cst.CompFor | None:
     """The loop of a comprehension that binds the name which a lacking expression hangs on, if one does."""
     name = re.split(r"[.\[]", lack.held, maxsplit=1)[0]
     if name not in ctx.names.comprehension.get(id(lack.at.statement), ()):
@@ -122,7 +122,7 @@ def _comprehended(ctx: Context, lack: _Lack) -> cst.CompFor | None:
     return None
 
 
-def _asked(ctx: Context, lack: _Lack) -> Iterator[Change]:
+def _asked(ctx: OperatorContext, lack: _Lack) -> Iterator[Change]:
     """The tests around a place ask for what it lacks, or a guard before it leaves."""
     inner = step(ctx)
     s = lack.at.statement

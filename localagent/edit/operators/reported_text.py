@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 import libcst as cst
 
 from localagent.domain.outcome import Failure
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 
 _PATTERN = re.compile(
@@ -28,7 +28,7 @@ _GROWTH = 40
 
 
 @operator("reported-text", prior=1.2)
-def reported_text(ctx: Context) -> Iterator[Change]:
+def reported_text(ctx: OperatorContext) -> Iterator[Change]:
     """A piece of a text becomes what the failing comparison wants at that place of the output, if most of it stays."""
     sides = [side for failure in ctx.failures[:_MOST_SIDES] for side in _sides(failure)]
     found = list(dict.fromkeys(tuple(_differences(got, wanted)) for got, wanted in dict.fromkeys(sides)))
@@ -63,7 +63,7 @@ def _bare(text: str) -> str:
     return (value if isinstance(value, str) else text)[:_LONGEST]
 
 
-def _pieces(ctx: Context, node: cst.CSTNode) -> Iterator[tuple[int, int]]:
+def _pieces(ctx: OperatorContext, node: cst.CSTNode) -> Iterator[tuple[int, int]]:
     """Byte spans of a text's parts between placeholders; only such whose spelling is what they say."""
     spans: list[tuple[int, int]] = []
     if isinstance(node, cst.SimpleString):

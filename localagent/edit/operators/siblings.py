@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from localagent.edit.layout import after, before, body_statements, inside_function
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.operators.calls import callee_name
 from localagent.edit.operators.ingredients import replaceable
@@ -24,7 +24,7 @@ def _names_of(text: str) -> set[str]:
 class _Known:
     """Texts of the file whose free names all exist at a statement."""
 
-    def __init__(self, ctx: Context) -> None:
+    def __init__(self, ctx: OperatorContext) -> None:
         self.ctx = ctx
         self._names: dict[str, set[str]] = {}
 
@@ -37,7 +37,7 @@ class _Known:
 
 
 @operator("sibling-call", prior=-1.8)
-def sibling_call(ctx: Context) -> Iterator[Change]:
+def sibling_call(ctx: OperatorContext) -> Iterator[Change]:
     """A call becomes one that the file makes elsewhere: the same callee first, then alike ones."""
     known = _Known(ctx)
     for expr, node in ctx.of(cst.Call):
@@ -55,7 +55,7 @@ def sibling_call(ctx: Context) -> Iterator[Change]:
 
 
 @operator("sibling-condition", prior=-1.8)
-def sibling_condition(ctx: Context) -> Iterator[Change]:
+def sibling_condition(ctx: OperatorContext) -> Iterator[Change]:
     """A test becomes one of the file's other tests."""
     known = _Known(ctx)
     for expr in ctx.exprs:
@@ -72,7 +72,7 @@ def sibling_condition(ctx: Context) -> Iterator[Change]:
 
 
 @operator("sibling-name", prior=-2.2)
-def sibling_name(ctx: Context) -> Iterator[Change]:
+def sibling_name(ctx: OperatorContext) -> Iterator[Change]:
     """An expression becomes a constant, import or other module-level name of the file."""
     names = [n for n in ctx.facts.module_names if n.isupper() or n.startswith("_")][:10]
     for expr in ctx.exprs:
@@ -87,7 +87,7 @@ def sibling_name(ctx: Context) -> Iterator[Change]:
 
 
 @operator("sibling-statement", prior=-2.6)
-def sibling_statement(ctx: Context) -> Iterator[Change]:
+def sibling_statement(ctx: OperatorContext) -> Iterator[Change]:
     """A simple statement of another function of the file is put before or after a statement, or in its place."""
     known = _Known(ctx)
     first, last = ctx.span.first_line, ctx.span.last_line

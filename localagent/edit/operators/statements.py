@@ -15,7 +15,7 @@ from localagent.edit.layout import (
     removed,
     text_of,
 )
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.operators.unfilled import stale, unfilled
 from localagent.edit.unit import Stmt
@@ -24,12 +24,12 @@ _BEGUN = 1.9  # what goes on with something that the unit begins, reads and neve
 _DEFINITIONS = (cst.FunctionDef, cst.ClassDef, cst.Import, cst.ImportFrom)
 
 
-def _first_line(ctx: Context, s: Stmt) -> str:
+def _first_line(ctx: OperatorContext, s: Stmt) -> str:
     return " ".join(text_of(ctx, s).split())[:50]
 
 
 @operator("statement-delete", prior=-0.3)
-def statement_delete(ctx: Context) -> Iterator[Change]:
+def statement_delete(ctx: OperatorContext) -> Iterator[Change]:
     """A statement is deleted (`pass` where a block would be empty)."""
     for s in ctx.statements:
         if is_docstring(s) or isinstance(s.node, (cst.Pass, *_DEFINITIONS)) or (s.suite.owner is None and s.compound):
@@ -47,7 +47,7 @@ def statement_delete(ctx: Context) -> Iterator[Change]:
 
 
 @operator("statement-swap", prior=-0.4)
-def statement_swap(ctx: Context) -> Iterator[Change]:
+def statement_swap(ctx: OperatorContext) -> Iterator[Change]:
     """Two statements that follow each other change places."""
     for s in body_statements(ctx):
         if s.index + 1 < len(s.suite.statements):
@@ -66,7 +66,7 @@ def statement_swap(ctx: Context) -> Iterator[Change]:
 
 
 @operator("statement-move", prior=-1.3)
-def statement_move(ctx: Context) -> Iterator[Change]:
+def statement_move(ctx: OperatorContext) -> Iterator[Change]:
     """A statement moves elsewhere within its block, out of its block, or to the end or start of a neighbouring one."""
     for s in body_statements(ctx):
         for target, where in _destinations(s):
@@ -107,7 +107,7 @@ def _destinations(s: Stmt) -> Iterator[tuple[Stmt, str]]:
 
 
 @operator("statement-copy", prior=-2.4)
-def statement_copy(ctx: Context) -> Iterator[Change]:
+def statement_copy(ctx: OperatorContext) -> Iterator[Change]:
     """A short statement of the function is repeated before or after another one."""
     offers: dict[str, Stmt] = {}
     for s in ctx.unit.statements:
@@ -132,7 +132,7 @@ def statement_copy(ctx: Context) -> Iterator[Change]:
 
 
 @operator("statement-replace", prior=-1.9)
-def statement_replace(ctx: Context) -> Iterator[Change]:
+def statement_replace(ctx: OperatorContext) -> Iterator[Change]:
     """A simple statement becomes another simple statement of the function."""
     offers: dict[str, Stmt] = {}
     for s in ctx.unit.statements:
@@ -150,7 +150,7 @@ def statement_replace(ctx: Context) -> Iterator[Change]:
 
 
 @operator("call-statement", prior=-2.6)
-def call_statement(ctx: Context) -> Iterator[Change]:
+def call_statement(ctx: OperatorContext) -> Iterator[Change]:
     """A usual mutation of a name in scope is inserted (`seen.add(x)`, `i += 1`): what was only begun first."""
     empty, still = unfilled(ctx), stale(ctx)
     for s in body_statements(ctx):

@@ -9,14 +9,14 @@ from itertools import pairwise
 import libcst as cst
 
 from localagent.edit.layout import movable, step
-from localagent.edit.operator_context import Change, Context, Splice3
+from localagent.edit.operator_context import Change, OperatorContext, Splice3
 from localagent.edit.operator_registry import operator
 from localagent.edit.operators.variables import likeness
 from localagent.edit.unit import Stmt
 from localagent.edit.whole_file_failures import lost_methods, stray_line, undefined_at_import, wanted_names
 
 
-def _indented(ctx: Context, first: int, end: int, by: str) -> list[Splice3]:
+def _indented(ctx: OperatorContext, first: int, end: int, by: str) -> list[Splice3]:
     """Put `by` before every line of a span that is neither empty nor inside a text."""
     inside = [
         ctx.unit.outer(e.node)
@@ -33,7 +33,7 @@ def _indented(ctx: Context, first: int, end: int, by: str) -> list[Splice3]:
     return out
 
 
-def _self_added(ctx: Context, s: Stmt) -> list[Splice3]:
+def _self_added(ctx: OperatorContext, s: Stmt) -> list[Splice3]:
     node = s.node
     if not isinstance(node, cst.FunctionDef):
         return []
@@ -50,7 +50,7 @@ def _self_added(ctx: Context, s: Stmt) -> list[Splice3]:
 
 
 @operator("class-around", prior=2.4, wide=True)
-def class_around(ctx: Context) -> Iterator[Change]:
+def class_around(ctx: OperatorContext) -> Iterator[Change]:
     """Module-level functions become methods of the class that could not be imported, with `self` where they lack it."""
     inner = step(ctx)
     rows = ctx.unit.root.statements
@@ -80,7 +80,7 @@ def class_around(ctx: Context) -> Iterator[Change]:
 
 
 @operator("method-indent", prior=2.4, wide=True)
-def method_indent(ctx: Context) -> Iterator[Change]:
+def method_indent(ctx: OperatorContext) -> Iterator[Change]:
     """Functions that follow a class go into it when one of them was looked for there, `self` added where it lacks."""
     rows = ctx.unit.root.statements
     for class_name, wanted in lost_methods(ctx.facts, ctx.failures):
@@ -105,7 +105,7 @@ def method_indent(ctx: Context) -> Iterator[Change]:
 
 
 @operator("exported-name", prior=2.0, wide=True)
-def exported_name(ctx: Context) -> Iterator[Change]:
+def exported_name(ctx: OperatorContext) -> Iterator[Change]:
     """A class or function of the module gets the name that could not be imported, wherever the file says its own."""
     for name in wanted_names(ctx.path, ctx.failures):
         if name in ctx.facts.module_names or name in ctx.facts.imports:
@@ -124,7 +124,7 @@ def exported_name(ctx: Context) -> Iterator[Change]:
 
 
 @operator("module-import", prior=2.0, wide=True)
-def module_import(ctx: Context) -> Iterator[Change]:
+def module_import(ctx: OperatorContext) -> Iterator[Change]:
     """A name that is undefined while the module is imported gets its import above the first statement."""
     from localagent.code.builtin_types import IMPORTS  # noqa: PLC0415 - a large table, needed for this failure alone
 
@@ -147,7 +147,7 @@ def module_import(ctx: Context) -> Iterator[Change]:
 
 
 @operator("header-drop", prior=1.0, wide=True)
-def header_drop(ctx: Context) -> Iterator[Change]:
+def header_drop(ctx: OperatorContext) -> Iterator[Change]:
     """A function that nobody names gives its body back to the function before it."""
     for s in ctx.unit.statements:
         if not isinstance(s.node, cst.FunctionDef) or not s.index or s.node.decorators or not movable(s):
@@ -167,7 +167,7 @@ def header_drop(ctx: Context) -> Iterator[Change]:
 
 
 @operator("stray-block", prior=2.0, wide=True)
-def stray_block(ctx: Context) -> Iterator[Change]:
+def stray_block(ctx: OperatorContext) -> Iterator[Change]:
     """Statements up to a `return` outside functions (`break` outside loops) go back into what stands above them."""
     inner = step(ctx)
     for failure in ctx.failures:
@@ -191,7 +191,7 @@ def stray_block(ctx: Context) -> Iterator[Change]:
             at = owner
 
 
-def _moved_in(ctx: Context, rows: Sequence[Stmt], by: str, delta: float) -> Iterator[Change]:
+def _moved_in(ctx: OperatorContext, rows: Sequence[Stmt], by: str, delta: float) -> Iterator[Change]:
     if all(movable(s) for s in rows):
         first, end = rows[0].line_start, rows[-1].line_end
         ends = [*(at for at, _, _ in _indented(ctx, first, end, by)), end]

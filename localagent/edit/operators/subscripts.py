@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.operators.variables import names_for
 from localagent.edit.precedence import ATOM, fit
@@ -15,7 +15,7 @@ _SEQUENCES = frozenset({"list", "str", "tuple", "bytes", "deque", ""})
 
 
 @operator("index-drop", prior=-0.3)
-def index_drop(ctx: Context) -> Iterator[Change]:
+def index_drop(ctx: OperatorContext) -> Iterator[Change]:
     """An index or slice is dropped: `x[0]` to `x`."""
     for expr, node in ctx.of(cst.Subscript):
         if not expr.store:
@@ -26,7 +26,7 @@ def index_drop(ctx: Context) -> Iterator[Change]:
 
 
 @operator("index-usual", prior=-0.3)
-def index_usual(ctx: Context) -> Iterator[Change]:
+def index_usual(ctx: OperatorContext) -> Iterator[Change]:
     """An index becomes `0`, `1`, `-1`, `-2`, its negative, or a slice from or up to it."""
     for expr, node in ctx.of(cst.Subscript):
         if len(node.slice) != 1 or not isinstance(node.slice[0].slice, cst.Index):
@@ -45,7 +45,7 @@ def index_usual(ctx: Context) -> Iterator[Change]:
 
 
 @operator("index-order", prior=-0.6)
-def index_order(ctx: Context) -> Iterator[Change]:
+def index_order(ctx: OperatorContext) -> Iterator[Change]:
     """Two indexes change places: `m[i][j]` to `m[j][i]`, `m[i, j]` to `m[j, i]`."""
     for expr, node in ctx.of(cst.Subscript):
         if len(node.slice) == 2:
@@ -60,7 +60,7 @@ def index_order(ctx: Context) -> Iterator[Change]:
 
 
 @operator("slice-bounds", prior=-0.2)
-def slice_bounds(ctx: Context) -> Iterator[Change]:
+def slice_bounds(ctx: OperatorContext) -> Iterator[Change]:
     """A bound of a slice is dropped, moved to the other side, or gets a step of -1."""
     for expr, node in ctx.of(cst.Subscript):
         if len(node.slice) != 1 or not isinstance(node.slice[0].slice, cst.Slice):
@@ -84,7 +84,7 @@ def slice_bounds(ctx: Context) -> Iterator[Change]:
 
 
 @operator("slice-bound-name", prior=-2.0)
-def slice_bound_name(ctx: Context) -> Iterator[Change]:
+def slice_bound_name(ctx: OperatorContext) -> Iterator[Change]:
     """A missing bound of a slice becomes a name in scope, alone or with one added or taken."""
     for expr, node in ctx.of(cst.Subscript):
         if len(node.slice) != 1 or not isinstance(node.slice[0].slice, cst.Slice):
@@ -101,14 +101,14 @@ def slice_bound_name(ctx: Context) -> Iterator[Change]:
                     yield ctx.splice(expr, (start, end, f"{text}:{high}"), delta=near + delta, note=f"from {text}")
 
 
-def _counts(ctx: Context, expr: Expr) -> list[tuple[str, float]]:
+def _counts(ctx: OperatorContext, expr: Expr) -> list[tuple[str, float]]:
     statement = expr.statement
     names = names_for(ctx, statement).items()
     usable = [(n, d) for n, d in names if ctx.names.kinds.get(n, "") in ("int", "") and n not in ("self", "cls")]
     return sorted((x for x in usable if x[0] in ctx.visible(statement)), key=lambda x: -x[1])[:8]
 
 
-def _rests(ctx: Context) -> dict[str, list[str]]:
+def _rests(ctx: OperatorContext) -> dict[str, list[str]]:
     """What the unit's slices leave over, by what is sliced: `x[:k]` leaves `k:`, `x[k:]` leaves `:k`."""
     found: dict[str, list[str]] = {}
     for expr in ctx.unit.exprs:
@@ -125,7 +125,7 @@ def _rests(ctx: Context) -> dict[str, list[str]]:
 
 
 @operator("index-add", prior=-1.8)
-def index_add(ctx: Context) -> Iterator[Change]:
+def index_add(ctx: OperatorContext) -> Iterator[Change]:
     """A name gets an index or slice: `x` to `x[0]`, `x[-1]`, `x[i]`, `x[1:]`, `x[k:]`; rests of slices first."""
     rests = _rests(ctx)
     for expr in ctx.exprs:

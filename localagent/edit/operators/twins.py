@@ -11,7 +11,7 @@ from itertools import combinations, islice
 import libcst as cst
 
 from localagent.edit.layout import movable
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.operators.arithmetic import arithmetic_swap, augmented_swap
 from localagent.edit.operators.calls import callee_swap
@@ -24,7 +24,7 @@ _MOST_PAIRS = 20
 
 
 @operator("twin-swap", prior=-0.8)
-def twin_swap(ctx: Context) -> Iterator[Change]:
+def twin_swap(ctx: OperatorContext) -> Iterator[Change]:
     """One small swap at all places of a statement, or of statements that follow each other: `min` to `max`."""
     owners = _Owners(ctx.statements)
     for propose in (compare_swap, arithmetic_swap, augmented_swap, callee_swap):
@@ -57,7 +57,7 @@ class _Owners:
         return None
 
 
-def _within(ctx: Context, note: str, found: list[tuple[Stmt, list[Change]]]) -> Iterator[Change]:
+def _within(ctx: OperatorContext, note: str, found: list[tuple[Stmt, list[Change]]]) -> Iterator[Change]:
     for owner, changes in found:
         splices = tuple(sorted({c.splices[0] for c in changes}))
         if 1 < len(splices) <= _MOST_PLACES:
@@ -65,7 +65,7 @@ def _within(ctx: Context, note: str, found: list[tuple[Stmt, list[Change]]]) -> 
             yield ctx.splice(owner, *splices, delta=delta, note=f"every {note} in the statement")
 
 
-def _across(ctx: Context, note: str, first: dict[int, Change], owners: dict[int, Stmt]) -> Iterator[Change]:
+def _across(ctx: OperatorContext, note: str, first: dict[int, Change], owners: dict[int, Stmt]) -> Iterator[Change]:
     """The outermost place of each statement, for the longest runs of like statements."""
     done: set[int] = set()
     for owner in sorted((owners[key] for key in first), key=lambda s: s.start):
@@ -87,7 +87,7 @@ def _alike(one: Stmt, other: Stmt) -> bool:
 
 
 @operator("assignment-mix", prior=-0.6)
-def assignment_mix(ctx: Context) -> Iterator[Change]:
+def assignment_mix(ctx: OperatorContext) -> Iterator[Change]:
     """Two assignments that follow each other exchange their targets, or their values: left and right mixed up."""
     for s in ctx.statements:
         if s.index + 1 >= len(s.suite.statements) or not movable(s):
@@ -110,7 +110,7 @@ def assignment_mix(ctx: Context) -> Iterator[Change]:
 
 
 @operator("counter-mix", prior=-0.8)
-def counter_mix(ctx: Context) -> Iterator[Change]:
+def counter_mix(ctx: OperatorContext) -> Iterator[Change]:
     """Two augmented assignments of one operator and value exchange their targets: two counters mixed up."""
     counted: dict[tuple[str, str], list[tuple[Stmt, cst.AugAssign]]] = defaultdict(list)
     for s in ctx.statements:

@@ -4,14 +4,14 @@ from collections import Counter
 
 import libcst as cst
 
-from localagent.edit.operator_context import Context
+from localagent.edit.operator_context import OperatorContext
 
 _FILLERS = frozenset(
     {"append", "appendleft", "add", "extend", "extendleft", "insert", "update", "setdefault", "put", "push", "heappush"}
 )
 
 
-def unfilled(ctx: Context) -> frozenset[str]:
+def unfilled(ctx: OperatorContext) -> frozenset[str]:
     """Names bound to an empty container of this unit into which nothing is ever put, though it is read again.
 
     Put into means: a method that fills it, a store into it, `+=`, or being given to a call that may fill it.
@@ -43,7 +43,7 @@ def unfilled(ctx: Context) -> frozenset[str]:
     return frozenset((made - filled) & read)
 
 
-def _empty(ctx: Context, value: cst.BaseExpression) -> bool:
+def _empty(ctx: OperatorContext, value: cst.BaseExpression) -> bool:
     return ctx.unit.code(value) in ("[]", "{}", "set()", "list()", "dict()", "deque()", "collections.deque()")
 
 
@@ -59,7 +59,7 @@ def _only_read(call: cst.Call) -> set[str]:
     return set()
 
 
-def stale(ctx: Context) -> frozenset[str]:
+def stale(ctx: OperatorContext) -> frozenset[str]:
     """Names that are given a plain first value before a loop, read inside it, and never changed again."""
     binds: Counter[str] = Counter()
     first: dict[str, int] = {}

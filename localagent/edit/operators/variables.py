@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import libcst as cst
 
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.precedence import ATOM
 from localagent.edit.unit import Expr, Stmt
@@ -62,7 +62,7 @@ def _words(name: str) -> set[str]:
     return {w.lower() for w in _WORD.findall(name)}
 
 
-def names_for(ctx: Context, statement: Stmt) -> dict[str, float]:
+def names_for(ctx: OperatorContext, statement: Stmt) -> dict[str, float]:
     """Names that may be read in a statement, with an adjustment for nearness."""
     found: dict[str, float] = {}
     for name, line in ctx.visible(statement).items():
@@ -83,7 +83,7 @@ def _readable(expr: Expr) -> bool:
 
 
 @operator("name-swap", prior=0.0)
-def name_swap(ctx: Context) -> Iterator[Change]:
+def name_swap(ctx: OperatorContext) -> Iterator[Change]:
     """A name becomes another name bound in scope, likely ones (alike, near, same kind) first."""
     for expr, node in ctx.of(cst.Name):
         if not _readable(expr):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit.operator_context import Change, Context
+from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.operators.ingredients import replaceable
 from localagent.edit.precedence import ATOM, LOOSE, MUL, OR, binding, fit
@@ -66,7 +66,7 @@ def _wrapped(text: str, wrap: str) -> str:
 
 
 @operator("wrap", prior=-1.6)
-def wrap(ctx: Context) -> Iterator[Change]:
+def wrap(ctx: OperatorContext) -> Iterator[Change]:
     """A value is put into a usual call: `len`, `sorted`, `list`, `set`, `str`, `abs`, `max(..., 0)`, `enumerate`."""
     for expr in ctx.exprs:
         if not replaceable(expr) or expr.in_fstring or isinstance(expr.parent, cst.Attribute):
@@ -86,12 +86,12 @@ def wrap(ctx: Context) -> Iterator[Change]:
             )
 
 
-def _already(ctx: Context, expr: Expr, name: str) -> bool:
+def _already(ctx: OperatorContext, expr: Expr, name: str) -> bool:
     return ctx.unit.text.endswith(f"{name}(".encode(), 0, expr.start)
 
 
 @operator("keep-extreme", prior=-1.8)
-def keep_extreme(ctx: Context) -> Iterator[Change]:
+def keep_extreme(ctx: OperatorContext) -> Iterator[Change]:
     """An assigned or returned value is kept only if it is the largest or smallest: `m = max(m, x)`, `max(0, x)`."""
     for expr in ctx.exprs:
         if (
@@ -113,7 +113,7 @@ def keep_extreme(ctx: Context) -> Iterator[Change]:
 
 
 @operator("wrap-method", prior=-2.0)
-def wrap_method(ctx: Context) -> Iterator[Change]:
+def wrap_method(ctx: OperatorContext) -> Iterator[Change]:
     """A value gets a usual method call or default: `.copy()`, `.strip()`, `.lower()`, `.items()`, `or []`, `or 0`."""
     methods = {
         "str": (".lower()", ".upper()", ".strip()", ".split()", ".encode()"),
@@ -142,7 +142,7 @@ def wrap_method(ctx: Context) -> Iterator[Change]:
 
 
 @operator("wrap-arithmetic", prior=-2.2)
-def wrap_arithmetic(ctx: Context) -> Iterator[Change]:
+def wrap_arithmetic(ctx: OperatorContext) -> Iterator[Change]:
     """A number is doubled, halved, or taken modulo ten, two, or a constant the file names."""
     limits = [n for n in ctx.facts.module_names if n.isupper()] + [n for n in ctx.names.kinds if "mod" in n.lower()]
     for expr in ctx.exprs:
@@ -166,7 +166,7 @@ def wrap_arithmetic(ctx: Context) -> Iterator[Change]:
 
 
 @operator("unwrap", prior=-0.5)
-def unwrap(ctx: Context) -> Iterator[Change]:
+def unwrap(ctx: OperatorContext) -> Iterator[Change]:
     """A call, display or ternary is reduced to what it holds: `len(x)` to `x`, `[x]` to `x`, `a if c else b` to `a`."""
     for expr in ctx.exprs:
         node = expr.node
@@ -195,7 +195,7 @@ def unwrap(ctx: Context) -> Iterator[Change]:
 
 
 @operator("filter-add", prior=-2.6)
-def filter_add(ctx: Context) -> Iterator[Change]:
+def filter_add(ctx: OperatorContext) -> Iterator[Change]:
     """A comprehension gets a filter: its variable, or a condition known in the function."""
     for expr, node in ctx.of_any(cst.ListComp, cst.SetComp, cst.GeneratorExp, cst.DictComp):
         if node.for_in.ifs:
@@ -211,7 +211,7 @@ def filter_add(ctx: Context) -> Iterator[Change]:
 
 
 @operator("display-wrap", prior=-1.9)
-def display_wrap(ctx: Context) -> Iterator[Change]:
+def display_wrap(ctx: OperatorContext) -> Iterator[Change]:
     """A value is put into a list or tuple: `x` to `[x]`, `(x,)`."""
     places = (cst.Return, cst.Assign, cst.Arg, cst.BinaryOperation, cst.AugAssign)
     for expr, _ in ctx.of_any(cst.Name, cst.Call, cst.Integer, cst.Subscript):

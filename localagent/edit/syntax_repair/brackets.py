@@ -6,7 +6,17 @@ Plausible places only; whether a fix parses is found out by the search, not here
 import itertools
 from collections.abc import Iterator
 
-from localagent.edit.syntax_repair.lexer import CLOSER, HEADS, OPENER, Fix, Kind, Lexeme, View, insert, replace
+from localagent.edit.syntax_repair.lexer import (
+    CLOSER,
+    HEADS,
+    OPENER,
+    BrokenText,
+    Lexeme,
+    LexemeKind,
+    SyntaxFix,
+    insert,
+    replace,
+)
 
 _BODY_STARTS = frozenset({
     "return", "break", "continue", "pass", "raise", "yield", "print",
@@ -18,7 +28,7 @@ _CONTINUATION_LINES = 12
 MAX_PLACES = 80
 
 
-def colons(view: View) -> Iterator[Fix]:
+def colons(view: BrokenText) -> Iterator[SyntaxFix]:
     """Missing, wrong and superfluous colons at compound statements."""
     for line, distance in view.suspects:
         row = view.on(line)
@@ -28,9 +38,13 @@ def colons(view: View) -> Iterator[Fix]:
         if row[0].text in HEADS:
             if row[-1].text != ":":
                 yield insert(distance, end, ":", "tokens.insert-colon")
-                if row[-1].text in _WRONG_COLONS or row[-1].kind in (Kind.OP, Kind.QUOTE, Kind.OTHER):
+                if row[-1].text in _WRONG_COLONS or row[-1].kind in (LexemeKind.OP, LexemeKind.QUOTE, LexemeKind.OTHER):
                     yield replace(distance + 0.4, row[-1], ":", "tokens.insert-colon")
-            elif len(row) > 2 and row[-2].kind in (Kind.OP, Kind.QUOTE, Kind.OTHER) and row[-2].text not in ")]}":
+            elif (
+                len(row) > 2
+                and row[-2].kind in (LexemeKind.OP, LexemeKind.QUOTE, LexemeKind.OTHER)
+                and row[-2].text not in ")]}"
+            ):
                 yield replace(distance + 0.9, row[-2], "", "tokens.delete-token")
             for left, right in itertools.pairwise(row):
                 if right.text in _BODY_STARTS:
@@ -43,7 +57,7 @@ def colons(view: View) -> Iterator[Fix]:
         yield insert(0.1, view.fault.offset, ":", "tokens.insert-colon")
 
 
-def _statement_lines(view: View, line: int) -> list[int]:
+def _statement_lines(view: BrokenText, line: int) -> list[int]:
     """The line and those below it that could continue it: deeper indented or closing, no statement for certain."""
     out = [line]
     limit = view.lines[line].width
@@ -64,7 +78,7 @@ def _unclosed(row: list[Lexeme]) -> tuple[list[Lexeme], list[Lexeme]]:
     open_inside: list[Lexeme] = []
     extra: list[Lexeme] = []
     for x in row:
-        if x.kind is not Kind.OP:
+        if x.kind is not LexemeKind.OP:
             continue
         if x.text in CLOSER:
             stack.append(x)
@@ -78,7 +92,7 @@ def _unclosed(row: list[Lexeme]) -> tuple[list[Lexeme], list[Lexeme]]:
     return sorted(stack + open_inside, key=lambda o: o.start), extra
 
 
-def brackets(view: View) -> Iterator[Fix]:
+def brackets(view: BrokenText) -> Iterator[SyntaxFix]:
     """Unclosed, superfluous and mismatched brackets, line by line near the fault."""
     for line, distance in view.suspects:
         lines = _statement_lines(view, line)
@@ -96,7 +110,7 @@ def brackets(view: View) -> Iterator[Fix]:
         yield from _mismatched(row, distance)
 
 
-def _close(view: View, scope: list[Lexeme], stack: list[Lexeme], distance: float) -> Iterator[Fix]:
+def _close(view: BrokenText, scope: list[Lexeme], stack: list[Lexeme], distance: float) -> Iterator[SyntaxFix]:
     if not stack:
         return
     name = "tokens.close-bracket"
@@ -114,7 +128,7 @@ def _close(view: View, scope: list[Lexeme], stack: list[Lexeme], distance: float
         yield from _inner_ends(scope, opener, distance)
 
 
-def _inner_ends(scope: list[Lexeme], opener: Lexeme, distance: float) -> Iterator[Fix]:
+def _inner_ends(scope: list[Lexeme], opener: Lexeme, distance: float) -> Iterator[SyntaxFix]:
     inside = [x for x in scope if x.start > opener.start]
     closer = CLOSER[opener.text]
     for n, x in enumerate(inside):
@@ -125,14 +139,14 @@ def _inner_ends(scope: list[Lexeme], opener: Lexeme, distance: float) -> Iterato
             yield insert(distance + 0.15, x.end, closer, "tokens.close-bracket")
             continue
         joint = after.text in OPENER or after.text in (":", ",", "for", "if", "else", "->", "and", "or", "in")
-        operator = after.kind is Kind.OP
+        operator = after.kind is LexemeKind.OP
         cost = 0.5 if joint else 0.7 if operator else 1.2
-        if x.kind is Kind.OP and x.text not in OPENER:
+        if x.kind is LexemeKind.OP and x.text not in OPENER:
             cost += 0.8
         yield insert(distance + cost, x.end, closer, "tokens.close-bracket")
 
 
-def _superfluous(row: list[Lexeme], extra: list[Lexeme], distance: float) -> Iterator[Fix]:
+def _superfluous(row: list[Lexeme], extra: list[Lexeme], distance: float) -> Iterator[SyntaxFix]:
     for x in extra:
         yield replace(distance + 0.1, x, "", "tokens.delete-bracket")
         for other in row:
@@ -143,14 +157,14 @@ def _superfluous(row: list[Lexeme], extra: list[Lexeme], distance: float) -> Ite
                 break
             cost = 0.5 if opener is row[0] else 0.9
             yield insert(distance + cost, opener.start, OPENER[x.text], "tokens.open-bracket")
-            if opener.kind is Kind.NAME:
+            if opener.kind is LexemeKind.NAME:
                 yield insert(distance + cost + 0.1, opener.end, OPENER[x.text], "tokens.open-bracket")
 
 
-def _mismatched(row: list[Lexeme], distance: float) -> Iterator[Fix]:
+def _mismatched(row: list[Lexeme], distance: float) -> Iterator[SyntaxFix]:
     stack: list[Lexeme] = []
     for x in row:
-        if x.kind is not Kind.OP:
+        if x.kind is not LexemeKind.OP:
             continue
         if x.text in CLOSER:
             stack.append(x)
@@ -162,22 +176,22 @@ def _mismatched(row: list[Lexeme], distance: float) -> Iterator[Fix]:
                 yield insert(distance + 0.1, x.start, CLOSER[opener.text], "tokens.close-bracket")
 
 
-def quotes(view: View) -> Iterator[Fix]:
+def quotes(view: BrokenText) -> Iterator[SyntaxFix]:
     """Strings that are never closed, or opened by a stray quote."""
     told = "unterminated" in view.fault.message or "EOL" in view.fault.message or "EOF" in view.fault.message
     for line, distance in view.suspects:
         row = view.on(line)
-        loose = [x for x in row if x.kind is Kind.QUOTE]
+        loose = [x for x in row if x.kind is LexemeKind.QUOTE]
         for x in loose:
             yield from _loose_quote(view, line, x, distance if told else distance + 0.5)
         if told and not loose:
             for x in row:
-                if x.kind is Kind.STRING:
+                if x.kind is LexemeKind.STRING:
                     yield replace(distance + 0.8, x, x.text[:-1], "tokens.drop-quote")
     yield from _wrapped(view)
 
 
-def _loose_quote(view: View, line: int, x: Lexeme, distance: float) -> Iterator[Fix]:
+def _loose_quote(view: BrokenText, line: int, x: Lexeme, distance: float) -> Iterator[SyntaxFix]:
     name = "tokens.close-string"
     mark = x.text.lstrip("rbufRBUF")
     code = view.lines[line]
@@ -191,13 +205,13 @@ def _loose_quote(view: View, line: int, x: Lexeme, distance: float) -> Iterator[
         other = "'" if mark == '"' else '"'
         at = rest.rfind(other)
         if at >= 0:
-            yield Fix(distance, ((x.end + at, x.end + at + 1, mark),), name, f"{other} -> {mark}")
-            yield Fix(distance + 0.2, ((x.end - 1, x.end, other),), name, f"{mark} -> {other}")
+            yield SyntaxFix(distance, ((x.end + at, x.end + at + 1, mark),), name, f"{other} -> {mark}")
+            yield SyntaxFix(distance + 0.2, ((x.end - 1, x.end, other),), name, f"{mark} -> {other}")
         if tail.endswith("\\" + mark):
             yield insert(distance, x.end + len(tail) - 1, "\\", name)
         for y in view.on(line):
-            if y.end <= x.start and y.kind in (Kind.NAME, Kind.NUMBER, Kind.OP, Kind.OTHER):
-                near = 0.4 if y.end == x.start and y.kind is Kind.NAME else 0.9
+            if y.end <= x.start and y.kind in (LexemeKind.NAME, LexemeKind.NUMBER, LexemeKind.OP, LexemeKind.OTHER):
+                near = 0.4 if y.end == x.start and y.kind is LexemeKind.NAME else 0.9
                 yield insert(distance + near, y.start, mark, "tokens.open-string")
         yield insert(distance + 0.5, x.start, mark, "tokens.open-string")
     else:
@@ -206,7 +220,7 @@ def _loose_quote(view: View, line: int, x: Lexeme, distance: float) -> Iterator[
             end = view.lines[number].end
             cost = 0.5 if number + 1 >= len(view.lines) or view.lines[number + 1].blank else 0.9
             yield insert(distance + cost, end, mark, name)
-        yield Fix(distance + 0.7, ((x.end - 2, x.end, ""),), name, f"{mark} -> {mark[0]}")
+        yield SyntaxFix(distance + 0.7, ((x.end - 2, x.end, ""),), name, f"{mark} -> {mark[0]}")
     for cost, n in places:
         yield insert(distance + cost, x.end + n, mark, name)
     for n in _word_ends(rest):
@@ -219,18 +233,18 @@ def _word_ends(rest: str) -> list[int]:
     return [*itertools.islice(ends, MAX_PLACES), len(rest)]
 
 
-def _wrapped(view: View) -> Iterator[Fix]:
+def _wrapped(view: BrokenText) -> Iterator[SyntaxFix]:
     """Code that stands inside quotes: unwrap strings which look like statements."""
     for line, distance in view.suspects:
         row = view.on(line)
-        empty = [x for x in row if x.kind is Kind.STRING and len(x.text.strip("'\"")) == 0]
+        empty = [x for x in row if x.kind is LexemeKind.STRING and len(x.text.strip("'\"")) == 0]
         if empty:
             cuts = tuple((x.start, x.end, "") for x in empty)
-            yield Fix(distance + 0.5, cuts, "tokens.drop-quote", "drop the empty strings")
+            yield SyntaxFix(distance + 0.5, cuts, "tokens.drop-quote", "drop the empty strings")
         for x in row:
-            if x.kind is Kind.STRING and x.text[:3] in ("'''", '"""') and len(x.text) > 6:
+            if x.kind is LexemeKind.STRING and x.text[:3] in ("'''", '"""') and len(x.text) > 6:
                 cuts = ((x.start, x.start + 3, ""), (x.end - 3, x.end, ""))
-                yield Fix(distance + 0.6, cuts, "tokens.drop-quote", "take the code out of the string")
-            elif x.kind is Kind.STRING and len(x.text) > 2 and x.text[0] in "'\"":
+                yield SyntaxFix(distance + 0.6, cuts, "tokens.drop-quote", "take the code out of the string")
+            elif x.kind is LexemeKind.STRING and len(x.text) > 2 and x.text[0] in "'\"":
                 cuts = ((x.start, x.start + 1, ""), (x.end - 1, x.end, ""))
-                yield Fix(distance + 1.3, cuts, "tokens.drop-quote", "take the code out of the string")
+                yield SyntaxFix(distance + 1.3, cuts, "tokens.drop-quote", "take the code out of the string")

@@ -12,21 +12,21 @@ _SMALL_CHARS = 12_000  # a file of that size is searched as it is
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class BrokenRegion:
     """A text to search, and where its pieces stand in the file."""
 
     text: str
     pieces: Pieces
 
 
-def regions(text: str, spend: Callable[[int], bool]) -> Iterator[Region]:
+def regions(text: str, spend: Callable[[int], bool]) -> Iterator[BrokenRegion]:
     """The faulty top-level stretches of a large file put together, then the whole file. `spend` as `Budget` has it."""
-    whole = Region(text, (Piece(0, len(text)),))
+    whole = BrokenRegion(text, (Piece(0, len(text)),))
     if len(text) > _SMALL_CHARS and spend(len(text)):
         spans = _faulty_spans(text)
         size = sum(b - a for a, b in spans)
         if spans and size < min(len(text) * 0.8, MAX_REGION_CHARS):
-            yield Region("".join(text[a:b] for a, b in spans), tuple(Piece(a, b) for a, b in spans))
+            yield BrokenRegion("".join(text[a:b] for a, b in spans), tuple(Piece(a, b) for a, b in spans))
     if len(text) <= MAX_REGION_CHARS:
         yield whole
 

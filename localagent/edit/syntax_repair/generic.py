@@ -5,7 +5,7 @@ import itertools
 import warnings
 from collections.abc import Iterator
 
-from localagent.edit.syntax_repair.lexer import KEYWORDS, Fix, Kind, Lexeme, View, insert, replace
+from localagent.edit.syntax_repair.lexer import KEYWORDS, BrokenText, Lexeme, LexemeKind, SyntaxFix, insert, replace
 
 _INSERTED = (
     (",", 0.0), (")", 0.2), ("(", 0.3), ("]", 0.3), ("[", 0.4), (".", 0.3), ("+", 0.3), ("=", 0.3), (":", 0.3),
@@ -22,7 +22,7 @@ _REACH_BACK = 4
 _REACH_ON = 2
 
 
-def _near(view: View) -> list[tuple[int, list[Lexeme], float]]:
+def _near(view: BrokenText) -> list[tuple[int, list[Lexeme], float]]:
     """(index in row, row, extra cost) of lexemes on suspect lines, nearest to the fault first."""
     out = []
     for line, distance in view.suspects:
@@ -39,7 +39,7 @@ def _near(view: View) -> list[tuple[int, list[Lexeme], float]]:
     return out
 
 
-def _glued(view: View, at: int, text: str, end: int | None = None) -> str:
+def _glued(view: BrokenText, at: int, text: str, end: int | None = None) -> str:
     """Text for [at, end) with the blanks it needs so as not to run into its neighbours."""
     stop = at if end is None else end
     before = view.text[at - 1 : at]
@@ -50,7 +50,7 @@ def _glued(view: View, at: int, text: str, end: int | None = None) -> str:
     return left + text + right
 
 
-def tokens(view: View) -> Iterator[Fix]:
+def tokens(view: BrokenText) -> Iterator[SyntaxFix]:
     """Single-token edits, then pairs."""
     names = _names(view)
     for n, row, distance in _near(view):
@@ -62,26 +62,26 @@ def tokens(view: View) -> Iterator[Fix]:
             yield insert(distance + 1.3 + cost, x.start, _glued(view, x.start, text), "tokens.insert-token")
             if n + 1 == len(row):
                 yield insert(distance + 1.3 + cost, x.end, _glued(view, x.end, text), "tokens.insert-token")
-            if x.kind in (Kind.OP, Kind.OTHER, Kind.QUOTE) or x.text in KEYWORDS:
+            if x.kind in (LexemeKind.OP, LexemeKind.OTHER, LexemeKind.QUOTE) or x.text in KEYWORDS:
                 yield replace(distance + 1.3 + cost, x, _glued(view, x.start, text, x.end), "tokens.replace-token")
         for rank, name in enumerate(names):
             cost = distance + 1.9 + 0.05 * rank
             yield insert(cost, x.start, _glued(view, x.start, name), "tokens.insert-name")
             if n + 1 == len(row):
                 yield insert(cost - 0.3, x.end, _glued(view, x.end, name), "tokens.insert-name")
-            if x.text in KEYWORDS or x.kind in (Kind.OTHER, Kind.QUOTE):
+            if x.text in KEYWORDS or x.kind in (LexemeKind.OTHER, LexemeKind.QUOTE):
                 yield replace(cost, x, _glued(view, x.start, name, x.end), "tokens.replace-token")
         if n + 1 < len(row):
             y = row[n + 1]
             cut = (x.start, y.end, y.text + view.text[x.end : y.start] + x.text)
-            yield Fix(distance + 1.6, (cut,), "tokens.swap-tokens", f"swap {x.text} and {y.text}")
-            yield Fix(distance + 1.5, ((x.start, y.end, ""),), "tokens.delete-token", f"drop {x.text} {y.text}")
+            yield SyntaxFix(distance + 1.6, (cut,), "tokens.swap-tokens", f"swap {x.text} and {y.text}")
+            yield SyntaxFix(distance + 1.5, ((x.start, y.end, ""),), "tokens.delete-token", f"drop {x.text} {y.text}")
             if x.end < y.start:
-                yield Fix(
+                yield SyntaxFix(
                     distance + 1.8, ((x.end, y.start, ""),), "tokens.join-words", f"{x.text}{y.text} in one piece"
                 )
         for y in row[n + 2 :]:
-            yield Fix(
+            yield SyntaxFix(
                 distance + 2.2,
                 ((x.start, x.end, ""), (y.start, y.end, "")),
                 "tokens.delete-pair",
@@ -89,13 +89,13 @@ def tokens(view: View) -> Iterator[Fix]:
             )
 
 
-def _names(view: View) -> list[str]:
+def _names(view: BrokenText) -> list[str]:
     """Names used on the lines around, nearest first."""
     out: list[str] = []
     for gap in range(9):
         for line in (view.fault_line - gap, view.fault_line + gap):
             for x in view.on(line):
-                if x.kind is Kind.NAME and x.text not in KEYWORDS and x.text not in out:
+                if x.kind is LexemeKind.NAME and x.text not in KEYWORDS and x.text not in out:
                     out.append(x.text)
     return out[:12]
 
@@ -113,12 +113,12 @@ def _says_something(line: str) -> bool:
     return not isinstance(body[0], ast.Expr) or any(isinstance(n, ast.Call | ast.Await) for n in ast.walk(body[0]))
 
 
-def whole_lines(view: View) -> Iterator[Fix]:
+def whole_lines(view: BrokenText) -> Iterator[SyntaxFix]:
     """Drop a line or its rest, split it in two, join it with the next."""
     for line, distance in view.suspects:
         x, row = view.lines[line], view.on(line)
-        yield Fix(distance + 1.1, ((x.start, x.stop, ""),), "tokens.delete-line", "drop the line")
-        yield Fix(distance + 1.6, ((x.code_start, x.end, "pass"),), "tokens.delete-line", "line -> pass")
+        yield SyntaxFix(distance + 1.1, ((x.start, x.stop, ""),), "tokens.delete-line", "drop the line")
+        yield SyntaxFix(distance + 1.6, ((x.code_start, x.end, "pass"),), "tokens.delete-line", "line -> pass")
         if row:
             says = _says_something(view.text[x.code_start : x.end])
             dearer, name = (1.2, "tokens.comment-statement") if says else (0.0, "tokens.comment-line")
@@ -126,9 +126,9 @@ def whole_lines(view: View) -> Iterator[Fix]:
         below = view.after(line)
         if below is not None:
             gap = (view.code_end(line), view.lines[below].code_start, " ")
-            yield Fix(distance + 1.3, (gap,), "tokens.join-lines", "join with the next line")
+            yield SyntaxFix(distance + 1.3, (gap,), "tokens.join-lines", "join with the next line")
             cont = (view.code_end(line), view.code_end(line), " \\")
-            yield Fix(distance + 2.0, (cont,), "tokens.join-lines", "go on in the next line")
+            yield SyntaxFix(distance + 2.0, (cont,), "tokens.join-lines", "go on in the next line")
         newline = view.text[x.end : x.stop] or "\n"
         blanks = view.text[x.start : x.code_start]
         for left, right in itertools.pairwise(row):
@@ -137,9 +137,9 @@ def whole_lines(view: View) -> Iterator[Fix]:
             before = view.text[x.code_start : left.end]
             if right.text in _BEGINNERS and not _says_something(before):
                 begun = ((x.code_start, right.start, ""),)
-                yield Fix(distance + 1.1 + near, begun, "tokens.drop-stray", f"drop {before}")
-            yield Fix(distance + 1.2 + near, (cut,), "tokens.split-line", "begin a new line")
-            yield Fix(
+                yield SyntaxFix(distance + 1.1 + near, begun, "tokens.drop-stray", f"drop {before}")
+            yield SyntaxFix(distance + 1.2 + near, (cut,), "tokens.split-line", "begin a new line")
+            yield SyntaxFix(
                 distance + 1.8 + near,
                 ((right.start, view.code_end(line), ""),),
                 "tokens.delete-token",

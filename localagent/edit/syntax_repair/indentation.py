@@ -7,7 +7,7 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 
-from localagent.edit.syntax_repair.lexer import Fix, View, indent_width
+from localagent.edit.syntax_repair.lexer import BrokenText, SyntaxFix, indent_width
 
 _CLAUSES = frozenset({
     "else", "elif", "except", "finally", "case",
@@ -18,7 +18,7 @@ _MAX_BLOCK_ENDS = 24
 _MAX_MOVED_LINES = 2000
 
 
-def indentation(view: View) -> Iterator[Fix]:
+def indentation(view: BrokenText) -> Iterator[SyntaxFix]:
     """All re-indentations near the fault, those its message speaks of first."""
     message = view.fault.message
     here = view.fault_line
@@ -42,13 +42,13 @@ def indentation(view: View) -> Iterator[Fix]:
         yield from _crowded_header(view, above, 0.3)
 
 
-def _unit(view: View) -> int:
+def _unit(view: BrokenText) -> int:
     widths = sorted({x.width for x in view.lines if not x.blank and x.width})
     steps = [b - a for a, b in zip([0, *widths], widths, strict=False) if b - a in (2, 3, 4, 8)]
     return max(set(steps), key=steps.count) if steps else 4
 
 
-def _shift(view: View, lines: Sequence[int], by: int) -> tuple[tuple[int, int, str], ...]:
+def _shift(view: BrokenText, lines: Sequence[int], by: int) -> tuple[tuple[int, int, str], ...]:
     """Splices that move lines by some columns; blank ones stay as they are. Tabs at the front become blanks if odd."""
     out = []
     for number in lines[:_MAX_MOVED_LINES]:
@@ -67,7 +67,7 @@ def _shift(view: View, lines: Sequence[int], by: int) -> tuple[tuple[int, int, s
     return tuple(out)
 
 
-def _block_ends(view: View, start: int) -> list[tuple[int, float]]:
+def _block_ends(view: BrokenText, start: int) -> list[tuple[int, float]]:
     """Last lines (exclusive) of blocks that begin at a line and stay at its level or deeper, with a cost each.
 
     The whole block is likeliest, then ends before a blank or comment line, then any statement boundary.
@@ -92,13 +92,13 @@ def _block_ends(view: View, start: int) -> list[tuple[int, float]]:
     return ends
 
 
-def _fits_below(view: View, start: int, end: int, target: int) -> bool:
+def _fits_below(view: BrokenText, start: int, end: int, target: int) -> bool:
     """Whether the line after a moved block still has somewhere to stand: no deeper than the block's new level."""
     after = next((n for n in range(end, len(view.lines)) if not view.lines[n].blank), None)
     return after is None or view.lines[after].width <= max(target, view.lines[start].width)
 
 
-def _missing_suite(view: View, here: int, distance: float) -> Iterator[Fix]:
+def _missing_suite(view: BrokenText, here: int, distance: float) -> Iterator[SyntaxFix]:
     """A header without a suite: indent what follows, or give it a `pass`, or drop the header."""
     said = re.search(r"on line (\d+)", view.fault.message)
     header = int(said.group(1)) - 1 if said else view.before(here)
@@ -118,17 +118,17 @@ def _missing_suite(view: View, here: int, distance: float) -> Iterator[Fix]:
         for end, cost in _block_ends(view, body):
             splices = _shift(view, range(body, end), target - view.lines[body].width)
             torn = 0.3 if whole else 0.0  # the clauses below would be somebody else's
-            yield Fix(distance + cost + torn, splices, "tokens.indent-block", f"indent {end - body} lines")
+            yield SyntaxFix(distance + cost + torn, splices, "tokens.indent-block", f"indent {end - body} lines")
         yield from _indent_tail(view, header, body, target, distance)
     newline = "\r\n" if view.text[ends_here : ends_here + 2] == "\r\n" else "\n"
     unit = "\t" if "\t" in blanks else " " * _unit(view)
     suite = f"{newline}{blanks}{unit}pass"
-    yield Fix(distance + 1.0, ((ends_here, ends_here, suite),), "tokens.insert-pass", "insert pass")
+    yield SyntaxFix(distance + 1.0, ((ends_here, ends_here, suite),), "tokens.insert-pass", "insert pass")
     x = view.lines[header]
-    yield Fix(distance + 1.4, ((x.start, x.stop, ""),), "tokens.delete-line", "drop the header")
+    yield SyntaxFix(distance + 1.4, ((x.start, x.stop, ""),), "tokens.delete-line", "drop the header")
 
 
-def _crowded_header(view: View, here: int, distance: float) -> Iterator[Fix]:
+def _crowded_header(view: BrokenText, here: int, distance: float) -> Iterator[SyntaxFix]:
     """A header whose suite begins on its own line and goes on below: the line ends after the colon."""
     row = view.on(here)
     below = view.after(here)
@@ -143,11 +143,11 @@ def _crowded_header(view: View, here: int, distance: float) -> Iterator[Fix]:
             blanks = view.text[x.start : x.code_start]
             unit = "\t" if "\t" in blanks else " " * _unit(view)
             cut = (colon.end, following.start, newline + blanks + unit)
-            yield Fix(distance, (cut,), "tokens.split-line", "begin the suite below its header")
+            yield SyntaxFix(distance, (cut,), "tokens.split-line", "begin the suite below its header")
             return
 
 
-def _indent_clauses(view: View, header: int, body: int, distance: float) -> Iterator[Fix]:
+def _indent_clauses(view: BrokenText, header: int, body: int, distance: float) -> Iterator[SyntaxFix]:
     """All that belongs to the header stands one level too far left: its suite, the clauses after it, their suites."""
     width, unit = view.lines[header].width, _unit(view)
     if view.lines[body].width != width:
@@ -163,10 +163,10 @@ def _indent_clauses(view: View, header: int, body: int, distance: float) -> Iter
     while lines and view.lines[lines[-1]].blank:
         lines.pop()
     if clauses:
-        yield Fix(distance, _shift(view, lines, unit), "tokens.indent-block", f"indent {len(lines)} lines")
+        yield SyntaxFix(distance, _shift(view, lines, unit), "tokens.indent-block", f"indent {len(lines)} lines")
 
 
-def _indent_tail(view: View, header: int, body: int, target: int, distance: float) -> Iterator[Fix]:
+def _indent_tail(view: BrokenText, header: int, body: int, target: int, distance: float) -> Iterator[SyntaxFix]:
     """All from the body on, up to the next class or a line left of the header."""
     lines = []
     for number in range(body, len(view.lines)):
@@ -182,10 +182,10 @@ def _indent_tail(view: View, header: int, body: int, target: int, distance: floa
             break
         lines.append(number)
     splices = _shift(view, lines, target - view.lines[body].width)
-    yield Fix(distance + 0.1, splices, "tokens.indent-block", f"indent {len(lines)} lines")
+    yield SyntaxFix(distance + 0.1, splices, "tokens.indent-block", f"indent {len(lines)} lines")
 
 
-def _known_levels(view: View, here: int) -> list[int]:
+def _known_levels(view: BrokenText, here: int) -> list[int]:
     """Indentation levels that could hold a line: of the lines above, the suites they open, nearest first."""
     levels: list[int] = []
     unit = _unit(view)
@@ -207,7 +207,7 @@ def _known_levels(view: View, here: int) -> list[int]:
     return levels
 
 
-def _levels(view: View, here: int, distance: float) -> Iterator[Fix]:
+def _levels(view: BrokenText, here: int, distance: float) -> Iterator[SyntaxFix]:
     """Move the line, its suite, or the block it begins to each known level."""
     width = view.lines[here].width
     suite = here + 1
@@ -219,17 +219,17 @@ def _levels(view: View, here: int, distance: float) -> Iterator[Fix]:
         cost = distance + 0.1 * rank + 0.03 * min(abs(level - width), 8)
         by = level - width
         name = "tokens.indent-block" if by > 0 else "tokens.dedent-block"
-        yield Fix(cost + 0.1, _shift(view, [here], by), "tokens.reindent-line", f"move the line by {by}")
+        yield SyntaxFix(cost + 0.1, _shift(view, [here], by), "tokens.reindent-line", f"move the line by {by}")
         if suite > here + 1:
-            yield Fix(cost, _shift(view, range(here, suite), by), name, f"move the suite by {by}")
+            yield SyntaxFix(cost, _shift(view, range(here, suite), by), name, f"move the suite by {by}")
         for end, extra in _block_ends(view, here):
             if end > suite and _fits_below(view, here, end, level):
-                yield Fix(
+                yield SyntaxFix(
                     cost + 0.1 + extra, _shift(view, range(here, end), by), name, f"move {end - here} lines by {by}"
                 )
 
 
-def _raise_previous(view: View, here: int) -> Iterator[Fix]:
+def _raise_previous(view: BrokenText, here: int) -> Iterator[SyntaxFix]:
     """The lines above may be the misplaced ones: move them to this line's level, up to their header."""
     width = view.lines[here].width
     lines: list[int] = []
@@ -239,7 +239,7 @@ def _raise_previous(view: View, here: int) -> Iterator[Fix]:
     level = view.lines[number].width
     while number is not None and view.lines[number].width == level and level != width and len(lines) < 12:
         lines.insert(0, number)
-        yield Fix(
+        yield SyntaxFix(
             0.8 + 0.1 * len(lines),
             _shift(view, list(lines), width - level),
             "tokens.indent-block",
@@ -250,10 +250,10 @@ def _raise_previous(view: View, here: int) -> Iterator[Fix]:
     if above is not None and view.lines[above].width < width:
         row = view.on(above)
         if row and row[-1].text != ":":
-            yield Fix(0.4, ((row[-1].end, row[-1].end, ":"),), "tokens.insert-colon", "insert :")
+            yield SyntaxFix(0.4, ((row[-1].end, row[-1].end, ":"),), "tokens.insert-colon", "insert :")
 
 
-def _tabs(view: View, distance: float) -> Iterator[Fix]:
+def _tabs(view: BrokenText, distance: float) -> Iterator[SyntaxFix]:
     """Turn leading tabs into blanks, everywhere, at the two usual widths."""
     for rank, size in enumerate((4, 8, 2)):
         splices = []
@@ -262,12 +262,12 @@ def _tabs(view: View, distance: float) -> Iterator[Fix]:
             if "\t" in blanks:
                 splices.append((x.start, x.code_start, blanks.expandtabs(size)))
         if splices and len(splices) <= _MAX_MOVED_LINES:
-            yield Fix(distance + 0.3 * rank, tuple(splices), "tokens.untabify", f"tabs to {size} blanks")
+            yield SyntaxFix(distance + 0.3 * rank, tuple(splices), "tokens.untabify", f"tabs to {size} blanks")
     x = view.lines[view.fault_line]
     above = view.before(view.fault_line)
     if above is not None:
         model = view.text[view.lines[above].start : view.lines[above].code_start]
         if indent_width(model) != x.width or "\t" in model:
-            yield Fix(
+            yield SyntaxFix(
                 distance + 0.2, ((x.start, x.code_start, model),), "tokens.reindent-line", "indent like the line above"
             )

@@ -5,7 +5,16 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from localagent.edit.syntax_repair.lexer import HEADS, KEYWORDS, Fix, Kind, Lexeme, View, insert, replace
+from localagent.edit.syntax_repair.lexer import (
+    HEADS,
+    KEYWORDS,
+    BrokenText,
+    Lexeme,
+    LexemeKind,
+    SyntaxFix,
+    insert,
+    replace,
+)
 
 _CONDITION_HEADS = frozenset({
     "if", "elif", "while", "assert", "return", "and", "or", "not",
@@ -30,13 +39,13 @@ _DECLARERS = frozenset({
 _COMPARISONS = (("==", 0.0), ("!=", 0.7), (":=", 1.0), (">=", 1.6), ("<=", 1.6), ("<", 1.7), (">", 1.7), ("in", 1.8))
 
 
-def assignments(view: View) -> Iterator[Fix]:
+def assignments(view: BrokenText) -> Iterator[SyntaxFix]:
     """`=` where a comparison belongs, and the other way round."""
     told = "==" in view.fault.message or "cannot assign" in view.fault.message
     for line, distance in view.suspects:
         row = view.on(line)
         heads = [x for x in row if x.text in _CONDITION_HEADS]
-        equals = [x for x in row if x.text == "=" and x.kind is Kind.OP]
+        equals = [x for x in row if x.text == "=" and x.kind is LexemeKind.OP]
         base = distance + (0.0 if told or (heads and equals) else 0.8)
         if not heads and not told:
             base += 0.6
@@ -47,7 +56,7 @@ def assignments(view: View) -> Iterator[Fix]:
         if len(equals) > 1:
             for sign, cost in _COMPARISONS[:4]:
                 cuts = tuple((x.start, x.end, sign) for x in equals)
-                yield Fix(base + cost - 0.05, cuts, "tokens.assign-compare", f"every = -> {sign}")
+                yield SyntaxFix(base + cost - 0.05, cuts, "tokens.assign-compare", f"every = -> {sign}")
         for x in row:
             if x.text == "==":
                 yield replace(distance + (0.3 if not heads else 1.3), x, "=", "tokens.compare-assign")
@@ -58,15 +67,15 @@ def assignments(view: View) -> Iterator[Fix]:
         yield from _everywhere(view)
 
 
-def _swapped_target(view: View, row: list[Lexeme], equals: list[Lexeme], base: float) -> Iterator[Fix]:
+def _swapped_target(view: BrokenText, row: list[Lexeme], equals: list[Lexeme], base: float) -> Iterator[SyntaxFix]:
     if len(equals) == 1 and row and row[0] is not equals[0] and row[-1] is not equals[0]:
         left = view.text[row[0].start : equals[0].start].rstrip()
         right = view.text[equals[0].end : row[-1].end].strip()
         cut = (row[0].start, row[-1].end, f"{right} = {left}")
-        yield Fix(base + 1.2, (cut,), "tokens.swap-sides", "swap the two sides")
+        yield SyntaxFix(base + 1.2, (cut,), "tokens.swap-sides", "swap the two sides")
 
 
-def _everywhere(view: View) -> Iterator[Fix]:
+def _everywhere(view: BrokenText) -> Iterator[SyntaxFix]:
     """The same slip in every condition of the file at once."""
     places = []
     for number in range(len(view.lines)):
@@ -80,7 +89,7 @@ def _everywhere(view: View) -> Iterator[Fix]:
     if len(places) > 1:
         for sign, cost in (("==", 0.15), ("!=", 0.8)):
             cuts = tuple((start, end, sign) for start, end in places)
-            yield Fix(cost, cuts, "tokens.assign-compare", f"= -> {sign} in {len(cuts)} places")
+            yield SyntaxFix(cost, cuts, "tokens.assign-compare", f"= -> {sign} in {len(cuts)} places")
 
 
 def _distance_one(a: str, b: str) -> bool:
@@ -104,27 +113,27 @@ def _like_keywords(low: str) -> tuple[tuple[str, bool], ...]:
     return tuple(found)
 
 
-def words(view: View) -> Iterator[Fix]:
+def words(view: BrokenText) -> Iterator[SyntaxFix]:
     """Words of other languages, misspelt or miscased keywords, keywords that lack or are too many."""
     for line, distance in view.suspects:
         row = view.on(line)
         yield from _phrases(view, row, distance)
         for n, x in enumerate(row):
-            if x.kind is Kind.NAME:
+            if x.kind is LexemeKind.NAME:
                 yield from _word(row, n, x, distance)
-            elif x.kind in (Kind.OP, Kind.OTHER):
+            elif x.kind in (LexemeKind.OP, LexemeKind.OTHER):
                 yield from _sign(view, row, n, x, distance)
-            elif x.kind is Kind.NUMBER:
+            elif x.kind is LexemeKind.NUMBER:
                 yield from _number(x, distance)
 
 
-def _word(row: list[Lexeme], n: int, x: Lexeme, distance: float) -> Iterator[Fix]:
+def _word(row: list[Lexeme], n: int, x: Lexeme, distance: float) -> Iterator[SyntaxFix]:
     far = distance + (0.0 if n == 0 else 0.3)
     if x.text in _FOREIGN_WORDS:
         yield replace(far + 0.1, x, _FOREIGN_WORDS[x.text], "tokens.foreign-word")
     if x.text in _DECLARERS and n + 1 < len(row):
         cut = (x.start, row[n + 1].start, "")
-        yield Fix(far + 0.2, (cut,), "tokens.foreign-word", f"drop {x.text}")
+        yield SyntaxFix(far + 0.2, (cut,), "tokens.foreign-word", f"drop {x.text}")
     if x.text not in KEYWORDS:
         low = x.text.lower()
         for word, whole in _like_keywords(low):
@@ -136,15 +145,15 @@ def _word(row: list[Lexeme], n: int, x: Lexeme, distance: float) -> Iterator[Fix
         yield replace(far + 1.0, x, x.text + "_", "tokens.rename-keyword")
 
 
-def _sign(view: View, row: list[Lexeme], n: int, x: Lexeme, distance: float) -> Iterator[Fix]:
+def _sign(view: BrokenText, row: list[Lexeme], n: int, x: Lexeme, distance: float) -> Iterator[SyntaxFix]:
     if x.text in ("++", "--") or (x.text in "+-" and n + 1 < len(row) and row[n + 1].text == x.text):
         stop = x if len(x.text) == 2 else row[n + 1]
         step = f" {x.text[0]}= 1"
-        yield Fix(distance + 0.1, ((x.start, stop.end, step),), "tokens.increment", f"{x.text} ->{step}")
+        yield SyntaxFix(distance + 0.1, ((x.start, stop.end, step),), "tokens.increment", f"{x.text} ->{step}")
         after = row[row.index(stop) + 1] if stop is not row[-1] else None
-        if after is not None and after.kind is Kind.NAME and n == 0:
+        if after is not None and after.kind is LexemeKind.NAME and n == 0:
             cuts = ((x.start, stop.end, ""), (after.end, after.end, step))
-            yield Fix(distance + 0.1, cuts, "tokens.increment", f"{x.text} ->{step}")
+            yield SyntaxFix(distance + 0.1, cuts, "tokens.increment", f"{x.text} ->{step}")
     if x.text in _FOREIGN_SIGNS:
         word = _FOREIGN_SIGNS[x.text]
         spaced = f" {word} " if word in ("and", "or", "if") else word + " " if word == "not" else word
@@ -155,37 +164,41 @@ def _sign(view: View, row: list[Lexeme], n: int, x: Lexeme, distance: float) -> 
             yield replace(distance + 0.1, x, ":", "tokens.foreign-sign")
     if n and x.start == row[n - 1].end and row[n - 1].text + x.text in ("&&", "||") and len(x.text) == 1:
         word = " and " if x.text == "&" else " or "
-        yield Fix(distance + 0.1, ((row[n - 1].start, x.end, word),), "tokens.foreign-sign", f"{x.text * 2} ->{word}")
+        yield SyntaxFix(
+            distance + 0.1, ((row[n - 1].start, x.end, word),), "tokens.foreign-sign", f"{x.text * 2} ->{word}"
+        )
     if x.text in ("/", "//", "*", "**", "--", "%", "-", ";"):
         yield from _comment(view, x, distance)
 
 
-def _comment(view: View, x: Lexeme, distance: float) -> Iterator[Fix]:
+def _comment(view: BrokenText, x: Lexeme, distance: float) -> Iterator[SyntaxFix]:
     """Comment markers of other languages."""
     text, name = view.text, "tokens.foreign-comment"
     stop = view.lines[x.line].end
     if text.startswith("//", x.start) or text.startswith("--", x.start):
         rest = text[x.start + 2 : stop]
         start = len(text[: x.start].rstrip(" \t"))
-        yield Fix(distance, ((x.start, x.start + 2, "#"),), name, "make the rest of the line a comment")
-        yield Fix(distance + 0.2, ((start, stop, ""),), name, "drop the rest of the line")
-        yield Fix(
+        yield SyntaxFix(distance, ((x.start, x.start + 2, "#"),), name, "make the rest of the line a comment")
+        yield SyntaxFix(distance + 0.2, ((start, stop, ""),), name, "drop the rest of the line")
+        yield SyntaxFix(
             distance + 0.4, ((x.start, x.start + 2 + len(rest) - len(rest.lstrip(" ")), ""),), name, "drop the marker"
         )
     if text.startswith("/*", x.start):
         end = text.find("*/", x.start + 2)
         if end < 0:
-            yield Fix(distance, ((x.start, x.start + 2, ""),), name, "drop /*")
+            yield SyntaxFix(distance, ((x.start, x.start + 2, ""),), name, "drop /*")
             return
-        yield Fix(distance, ((x.start, x.start + 2, ""), (end, end + 2, "")), name, "drop /* and */")
-        yield Fix(distance + 0.1, ((x.start, end + 2, ""),), name, "drop the comment")
+        yield SyntaxFix(distance, ((x.start, x.start + 2, ""), (end, end + 2, "")), name, "drop /* and */")
+        yield SyntaxFix(distance + 0.1, ((x.start, end + 2, ""),), name, "drop the comment")
         if "\n" not in text[x.start : end]:
-            yield Fix(distance + 0.2, ((x.start, x.start + 2, "#"), (end, end + 2, "")), name, "make it a comment")
+            yield SyntaxFix(
+                distance + 0.2, ((x.start, x.start + 2, "#"), (end, end + 2, "")), name, "make it a comment"
+            )
     if text.startswith("*/", x.start):
-        yield Fix(distance, ((x.start, x.start + 2, ""),), name, "drop */")
+        yield SyntaxFix(distance, ((x.start, x.start + 2, ""),), name, "drop */")
 
 
-def _number(x: Lexeme, distance: float) -> Iterator[Fix]:
+def _number(x: Lexeme, distance: float) -> Iterator[SyntaxFix]:
     """Digits and letters run together, leading zeros."""
     match = re.match(r"(\d[\d_]*)([^\W\d].*)$", x.text)
     if match:
@@ -202,19 +215,19 @@ def _number(x: Lexeme, distance: float) -> Iterator[Fix]:
         yield replace(distance + 0.3, x, x.text.replace("..", "."), "tokens.split-number")
 
 
-def _phrases(view: View, row: list[Lexeme], distance: float) -> Iterator[Fix]:
+def _phrases(view: BrokenText, row: list[Lexeme], distance: float) -> Iterator[SyntaxFix]:
     """Fixes that look at several words: `else if`, ternaries, Python 2, missing `def` or `in`, bare calls."""
     if not row:
         return
     head, last, text = row[0], row[-1], view.text
     if head.text == "else" and len(row) > 1 and row[1].text == "if":
-        yield Fix(distance, ((head.start, row[1].end, "elif"),), "tokens.foreign-word", "else if -> elif")
+        yield SyntaxFix(distance, ((head.start, row[1].end, "elif"),), "tokens.foreign-word", "else if -> elif")
     if head.text in ("print", "exec") and len(row) > 1 and row[1].text != "(":
         cut = (head.end, row[1].start, "(")
-        yield Fix(distance + 0.05, (cut, (last.end, last.end, ")")), "tokens.wrap-call", "call with brackets")
+        yield SyntaxFix(distance + 0.05, (cut, (last.end, last.end, ")")), "tokens.wrap-call", "call with brackets")
     if head.text == "except" and len(row) > 3 and row[-3].text == ",":
         yield replace(distance + 0.05, row[-3], " as", "tokens.foreign-word")
-    if last.text == ":" and head.text not in HEADS and head.kind is Kind.NAME:
+    if last.text == ":" and head.text not in HEADS and head.kind is LexemeKind.NAME:
         call = len(row) > 2 and row[1].text == "("
         for cost, word in ((0.2 if call else 0.9, "def"), (0.4, "if"), (0.5, "elif"), (0.5, "while"), (0.5, "for"),
                            (1.2, "with"), (0.8 if len(row) < 3 else 1.5, "class")):  # fmt: skip
@@ -233,17 +246,17 @@ def _phrases(view: View, row: list[Lexeme], distance: float) -> Iterator[Fix]:
     yield from _ternary(view, row, distance)
     for n, (left, right) in enumerate(itertools.pairwise(row)):
         between = text[left.end : right.start]
-        value = right.kind in (Kind.NAME, Kind.NUMBER, Kind.STRING) and right.text not in KEYWORDS
-        if value and left.kind is Kind.NAME and left.text not in KEYWORDS:
+        value = right.kind in (LexemeKind.NAME, LexemeKind.NUMBER, LexemeKind.STRING) and right.text not in KEYWORDS
+        if value and left.kind is LexemeKind.NAME and left.text not in KEYWORDS:
             yield from _call_without_brackets(row, n, left, right, distance)
-            yield Fix(distance + 0.9, ((left.end, right.start, "_"),), "tokens.join-words", "join two names")
+            yield SyntaxFix(distance + 0.9, ((left.end, right.start, "_"),), "tokens.join-words", "join two names")
         if (
-            left.kind is Kind.OP
-            and right.kind is Kind.OP
+            left.kind is LexemeKind.OP
+            and right.kind is LexemeKind.OP
             and between.isspace()
             and left.text + right.text in _TWO_CHARACTERS
         ):
-            yield Fix(
+            yield SyntaxFix(
                 distance + 0.2,
                 ((left.end, right.start, ""),),
                 "tokens.join-signs",
@@ -256,16 +269,18 @@ _TWO_CHARACTERS = frozenset({
 })  # fmt: skip
 
 
-def _call_without_brackets(row: list[Lexeme], n: int, left: Lexeme, right: Lexeme, distance: float) -> Iterator[Fix]:
+def _call_without_brackets(
+    row: list[Lexeme], n: int, left: Lexeme, right: Lexeme, distance: float
+) -> Iterator[SyntaxFix]:
     for end in (row[n + 1], row[-1]):
         cuts = ((left.end, right.start, "("), (end.end, end.end, ")"))
-        yield Fix(distance + (0.5 if end is row[-1] else 0.6), cuts, "tokens.wrap-call", "call with brackets")
+        yield SyntaxFix(distance + (0.5 if end is row[-1] else 0.6), cuts, "tokens.wrap-call", "call with brackets")
     if n + 1 < len(row) - 1 and row[-1].text == ":":
         cuts = ((left.end, right.start, "("), (row[-2].end, row[-2].end, ")"))
-        yield Fix(distance + 0.6, cuts, "tokens.wrap-call", "call with brackets")
+        yield SyntaxFix(distance + 0.6, cuts, "tokens.wrap-call", "call with brackets")
 
 
-def _ternary(view: View, row: list[Lexeme], distance: float) -> Iterator[Fix]:
+def _ternary(view: BrokenText, row: list[Lexeme], distance: float) -> Iterator[SyntaxFix]:
     """`a ? b : c` as Python writes it; the condition begins after `=`, `return`, `(` or `,`."""
     ask = next((n for n, x in enumerate(row) if x.text == "?"), None)
     colon = next((n for n, x in enumerate(row) if x.text == ":" and ask is not None and n > ask + 1), None)
@@ -280,6 +295,6 @@ def _ternary(view: View, row: list[Lexeme], distance: float) -> Iterator[Fix]:
         ]
         if len(parts) == 3:
             new = f"{parts[1]} if {parts[0]} else {parts[2]}"
-            yield Fix(
+            yield SyntaxFix(
                 distance + 0.1, ((row[start].start, row[stop].end, new),), "tokens.ternary", "conditional expression"
             )

@@ -35,7 +35,7 @@ _CLOSING = {
 }
 
 
-class Kind(StrEnum):
+class LexemeKind(StrEnum):
     """What the tolerant lexer took a piece of text for."""
 
     NAME = "name"
@@ -47,14 +47,14 @@ class Kind(StrEnum):
     OTHER = "other"
 
 
-_KINDS: dict[str | None, Kind] = {kind.value: kind for kind in Kind}  # by the lexer's group
+_KINDS: dict[str | None, LexemeKind] = {kind.value: kind for kind in LexemeKind}  # by the lexer's group
 
 
 @dataclass(frozen=True, slots=True)
 class Lexeme:
     """One token-like piece [start, end) that begins on line `line` (0-based)."""
 
-    kind: Kind
+    kind: LexemeKind
     start: int
     end: int
     text: str
@@ -74,7 +74,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class SyntaxFault:
     """Where and why the parser stopped. `line` is 0-based, `offset` is into the text."""
 
     message: str
@@ -82,7 +82,7 @@ class Fault:
     offset: int
 
 
-def fault_of(text: str | bytes) -> Fault | None:
+def fault_of(text: str | bytes) -> SyntaxFault | None:
     """The parser's complaint about a text (or a file's bytes), or None if it parses. Offsets are for texts only."""
     try:
         with warnings.catch_warnings():
@@ -91,9 +91,9 @@ def fault_of(text: str | bytes) -> Fault | None:
     except SyntaxError as error:
         line = max((error.lineno or 1) - 1, 0)
         column = (error.offset or 1) - 1
-        return Fault(error.msg or "", line, _offset(text, line, column) if isinstance(text, str) else 0)
+        return SyntaxFault(error.msg or "", line, _offset(text, line, column) if isinstance(text, str) else 0)
     except (ValueError, RecursionError, MemoryError, OverflowError) as error:
-        return Fault(f"{type(error).__name__}: {error}", 0, 0)
+        return SyntaxFault(f"{type(error).__name__}: {error}", 0, 0)
     return None
 
 
@@ -147,28 +147,28 @@ def lexemes_of(text: str) -> list[Lexeme]:
             at = end
             continue
         kind = _KINDS[group]
-        if kind is Kind.QUOTE:
+        if kind is LexemeKind.QUOTE:
             mark = piece.lstrip("rbufRBUF")
             key = (mark, line if len(mark) == 1 else -1)
             closed = None if key in hopeless else _CLOSING[mark].match(text, end)
             if closed:
-                kind, end = Kind.STRING, closed.end()
+                kind, end = LexemeKind.STRING, closed.end()
                 piece = text[at:end]
             else:
                 hopeless.add(key)
         out.append(Lexeme(kind, at, end, piece, line))
-        if kind is Kind.STRING:
+        if kind is LexemeKind.STRING:
             line += len(_NEWLINE.findall(piece))
         at = end
     return out
 
 
 @dataclass(frozen=True)
-class View:
+class BrokenText:
     """One broken text with its fault; lines and lexemes are worked out once, when first asked for."""
 
     text: str
-    fault: Fault
+    fault: SyntaxFault
 
     @cached_property
     def lines(self) -> list[Line]:
@@ -184,7 +184,7 @@ class View:
     def _by_line(self) -> dict[int, list[Lexeme]]:
         out: dict[int, list[Lexeme]] = {}
         for lexeme in self.lexemes:
-            if lexeme.kind is not Kind.COMMENT:
+            if lexeme.kind is not LexemeKind.COMMENT:
                 out.setdefault(lexeme.line, []).append(lexeme)
         return out
 
@@ -240,9 +240,9 @@ class View:
                 first = x.line
                 if x.text in _SURE_STARTS and self.lines[x.line].code_start == x.start:
                     stack.clear()
-            if x.kind is Kind.OP and x.text in CLOSER:
+            if x.kind is LexemeKind.OP and x.text in CLOSER:
                 stack.append(x)
-            elif x.kind is Kind.OP and x.text in OPENER and stack:
+            elif x.kind is LexemeKind.OP and x.text in OPENER and stack:
                 stack.pop()
         return stack[-3:]
 
@@ -265,7 +265,7 @@ KEYWORDS = frozenset({
 
 
 @dataclass(frozen=True, slots=True)
-class Fix:
+class SyntaxFix:
     """Splices on the view's text (sorted, apart), what they cost (0 likeliest), and which operator proposes them."""
 
     cost: float
@@ -274,13 +274,13 @@ class Fix:
     note: str
 
 
-def insert(cost: float, at: int, text: str, operator: str, note: str = "") -> Fix:
+def insert(cost: float, at: int, text: str, operator: str, note: str = "") -> SyntaxFix:
     """A fix that adds text at one place."""
-    return Fix(cost, ((at, at, text),), operator, note or f"insert {text.strip() or text!r}")
+    return SyntaxFix(cost, ((at, at, text),), operator, note or f"insert {text.strip() or text!r}")
 
 
-def replace(cost: float, x: Lexeme, text: str, operator: str) -> Fix:
+def replace(cost: float, x: Lexeme, text: str, operator: str) -> SyntaxFix:
     """A fix that puts text in a lexeme's place."""
-    return Fix(
+    return SyntaxFix(
         cost, ((x.start, x.end, text),), operator, f"{x.text[:40]} -> {text.strip()}" if text else f"drop {x.text[:40]}"
     )

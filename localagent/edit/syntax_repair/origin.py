@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from localagent.domain.edit import Edit, Splice
 from localagent.domain.paths import RepoPath
-from localagent.edit.syntax_repair.lexer import Fix, newlines_before
+from localagent.edit.syntax_repair.lexer import SyntaxFix, newlines_before
 from localagent.edit.syntax_repair.pieces import Pieces, splices_from
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class DecodedFile:
     """The file an edit is for, decoded."""
 
     path: RepoPath
@@ -21,7 +21,7 @@ class Origin:
     encoding: str
     mark: bytes
 
-    def edit(self, region: Pieces, pieces: Pieces, cost: float, steps: tuple[Fix, ...]) -> Edit | None:
+    def edit(self, region: Pieces, pieces: Pieces, cost: float, steps: tuple[SyntaxFix, ...]) -> Edit | None:
         """The edit that leads from the file to the pieces; None where the encoding has no room for the new text."""
         splices = splices_from(pieces, region, len(self.text))
         if not splices:

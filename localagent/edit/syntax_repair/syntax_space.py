@@ -18,12 +18,12 @@ from localagent.domain.edit import Edit, Splice
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.edit.syntax_repair.brackets import brackets, colons, quotes
-from localagent.edit.syntax_repair.broken_regions import Region, regions
+from localagent.edit.syntax_repair.broken_regions import BrokenRegion, regions
 from localagent.edit.syntax_repair.generic import tokens, whole_lines
 from localagent.edit.syntax_repair.indentation import indentation
 from localagent.edit.syntax_repair.keywords import assignments, words
-from localagent.edit.syntax_repair.lexer import Fault, Fix, View, fault_of, lines_of
-from localagent.edit.syntax_repair.origin import Origin, decode
+from localagent.edit.syntax_repair.lexer import BrokenText, SyntaxFault, SyntaxFix, fault_of, lines_of
+from localagent.edit.syntax_repair.origin import DecodedFile, decode
 from localagent.edit.syntax_repair.pieces import Pieces, Splices, after, spliced
 from localagent.ports import Lines, Sources
 
@@ -40,7 +40,7 @@ STEP_COST = 0.15
 REPEATED = 0.6
 SPREAD = 4.0
 
-_Family = Callable[[View], Iterator[Fix]]
+_Family = Callable[[BrokenText], Iterator[SyntaxFix]]
 # families of fixes -> (what their cheapest fix costs, how many nodes of one search they are asked about)
 _FAMILIES: dict[tuple[_Family, ...], tuple[float, int]] = {
     (colons, brackets, quotes, indentation, assignments, words): (0.0, 200),
@@ -54,10 +54,10 @@ class _Node:
 
     text: str
     pieces: Pieces
-    fault: Fault
+    fault: SyntaxFault
     cost: float
     depth: int
-    steps: tuple[Fix, ...]
+    steps: tuple[SyntaxFix, ...]
 
 
 class TokenEditSpace:
@@ -81,7 +81,7 @@ class TokenEditSpace:
         decoded = decode(source)
         if decoded is None:
             return
-        origin = Origin(path, source, *decoded)
+        origin = DecodedFile(path, source, *decoded)
         budget = _Budget(PARSED_CHARS_BUDGET)
         for region in regions(origin.text, budget.spend):
             found = False
@@ -120,22 +120,22 @@ class TokenEditSpace:
             if _parses(edit.apply(source)):
                 yield edit
 
-    def _step_cost(self, parent: _Node, fix: Fix) -> float:
+    def _step_cost(self, parent: _Node, fix: SyntaxFix) -> float:
         """What one more fix costs; whoever made a slip once makes it again, so a repeated operator costs less."""
         cost = max(fix.cost, 0.0)
         repeated = bool(parent.steps) and parent.steps[-1].operator == fix.operator
         step = cost * REPEATED + 0.05 if repeated else cost + STEP_COST
         return step - self._prior.get(fix.operator, 0.0)
 
-    def _fixes(self, view: View, families: Sequence[_Family]) -> Iterable[Fix]:
-        seen: dict[Splices, Fix] = {}
+    def _fixes(self, view: BrokenText, families: Sequence[_Family]) -> Iterable[SyntaxFix]:
+        seen: dict[Splices, SyntaxFix] = {}
         for family in families:
             for fix in itertools.islice(family(view), MAX_FIXES):
                 if fix.splices and (fix.splices not in seen or seen[fix.splices].cost > fix.cost):
                     seen[fix.splices] = fix
         return seen.values()
 
-    def _search(self, region: Region, budget: "_Budget") -> Iterator[tuple[float, Pieces, tuple[Fix, ...]]]:
+    def _search(self, region: BrokenRegion, budget: "_Budget") -> Iterator[tuple[float, Pieces, tuple[SyntaxFix, ...]]]:
         """Answers for one region, cheapest first."""
         fault = fault_of(region.text)
         if fault is None or max((x.end - x.start for x in lines_of(region.text)), default=0) > MAX_LINE_CHARS:
@@ -148,10 +148,10 @@ class TokenEditSpace:
             cost, parent, do = entry
             if cost > worst:
                 return
-            if not isinstance(do, Fix):
+            if not isinstance(do, SyntaxFix):
                 if not budget.spend(len(parent.text) * LEXING_COST):
                     return
-                for fix in self._fixes(View(parent.text, parent.fault), do):
+                for fix in self._fixes(BrokenText(parent.text, parent.fault), do):
                     frontier.add(parent, parent.cost + self._step_cost(parent, fix), fix)
                 continue
             text = spliced(parent.text, do.splices)
@@ -174,11 +174,11 @@ class _Frontier:
     """What is still to be done, cheapest first: fixes to try on a node, or families of fixes to ask about a node."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, _Node, Fix | tuple[_Family, ...]]] = []
+        self._heap: list[tuple[float, int, _Node, SyntaxFix | tuple[_Family, ...]]] = []
         self._order = itertools.count()
         self._left = {families: limit for families, (_, limit) in _FAMILIES.items()}
 
-    def add(self, node: _Node, cost: float, what: Fix | tuple[_Family, ...]) -> None:
+    def add(self, node: _Node, cost: float, what: SyntaxFix | tuple[_Family, ...]) -> None:
         heapq.heappush(self._heap, (cost, next(self._order), node, what))
 
     def add_node(self, node: _Node) -> None:
@@ -186,10 +186,10 @@ class _Frontier:
         for families, (cost, _) in _FAMILIES.items():
             self.add(node, node.cost + cost, families)
 
-    def pop(self) -> tuple[float, _Node, Fix | tuple[_Family, ...]] | None:
+    def pop(self) -> tuple[float, _Node, SyntaxFix | tuple[_Family, ...]] | None:
         while self._heap:
             cost, _, node, what = heapq.heappop(self._heap)
-            if isinstance(what, Fix):
+            if isinstance(what, SyntaxFix):
                 return cost, node, what
             self._left[what] -= 1
             if self._left[what] >= 0:
@@ -197,7 +197,7 @@ class _Frontier:
         return None
 
 
-def _penalty(parent: _Node, fix: Fix, now: Fault, length: int) -> float | None:
+def _penalty(parent: _Node, fix: SyntaxFix, now: SyntaxFault, length: int) -> float | None:
     """What going on from here costs: nothing if the error moved on, much if it stayed, None if it got worse."""
     was, end = parent.fault, max(e for _, e, _ in fix.splices)
     grown = length - len(parent.text)

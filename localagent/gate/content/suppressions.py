@@ -14,7 +14,7 @@ from localagent.domain.policy import Permission, Policy
 from localagent.gate.content.prompt_injection import INJECTION, spoken_in
 from localagent.gate.content.shell_payloads import SHELLED, shelled_in
 from localagent.gate.core.gate_input import GateInput, Touched
-from localagent.gate.core.rule import Example, Rule, decide
+from localagent.gate.core.rule import Rule, RuleExample, decide
 
 _F = "def f(x):\n    return x\n"
 
@@ -24,7 +24,7 @@ EXCUSE = Rule(
     why="a tool that is told to look away finds nothing",
     remedy="mend what the tool found; where it is wrong, have a person add the comment",
     match=tuple(
-        Example(before=_F, after=f"def f(x):\n    return x  {comment}\n")
+        RuleExample(before=_F, after=f"def f(x):\n    return x  {comment}\n")
         for comment in (
             "# noqa", "# noqa: S602", "#nosec B101", "# type: ignore", "# type: ignore[arg-type]", "# noqa: E501, S602",
             "# pragma: no cover", "# ruff: noqa", "# pylint: disable=all", "# mypy: ignore-errors", "# pyright: ignore",
@@ -32,9 +32,9 @@ EXCUSE = Rule(
         )
     ),
     not_match=(
-        Example(before=_F, after="def f(x):\n    return -x  # never ignore the sign\n"),
-        Example(before="def f(x):\n    return x  # noqa\n", after="def f(x):\n    return -x  # noqa\n"),
-        Example(before=_F, after="def f(x):\n    return 'noqa', x\n"),
+        RuleExample(before=_F, after="def f(x):\n    return -x  # never ignore the sign\n"),
+        RuleExample(before="def f(x):\n    return x  # noqa\n", after="def f(x):\n    return -x  # noqa\n"),
+        RuleExample(before=_F, after="def f(x):\n    return 'noqa', x\n"),
     ),
     asks_person=True,
 )  # fmt: skip

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from localagent.code.regions import DoesNotParse, Snippet, SourceFile, Unit
+from localagent.code.regions import CodeUnit, DoesNotParse, Snippet, SourceFile
 from localagent.domain.diff import TreeChange
 from localagent.domain.edit import Candidate, FileChange
 from localagent.domain.outcome import Baseline
@@ -19,21 +19,26 @@ if TYPE_CHECKING:
     from localagent.ports import Sources
 
 
-class Pair(NamedTuple):
+class RegionPair(NamedTuple):
     """The same stretch before and after. `before` is None where the file did not parse."""
 
     before: Snippet | None
     after: Snippet
 
 
-class Region:
+class ChangedRegion:
     """A changed stretch: the statements `near` the change, and the `whole` unit (outermost function) around them.
 
     What is new in `whole` is new in `near`, so a gate may look near first and at the whole only if it finds something.
     """
 
     def __init__(
-        self, path: RepoPath, file: SourceFile, near: Pair, before_whole: Snippet | None, whole: Callable[[], Pair]
+        self,
+        path: RepoPath,
+        file: SourceFile,
+        near: RegionPair,
+        before_whole: Snippet | None,
+        whole: Callable[[], RegionPair],
     ) -> None:
         self.path = path
         self.file = file
@@ -42,7 +47,7 @@ class Region:
         self._whole = whole
 
     @cached_property
-    def whole(self) -> Pair:
+    def whole(self) -> RegionPair:
         """The unit before and after; parsed when first asked for."""
         return self._whole()
 
@@ -78,7 +83,7 @@ class GateInput:
         self._files = files
         self.own_packages = own_packages
         self._left_out: frozenset[RepoPath] = frozenset()
-        self._regions: dict[int, tuple[Region, ...]] = {}
+        self._regions: dict[int, tuple[ChangedRegion, ...]] = {}
 
     @property
     def changes(self) -> tuple[FileChange, ...]:
@@ -91,12 +96,12 @@ class GateInput:
         return tuple(c for c in self.changes if c.path.is_python and c.path not in self._left_out)
 
     @cached_property
-    def regions(self) -> tuple[Region, ...]:
+    def regions(self) -> tuple[ChangedRegion, ...]:
         """Every changed region, parsed."""
         return tuple(region for change in self.sources_changed for region in self.regions_of(change))
 
     @cached_property
-    def spans(self) -> dict[RepoPath, list["Span"]]:
+    def spans(self) -> dict[RepoPath, list["ReplacedBytes"]]:
         """What changed in each file, from the patch's bytes; the splices of a single edit are kept apart."""
         return {change.path: self._spans(change) for change in self.changes}
 
@@ -114,24 +119,24 @@ class GateInput:
         """The file before, cut into units."""
         return self._files.get(change)
 
-    def regions_of(self, change: FileChange) -> tuple[Region, ...]:
+    def regions_of(self, change: FileChange) -> tuple[ChangedRegion, ...]:
         """The changed regions of one source; DoesNotParse when it is not Python."""
         if id(change) not in self._regions:
             self._regions[id(change)] = self._cut(change)
         return self._regions[id(change)]
 
-    def _cut(self, change: FileChange) -> tuple[Region, ...]:
+    def _cut(self, change: FileChange) -> tuple[ChangedRegion, ...]:
         file = self._files.get(change)
         if file.parses:
             try:
                 return tuple(_region(change, file, span) for span in _joined(self.spans[change.path], change, file))
             except DoesNotParse:
                 pass  # the edit joins neighbouring units, or breaks one: judged over the whole file
-        unit = Unit(start=0, end=len(change.before), line=1, class_name=None)
-        pair = Pair(file.snippet_before(unit) if file.parses else None, file.snippet(change.after, unit))
-        return (Region(change.path, file, pair, pair.before, lambda: pair),)
+        unit = CodeUnit(start=0, end=len(change.before), line=1, class_name=None)
+        pair = RegionPair(file.snippet_before(unit) if file.parses else None, file.snippet(change.after, unit))
+        return (ChangedRegion(change.path, file, pair, pair.before, lambda: pair),)
 
-    def _spans(self, change: FileChange) -> list["Span"]:
+    def _spans(self, change: FileChange) -> list["ReplacedBytes"]:
         for entry in self.entries:
             if (
                 entry.splices
@@ -139,15 +144,15 @@ class GateInput:
                 and entry.before == change.before
                 and entry.after == change.after
             ):
-                return [Span(x.start, x.end, x.text) for x in entry.splices]
+                return [ReplacedBytes(x.start, x.end, x.text) for x in entry.splices]
         edits = self.candidate.edits
         if len(edits) == 1 and edits[0].path == change.path and edits[0].apply(change.before) == change.after:
-            return [Span(s.start, s.end, s.text) for s in edits[0].splices]
+            return [ReplacedBytes(s.start, s.end, s.text) for s in edits[0].splices]
         start, end, new_end = changed_span(change.before, change.after)
-        return [Span(start, end, change.after[start:new_end])]
+        return [ReplacedBytes(start, end, change.after[start:new_end])]
 
 
-class Span(NamedTuple):
+class ReplacedBytes(NamedTuple):
     """Bytes [start, end) of the old file became `text`."""
 
     start: int
@@ -155,7 +160,7 @@ class Span(NamedTuple):
     text: bytes
 
 
-def _lines_around(change: FileChange, spans: list[Span]) -> list[Touched]:
+def _lines_around(change: FileChange, spans: list[ReplacedBytes]) -> list[Touched]:
     """Spans widened to whole lines; those that share a line become one."""
     found: list[Touched] = []
     before, at, grown = change.before, 0, 0
@@ -180,39 +185,39 @@ def _lines_around(change: FileChange, spans: list[Span]) -> list[Touched]:
     return found
 
 
-def _joined(spans: list[Span], change: FileChange, file: SourceFile) -> list[Span]:
+def _joined(spans: list[ReplacedBytes], change: FileChange, file: SourceFile) -> list[ReplacedBytes]:
     """Spans in different units; those that share one become one."""
-    joined: list[Span] = []
+    joined: list[ReplacedBytes] = []
     for span in spans:
         last = span
         while joined and _meet(file.around(*joined[-1][:2]), file.around(*last[:2])):
             first = joined.pop()
-            last = Span(first.start, last.end, first.text + change.before[first.end : last.start] + last.text)
+            last = ReplacedBytes(first.start, last.end, first.text + change.before[first.end : last.start] + last.text)
         joined.append(last)
     return joined
 
 
-def _meet(one: Unit | None, two: Unit | None) -> bool:
+def _meet(one: CodeUnit | None, two: CodeUnit | None) -> bool:
     return one is None or two is None or (one.start < two.end and two.start < one.end)
 
 
-def _region(change: FileChange, file: SourceFile, span: Span) -> Region:
+def _region(change: FileChange, file: SourceFile, span: ReplacedBytes) -> ChangedRegion:
     outer = file.around(span.start, span.end)
     if outer is None:
         raise DoesNotParse("not inside one unit")
 
-    def pair(unit: Unit) -> Pair:
+    def pair(unit: CodeUnit) -> RegionPair:
         data = change.before[unit.start : span.start] + span.text + change.before[span.end : unit.end]
         before, after = file.snippet_before(unit), file.snippet(data, unit)
         if not before.same_depth(after):
             raise DoesNotParse("leaves the block it stands in")
-        return Pair(before, after)
+        return RegionPair(before, after)
 
     try:
         near = pair(file.inside(outer, span.start, span.end))
     except DoesNotParse:
         near = pair(outer)  # the edit reaches over the statements around it
-    return Region(change.path, file, near, file.snippet_before(outer), lambda: pair(outer))
+    return ChangedRegion(change.path, file, near, file.snippet_before(outer), lambda: pair(outer))
 
 
 class Files:

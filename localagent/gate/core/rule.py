@@ -35,7 +35,7 @@ class Gate(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Example:
+class RuleExample:
     """A change of one file. `test` is a failing test's source, `exception` the type it fails with.
 
     `files`: so many files are changed alike. `patch` is a diff against a tree of this one file, for rules of reading.
@@ -71,8 +71,8 @@ class Rule:
     severity: Severity
     why: str
     remedy: str
-    match: tuple[Example, ...]
-    not_match: tuple[Example, ...]
+    match: tuple[RuleExample, ...]
+    not_match: tuple[RuleExample, ...]
     asks_person: bool = False
 
     def finding(self, path: RepoPath | None, line: int, message: str) -> Finding:

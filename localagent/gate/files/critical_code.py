@@ -14,7 +14,7 @@ from localagent.code.name_uses import find_uses, module_bindings
 from localagent.code.regions import DoesNotParse, SourceFile, decode_source, parse, walk
 from localagent.domain.edit import FileChange
 from localagent.domain.policy import PatchRules
-from localagent.gate.core.gate_input import Span
+from localagent.gate.core.gate_input import ReplacedBytes
 from localagent.gate.security.forbidden_apis import Matcher
 
 _SCOPES = (*FUNCTIONS, ast.ClassDef)
@@ -27,7 +27,7 @@ class CriticalCode:
         self._names = re.compile("|".join(map(fnmatch.translate, rules.critical_names)) or r"(?!)", re.IGNORECASE)
         self._uses = Matcher(rules.critical_uses)
 
-    def touched(self, file: FileChange, spans: list[Span]) -> Iterator[tuple[int, str]]:
+    def touched(self, file: FileChange, spans: list[ReplacedBytes]) -> Iterator[tuple[int, str]]:
         """(line, why) for each critical part that changed, before or after; a source that does not parse has none."""
         grown = 0
         told: set[str] = set()

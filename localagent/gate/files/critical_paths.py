@@ -13,7 +13,7 @@ from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Permission, Policy
 from localagent.gate.core.gate_input import GateInput
-from localagent.gate.core.rule import Example, Rule, decide
+from localagent.gate.core.rule import Rule, RuleExample, decide
 from localagent.gate.files.critical_code import CriticalCode
 from localagent.gate.review.routine_changes import is_routine
 from localagent.text.confusable_letters import as_read
@@ -28,7 +28,7 @@ CRITICAL = Rule(
     why="what guards accounts, money, keys, data or deployments is changed",
     remedy="have somebody who owns that code read the change",
     match=tuple(
-        Example(path=path, **_SOME)
+        RuleExample(path=path, **_SOME)
         for path in (
             "app/auth/tokens.py",
             "app/payment_gateway.py",
@@ -57,13 +57,13 @@ CRITICAL = Rule(
         )
     ),
     not_match=(
-        Example(**_SOME),
-        Example(path="app/author.py", **_SOME),
-        Example(path="pkg/keyset.py", **_SOME),
-        Example(path="pkg/versions/a.py", **_SOME),
-        Example(path="setup.py", before="setup(version='1.0')\n", after="setup(version='1.1')\n"),
-        Example(path="app/auth/tokens.py", before="f(1)\n", after="f(1)  # once\n"),
-        Example(path="app/auth/tokens.py", before="print('a')\n", after="print('b')\n"),
+        RuleExample(**_SOME),
+        RuleExample(path="app/author.py", **_SOME),
+        RuleExample(path="pkg/keyset.py", **_SOME),
+        RuleExample(path="pkg/versions/a.py", **_SOME),
+        RuleExample(path="setup.py", before="setup(version='1.0')\n", after="setup(version='1.1')\n"),
+        RuleExample(path="app/auth/tokens.py", before="f(1)\n", after="f(1)  # once\n"),
+        RuleExample(path="app/auth/tokens.py", before="print('a')\n", after="print('b')\n"),
     ),
     asks_person=True,
 )
@@ -73,7 +73,7 @@ DEPENDENCY = Rule(
     why="a dependency brings code that the patch does not show",
     remedy="have a person check what comes in, and from where",
     match=tuple(
-        Example(path=path, before="a==1\n", after=after)
+        RuleExample(path=path, before="a==1\n", after=after)
         for path, after in (
             ("requirements.txt", "a==1\nb==2\n"),
             ("requirements/dev.txt", "a==1\nb==2\n"),
@@ -84,7 +84,7 @@ DEPENDENCY = Rule(
         )
     )
     + tuple(
-        Example(path="setup.py", before=f"X = {{{old}}}\n", after=f"X = {{{new}}}\n")
+        RuleExample(path="setup.py", before=f"X = {{{old}}}\n", after=f"X = {{{new}}}\n")
         for old, new in (
             ("'docs': ['a==7.0.1']", "'docs': ['a==6.9']"),
             ("'docs': ['a==7.0.1']", "'docs': ['a==8.0']"),
@@ -94,11 +94,11 @@ DEPENDENCY = Rule(
             ("'web': ['a==7.0.1']", "'web': ['a==7.0.2']"),
         )
     )
-    + (Example(path="README.md", before="# A\n", after="# A\n\npip install aa\n"),),
+    + (RuleExample(path="README.md", before="# A\n", after="# A\n\npip install aa\n"),),
     not_match=(
-        Example(path="docs/list.txt", **_SOME),
-        Example(path="docs/list.txt", before="apples\npears\n", after="apples\npears\nplums\n"),
-        Example(path="setup.py", before="X = {'docs': ['a==7.0.1']}\n", after="X = {'docs': ['a==7.1.0']}\n"),
+        RuleExample(path="docs/list.txt", **_SOME),
+        RuleExample(path="docs/list.txt", before="apples\npears\n", after="apples\npears\nplums\n"),
+        RuleExample(path="setup.py", before="X = {'docs': ['a==7.0.1']}\n", after="X = {'docs': ['a==7.1.0']}\n"),
     ),
     asks_person=True,
 )
@@ -108,19 +108,21 @@ CODE = Rule(
     why="code that guards accounts, money, keys or data is changed, wherever it lies",
     remedy="have somebody who owns that code read the change",
     match=(
-        Example(before=_VERIFY, after=_VERIFY.replace("a == b", "a == b or not a")),
-        Example(before="def is_admin(user):\n    return user.old\n", after="def is_admin(user):\n    return user\n"),
-        Example(before="import hmac\n\n\ndef f(a, b):\n    return hmac.new(a, b, 'sha256')\n", after=_MAC),
-        Example(before="PASSWORD_ROUNDS = 200_000\nx = 1\n", after="PASSWORD_ROUNDS = 100_000\nx = 1\n"),
-        Example(
+        RuleExample(before=_VERIFY, after=_VERIFY.replace("a == b", "a == b or not a")),
+        RuleExample(
+            before="def is_admin(user):\n    return user.old\n", after="def is_admin(user):\n    return user\n"
+        ),
+        RuleExample(before="import hmac\n\n\ndef f(a, b):\n    return hmac.new(a, b, 'sha256')\n", after=_MAC),
+        RuleExample(before="PASSWORD_ROUNDS = 200_000\nx = 1\n", after="PASSWORD_ROUNDS = 100_000\nx = 1\n"),
+        RuleExample(
             before="from alembic import op\n\n\ndef run():\n    op.add(1)\n",
             after="from alembic import op\n\n\ndef run():\n    op.add(2)\n",
         ),
     ),
     not_match=(
-        Example(before=_VERIFY + "\n\ndef f(x):\n    return x\n", after=_VERIFY + "\n\ndef f(x):\n    return -x\n"),
-        Example(path="tests/test_it.py", before=_VERIFY, after=_VERIFY.replace("a == b", "b == a")),
-        Example(**_SOME),
+        RuleExample(before=_VERIFY + "\n\ndef f(x):\n    return x\n", after=_VERIFY + "\n\ndef f(x):\n    return -x\n"),
+        RuleExample(path="tests/test_it.py", before=_VERIFY, after=_VERIFY.replace("a == b", "b == a")),
+        RuleExample(**_SOME),
     ),
     asks_person=True,
 )

@@ -14,7 +14,7 @@ from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
 from localagent.gate.core.gate_input import GateInput
-from localagent.gate.core.rule import Example, Rule, decide
+from localagent.gate.core.rule import Rule, RuleExample, decide
 
 if TYPE_CHECKING:
     from localagent.ports import Sources
@@ -26,16 +26,16 @@ NOT_PYTHON = Rule(
     severity=Severity.HIGH,
     why="only Python sources are repaired",
     remedy="change Python sources only, or have a person make the change",
-    match=(Example(path="data/table.csv", **_SOME), Example(path="pkg/mod.py.txt", **_SOME)),
-    not_match=(Example(**_SOME), Example(path="pkg/mod.pyi", before="x: int\n", after="x: str\n")),
+    match=(RuleExample(path="data/table.csv", **_SOME), RuleExample(path="pkg/mod.py.txt", **_SOME)),
+    not_match=(RuleExample(**_SOME), RuleExample(path="pkg/mod.pyi", before="x: int\n", after="x: str\n")),
 )
 NOT_IN_TREE = Rule(
     id="path-not-in-tree",
     severity=Severity.HIGH,
     why="a repair changes files that were there, as they were; it adds and removes none",
     remedy="make the patch anew against the tree as it stands",
-    match=(Example(path="pkg/new.py", before="", after="x = 1\n", test="absent"),),
-    not_match=(Example(**_SOME),),
+    match=(RuleExample(path="pkg/new.py", before="", after="x = 1\n", test="absent"),),
+    not_match=(RuleExample(**_SOME),),
 )
 IS_TEST = Rule(
     id="path-test",
@@ -43,13 +43,13 @@ IS_TEST = Rule(
     why="a repair may not change what judges it",
     remedy="leave the tests as they are, or have a person change them",
     match=tuple(
-        Example(path=path, **_SOME)
+        RuleExample(path=path, **_SOME)
         for path in (
             "tests/a.py", "pkg/tests/deep/a.py", "test_a.py", "pkg/a_test.py", "pkg/judge.py", "Tests/a.py",
             "two\nlines/tests/a.py",
         )
     ),
-    not_match=(Example(path="pkg/testing.py", **_SOME), Example(path="pkg/contest.py", **_SOME)),
+    not_match=(RuleExample(path="pkg/testing.py", **_SOME), RuleExample(path="pkg/contest.py", **_SOME)),
 )  # fmt: skip
 DENIED = Rule(
     id="path-denied",
@@ -57,19 +57,19 @@ DENIED = Rule(
     why="configuration, continuous integration, dependencies and foreign code are not repaired",
     remedy="leave the file as it is, or have a person change it",
     match=tuple(
-        Example(path=path, **_SOME)
+        RuleExample(path=path, **_SOME)
         for path in (".git/hooks/a.py", ".github/a.py", "conftest.py", "pkg/conftest.py", "setup.py", "noxfile.py",
                      "pkg/_vendor/a.py", "venv/lib/a.py", "lib/site-packages/a.py", "SETUP.py", "sitecustomize.py")
     ),
-    not_match=(Example(path="pkg/setup_db.py", **_SOME), Example(path="src/build/mod.py", **_SOME)),
+    not_match=(RuleExample(path="pkg/setup_db.py", **_SOME), RuleExample(path="src/build/mod.py", **_SOME)),
 )  # fmt: skip
 NOT_EDITABLE = Rule(
     id="path-not-editable",
     severity=Severity.HIGH,
     why="the policy's allow-list does not name the file",
     remedy="leave the file as it is, or name it in the policy",
-    match=(Example(path="Makefile", **_SOME), Example(path="data/table.bin", **_SOME)),
-    not_match=(Example(**_SOME), Example(path="two\nlines/mod.py", **_SOME)),
+    match=(RuleExample(path="Makefile", **_SOME), RuleExample(path="data/table.bin", **_SOME)),
+    not_match=(RuleExample(**_SOME), RuleExample(path="two\nlines/mod.py", **_SOME)),
 )
 RULES = (NOT_PYTHON, NOT_IN_TREE, IS_TEST, DENIED, NOT_EDITABLE)
 

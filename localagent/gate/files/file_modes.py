@@ -9,7 +9,7 @@ from localagent.domain.diff import FileMode, TreeChange
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import Policy
 from localagent.gate.core.gate_input import GateInput
-from localagent.gate.core.rule import Example, Rule, decide
+from localagent.gate.core.rule import Rule, RuleExample, decide
 
 _SOME = {"before": "x = 1\n", "after": "x = 2\n"}
 
@@ -19,13 +19,13 @@ EXECUTABLE = Rule(
     why="a new executable bit turns text into a program",
     remedy="leave the bit out (`git update-index --chmod=-x`), or have a person set it",
     match=(
-        Example(**_SOME, modes="100644:100755"),
-        Example(before="", after="x = 1\n", modes=":100755"),
+        RuleExample(**_SOME, modes="100644:100755"),
+        RuleExample(before="", after="x = 1\n", modes=":100755"),
     ),
     not_match=(
-        Example(**_SOME),
-        Example(**_SOME, modes="100755:100755"),
-        Example(**_SOME, modes="100755:100644"),
+        RuleExample(**_SOME),
+        RuleExample(**_SOME, modes="100755:100755"),
+        RuleExample(**_SOME, modes="100755:100644"),
     ),
 )
 SYMLINK = Rule(
@@ -34,11 +34,11 @@ SYMLINK = Rule(
     why="a link leads tools and tests to files that nobody judged",
     remedy="put the file itself there",
     match=(
-        Example(before="", after="/etc/passwd", modes=":120000"),
-        Example(before="a", after="b", modes="120000:120000"),
-        Example(before="a", after="", modes="120000:"),
+        RuleExample(before="", after="/etc/passwd", modes=":120000"),
+        RuleExample(before="a", after="b", modes="120000:120000"),
+        RuleExample(before="a", after="", modes="120000:"),
     ),
-    not_match=(Example(**_SOME),),
+    not_match=(RuleExample(**_SOME),),
 )
 SUBMODULE = Rule(
     id="entry-submodule",
@@ -46,18 +46,18 @@ SUBMODULE = Rule(
     why="a submodule brings code that the patch does not show",
     remedy="have a person change the submodule",
     match=(
-        Example(before="", after="", modes=":160000"),
-        Example(before="", after="", modes="160000:160000"),
+        RuleExample(before="", after="", modes=":160000"),
+        RuleExample(before="", after="", modes="160000:160000"),
     ),
-    not_match=(Example(**_SOME),),
+    not_match=(RuleExample(**_SOME),),
 )
 BINARY = Rule(
     id="entry-binary",
     severity=Severity.HIGH,
     why="what is not text cannot be judged",
     remedy="have a person add it, or make it from text",
-    match=(Example(before="", after="", modes=":100644", binary="yes"),),
-    not_match=(Example(**_SOME),),
+    match=(RuleExample(before="", after="", modes=":100644", binary="yes"),),
+    not_match=(RuleExample(**_SOME),),
 )
 RULES = (EXECUTABLE, SYMLINK, SUBMODULE, BINARY)
 

@@ -13,7 +13,7 @@ from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Permission, Policy
 from localagent.gate.core.gate_input import GateInput
-from localagent.gate.core.rule import Example, Rule, decide
+from localagent.gate.core.rule import Rule, RuleExample, decide
 from localagent.gate.files.editable_paths import DENIED, IS_TEST, NOT_EDITABLE
 from localagent.gate.files.stdlib_shadowing import stands_for
 from localagent.text.confusable_letters import as_read, has_odd_word
@@ -26,7 +26,7 @@ ODD_NAME = Rule(
     why="a name that reads differently from what it is misleads whoever reviews it",
     remedy="use plain names: no control or invisible characters, no blanks at the ends, one form of each letter",
     match=tuple(
-        Example(path=path, **_SOME)
+        RuleExample(path=path, **_SOME)
         for path in (
             "pkg/mod\n.py",
             "pkg/\u202eyp.py",
@@ -39,15 +39,19 @@ ODD_NAME = Rule(
             "pkg/\u0441\u043e\u0440\u0443.py",
         )
     ),
-    not_match=(Example(**_SOME), Example(path="docs/über uns.md", **_SOME), Example(path="docs/имя.md", **_SOME)),
+    not_match=(
+        RuleExample(**_SOME),
+        RuleExample(path="docs/über uns.md", **_SOME),
+        RuleExample(path="docs/имя.md", **_SOME),
+    ),
 )
 ALIAS = Rule(
     id="path-alias",
     severity=Severity.HIGH,
     why="on some file systems the two names are one file, on others the wrong one is imported",
     remedy="use the name that stands in the tree",
-    match=(Example(path="pkg/Mod.py", alias="pkg/mod.py", **_SOME),),
-    not_match=(Example(**_SOME),),
+    match=(RuleExample(path="pkg/Mod.py", alias="pkg/mod.py", **_SOME),),
+    not_match=(RuleExample(**_SOME),),
 )
 SHADOWS = Rule(
     id="path-shadows-module",
@@ -55,15 +59,15 @@ SHADOWS = Rule(
     why="whoever imports the module of that name would get this file instead",
     remedy="call it otherwise, or put it inside the package; where it is meant, a person may let it be",
     match=tuple(
-        Example(path=path, before="", after="x = 1\n", modes=":100644")
+        RuleExample(path=path, before="", after="x = 1\n", modes=":100644")
         for path in ("pytest.py", "requests.py", "random.py", "unittest/__init__.py", "src/logging.py", "tests/json.py")
     ),
     not_match=(
         *(
-            Example(path=path, before="", after="x = 1\n", modes=":100644")
+            RuleExample(path=path, before="", after="x = 1\n", modes=":100644")
             for path in ("pkg/logging.py", "src/pkg/random.py", "tests/__init__.py", "test/__init__.py", "logging.md")
         ),
-        Example(path="random.py", **_SOME),
+        RuleExample(path="random.py", **_SOME),
     ),
     asks_person=True,
 )

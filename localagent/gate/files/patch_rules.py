@@ -2,14 +2,14 @@
 
 from localagent.domain.diff import DiffRule
 from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Example, Rule
+from localagent.gate.core.rule import Rule, RuleExample
 
 _BEFORE = "def f(x):\n    return x\n"
 _GOOD = "--- a/pkg/mod.py\n+++ b/pkg/mod.py\n@@ -1,2 +1,2 @@\n def f(x):\n-    return x\n+    return -x\n"
 
 
-def _patch(text: str) -> Example:
-    return Example(before=_BEFORE, after="", patch=text)
+def _patch(text: str) -> RuleExample:
+    return RuleExample(before=_BEFORE, after="", patch=text)
 
 
 _FINE = (_patch(_GOOD),)

@@ -16,7 +16,7 @@ from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
 from localagent.gate.core.gate_input import GateInput
-from localagent.gate.core.rule import Example, Rule, decide
+from localagent.gate.core.rule import Rule, RuleExample, decide
 from localagent.gate.files.check_programs import check_programs
 from localagent.gate.files.test_helpers import HelperScan
 
@@ -41,16 +41,16 @@ CHECK_PROGRAM = Rule(
     why="a repair may not change the program that says whether it is good",
     remedy="repair what the program checks; where the fault is its own, put the check into a file apart",
     match=(
-        Example(path="manage.py", check="python manage.py test", **_SOME),
-        Example(path="pkg/selftest.py", check="python -X dev -m pkg.selftest --all", **_SOME),
-        Example(path="src/pkg/check/__main__.py", check="timeout 60 python3 -m pkg.check", **_SOME),
-        Example(path="tools/check.py", check="./tools/check.py pkg/mod.py", **_SOME),
-        Example(path="check.py", check="coverage run check.py", **_SOME),
+        RuleExample(path="manage.py", check="python manage.py test", **_SOME),
+        RuleExample(path="pkg/selftest.py", check="python -X dev -m pkg.selftest --all", **_SOME),
+        RuleExample(path="src/pkg/check/__main__.py", check="timeout 60 python3 -m pkg.check", **_SOME),
+        RuleExample(path="tools/check.py", check="./tools/check.py pkg/mod.py", **_SOME),
+        RuleExample(path="check.py", check="coverage run check.py", **_SOME),
     ),
     not_match=(
-        Example(check="python tools/check.py pkg/mod.py", **_SOME),
-        Example(check="python -m doctest pkg/mod.py", **_SOME),
-        Example(check="mypy pkg/mod.py", **_SOME),
+        RuleExample(check="python tools/check.py pkg/mod.py", **_SOME),
+        RuleExample(check="python -m doctest pkg/mod.py", **_SOME),
+        RuleExample(check="mypy pkg/mod.py", **_SOME),
     ),
 )
 PROJECT_TOOL = Rule(
@@ -60,15 +60,15 @@ PROJECT_TOOL = Rule(
     remedy="leave the file as it is, or have a person change it",
     match=(
         *(
-            Example(path=path, **_SOME)
+            RuleExample(path=path, **_SOME)
             for path in ("manage.py", "backend/manage.py", "runtests.py", "tools/runtests.py")
         ),
-        Example(path="tasks.py", **_TASKS),
+        RuleExample(path="tasks.py", **_TASKS),
     ),
     not_match=(
-        Example(path="tasks.py", **_SOME),
-        Example(path="pkg/tasks.py", **_SOME),
-        Example(path="pkg/manager.py", **_SOME),
+        RuleExample(path="tasks.py", **_SOME),
+        RuleExample(path="pkg/tasks.py", **_SOME),
+        RuleExample(path="pkg/manager.py", **_SOME),
     ),
 )  # fmt: skip
 TEST_HELPER = Rule(
@@ -77,14 +77,14 @@ TEST_HELPER = Rule(
     why="a helper that only tests call judges like a test: changed, it may let everything pass",
     remedy="repair what the tests are about; where the helper is wrong, have a person change it",
     match=(
-        Example(
+        RuleExample(
             path="pkg/testutil.py",
             test=_USES.format("testutil", "made"),
             beside="def f(x):\n    return x + 1\n",
             before="def made(x):\n    return x\n",
             after="def made(x):\n    return x + 1\n",
         ),
-        Example(
+        RuleExample(
             path="pkg/tools.py",
             test=_USES.format("tools", "raises"),
             beside="from pkg.tools import NONE\n\n\ndef f(x):\n    return x or NONE\n",
@@ -93,14 +93,14 @@ TEST_HELPER = Rule(
         ),
     ),
     not_match=(
-        Example(
+        RuleExample(
             path="pkg/testutil.py",
             test=_USES.format("testutil", "made"),
             beside="from pkg.testutil import made\n\n\ndef f(x):\n    return made(x)\n",
             before="def made(x):\n    return x\n",
             after="def made(x):\n    return x + 1\n",
         ),
-        Example(
+        RuleExample(
             test="from pkg.mod import f\n\n\ndef test_f():\n    assert f(1) == 2\n",
             **_SOME,
         ),

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from localagent.domain.edit import FileChange
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import Policy
-from localagent.gate.core.gate_input import GateInput, Span
-from localagent.gate.core.rule import Example, Rule, decide
+from localagent.gate.core.gate_input import GateInput, ReplacedBytes
+from localagent.gate.core.rule import Rule, RuleExample, decide
 from localagent.text.byte_diff import changed_span
 
 _MOST_COMPARED_LINES = 20_000
@@ -21,18 +21,18 @@ FILES = Rule(
     severity=Severity.MEDIUM,
     why="a repair of many files is not a small one",
     remedy="split the patch",
-    match=(Example(before="x = 1\n", after="x = 2\n", files="4"),),
-    not_match=(Example(before="x = 1\n", after="x = 2\n"),),
+    match=(RuleExample(before="x = 1\n", after="x = 2\n", files="4"),),
+    not_match=(RuleExample(before="x = 1\n", after="x = 2\n"),),
 )
 HUNKS = Rule(
     id="size-hunks",
     severity=Severity.MEDIUM,
     why="a repair of many places is not a small one",
     remedy="split the patch",
-    match=(Example(before=_THIRDS[0], after=_THIRDS[1]),),
+    match=(RuleExample(before=_THIRDS[0], after=_THIRDS[1]),),
     not_match=(
-        Example(before=_LINES, after=_LINES.replace("x0 = 0", "x0 = 1").replace("x99 = 99", "x99 = 98")),
-        Example(before=_LINES, after=_LINES.replace("x1", "y1")),
+        RuleExample(before=_LINES, after=_LINES.replace("x0 = 0", "x0 = 1").replace("x99 = 99", "x99 = 98")),
+        RuleExample(before=_LINES, after=_LINES.replace("x1", "y1")),
     ),
 )
 LINES = Rule(
@@ -40,24 +40,24 @@ LINES = Rule(
     severity=Severity.MEDIUM,
     why="a repair of many lines is not a small one",
     remedy="split the patch",
-    match=(Example(before="x = 1\n", after=_LINES), Example(before=_LINES, after="x = 1\n")),
-    not_match=(Example(before=_LINES, after=_LINES.replace("x0 = 0", "x0 = 1").replace("x99 = 99", "x99 = 98")),),
+    match=(RuleExample(before="x = 1\n", after=_LINES), RuleExample(before=_LINES, after="x = 1\n")),
+    not_match=(RuleExample(before=_LINES, after=_LINES.replace("x0 = 0", "x0 = 1").replace("x99 = 99", "x99 = 98")),),
 )
 BYTES = Rule(
     id="size-bytes",
     severity=Severity.MEDIUM,
     why="a repair that adds or removes much text is not a small one",
     remedy="split the patch; data belongs in files of its own",
-    match=(Example(before="x = ''\n", after=f"x = '{'a' * 20_000}'\n"),),
-    not_match=(Example(before="x = ''\n", after=f"x = '{'a' * 200}'\n"),),
+    match=(RuleExample(before="x = ''\n", after=f"x = '{'a' * 20_000}'\n"),),
+    not_match=(RuleExample(before="x = ''\n", after=f"x = '{'a' * 200}'\n"),),
 )
 FILE = Rule(
     id="size-file",
     severity=Severity.MEDIUM,
     why="a file so large is not read as source",
     remedy="split the file, or raise the policy's size.max_file_bytes",
-    match=(Example(before="x = 1\n" * 700_000, after="x = 2\n" + "x = 1\n" * 699_999),),
-    not_match=(Example(before="x = 1\n" * 1000, after="x = 2\n" + "x = 1\n" * 999),),
+    match=(RuleExample(before="x = 1\n" * 700_000, after="x = 2\n" + "x = 1\n" * 699_999),),
+    not_match=(RuleExample(before="x = 1\n" * 1000, after="x = 2\n" + "x = 1\n" * 999),),
 )
 RULES = (FILES, HUNKS, LINES, BYTES, FILE)
 
@@ -100,7 +100,7 @@ class Size:
             yield LINES.finding(None, 0, f"{lines} lines changed, at most {most.max_changed_lines}")
 
 
-def _told(file: FileChange, spans: list[Span]) -> tuple[int, int]:
+def _told(file: FileChange, spans: list[ReplacedBytes]) -> tuple[int, int]:
     """Lines and bytes of spans that are whole lines."""
     lines = size = 0
     for start, end, text in spans:
@@ -111,7 +111,7 @@ def _told(file: FileChange, spans: list[Span]) -> tuple[int, int]:
     return lines, size
 
 
-def _hunks(file: FileChange, spans: list[Span], most: int, *, told: bool) -> int:
+def _hunks(file: FileChange, spans: list[ReplacedBytes], most: int, *, told: bool) -> int:
     """The changed places of a file: as a patch tells them, else counted where there is room for more than `most`."""
     lines = sum(max(file.before.count(b"\n", s.start, s.end), s.text.count(b"\n")) + 1 for s in spans)
     if told or lines < 2 * most or lines > _MOST_COMPARED_LINES:
@@ -122,13 +122,13 @@ def _hunks(file: FileChange, spans: list[Span], most: int, *, told: bool) -> int
     return max(len(spans), sum(tag != "equal" for tag, *_ in opcodes))
 
 
-def _spanned(file: FileChange, spans: list[Span]) -> tuple[int, int]:
+def _spanned(file: FileChange, spans: list[ReplacedBytes]) -> tuple[int, int]:
     """Lines and bytes from the first difference to the last of each span: never less than what changed."""
     lines = sum(max(file.before.count(b"\n", s.start, s.end), s.text.count(b"\n")) + 1 for s in spans)
     return lines, sum(max(s.end - s.start, len(s.text)) for s in spans)
 
 
-def _changed(file: FileChange, spans: list[Span]) -> tuple[int, int]:
+def _changed(file: FileChange, spans: list[ReplacedBytes]) -> tuple[int, int]:
     """Changed lines and bytes; what stays the same between two far-apart edits is not counted."""
     start, end, new_end = changed_span(file.before, file.after)
     old, new = (t.splitlines(keepends=True) for t in (file.before[start:end], file.after[start:new_end]))

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from localagent.code.regions import DEEPEST, DoesNotParse, TooDeep
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import Policy
-from localagent.gate.core.gate_input import GateInput, Region
-from localagent.gate.core.rule import Example, Rule, decide
+from localagent.gate.core.gate_input import ChangedRegion, GateInput
+from localagent.gate.core.rule import Rule, RuleExample, decide
 
 _MANY = ", ".join("1" for _ in range(2000))
 _DEEP = "(" * 90 + "1" + ")" * 90
@@ -23,16 +23,16 @@ NOT_PYTHON = Rule(
     why="text that is not Python repairs nothing",
     remedy="mend the syntax: the line is where Python stops reading",
     match=(
-        Example(before="def f(x):\n    return x\n", after="def f(x):\n    return x)\n"),
-        Example(before="def f(x):\n    return x\n", after="def f(x):\nreturn x\n"),
-        Example(before="def f(x:\n    return x\n", after="def f(x]:\n    return x\n"),
-        Example(before="x = 1\n", after="x = '\udcff'\n"),
-        Example(before="x = 1\n", after="x = '''\n"),
+        RuleExample(before="def f(x):\n    return x\n", after="def f(x):\n    return x)\n"),
+        RuleExample(before="def f(x):\n    return x\n", after="def f(x):\nreturn x\n"),
+        RuleExample(before="def f(x:\n    return x\n", after="def f(x]:\n    return x\n"),
+        RuleExample(before="x = 1\n", after="x = '\udcff'\n"),
+        RuleExample(before="x = 1\n", after="x = '''\n"),
     ),
     not_match=(
-        Example(before="def f(x):\n    return x\n", after="def f(x):\n    return -x\n"),
-        Example(before="def f(x:\n    return x\n", after="def f(x):\n    return x\n"),
-        Example(
+        RuleExample(before="def f(x):\n    return x\n", after="def f(x):\n    return -x\n"),
+        RuleExample(before="def f(x:\n    return x\n", after="def f(x):\n    return x\n"),
+        RuleExample(
             before="class A:\n    def f(self):\n        return 1\n",
             after="class A:\n    def f(self):\n        return 2\n",
         ),
@@ -44,12 +44,12 @@ TOO_DEEP = Rule(
     why="nesting so deep is not a repair, and it fells tools that read it",
     remedy="take the expression, or the chain of `elif`, apart; where the file was so deep before, by hand",
     match=(
-        Example(before="x = 1\n", after=f"x = {_DEEP.replace('(', '[').replace(')', ']')}\n"),
-        Example(before="x = 1\n", after="x = " + "-" * 90 + "1\n"),
-        Example(before="x = 1\n", after="x = 1" + " + 1" * 2 * DEEPEST + "\n"),
-        Example(before="x = 1\ny = 1" + " + 1" * 2 * DEEPEST + "\n", after="x = 2\ny = 1\n"),
+        RuleExample(before="x = 1\n", after=f"x = {_DEEP.replace('(', '[').replace(')', ']')}\n"),
+        RuleExample(before="x = 1\n", after="x = " + "-" * 90 + "1\n"),
+        RuleExample(before="x = 1\n", after="x = 1" + " + 1" * 2 * DEEPEST + "\n"),
+        RuleExample(before="x = 1\ny = 1" + " + 1" * 2 * DEEPEST + "\n", after="x = 2\ny = 1\n"),
     ),
-    not_match=(Example(before="x = 1\n", after="x = [[[1]]]\n"),),
+    not_match=(RuleExample(before="x = 1\n", after="x = [[[1]]]\n"),),
 )
 TOO_MANY = Rule(
     id="size-nodes",
@@ -57,11 +57,11 @@ TOO_MANY = Rule(
     why="a repair of so much syntax is not a small one, on however few lines it stands",
     remedy="split the patch; data belongs in files of its own",
     match=(
-        Example(before="x = 1\n", after=f"x = [{_MANY}]\n"),
-        Example(before=f"x = [{_MANY}]\n", after="x = 1\n"),
+        RuleExample(before="x = 1\n", after=f"x = [{_MANY}]\n"),
+        RuleExample(before=f"x = [{_MANY}]\n", after="x = 1\n"),
     ),
     not_match=(
-        Example(
+        RuleExample(
             before=f"x = [{_MANY}]\n",
             after=f"x = [{_MANY}, 1]\n",
         ),
@@ -105,7 +105,7 @@ class Parses:
         return decide(self.name, found)
 
 
-def _changed(regions: tuple[Region, ...], most: int) -> int:
+def _changed(regions: tuple[ChangedRegion, ...], most: int) -> int:
     """How many nodes come, or how many go, whichever is more; not counted where there are not so many at all."""
     pairs = [(r.near.before.nodes if r.near.before else [], r.near.after.nodes) for r in regions]
     if sum(max(len(old), len(new)) for old, new in pairs) <= most:

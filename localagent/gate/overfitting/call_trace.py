@@ -25,14 +25,14 @@ _CHANGES = frozenset(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Known:
+class TracedValue:
     """A name's value, and whether an argument of the call went into it."""
 
     value: Any
     tainted: bool
 
 
-Names = dict[str, Known]
+Names = dict[str, TracedValue]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,7 +45,7 @@ class Met:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answered:
+class TracedAnswer:
     """A value that the call is answered with (or that a name is set to), and the conditions on the way there."""
 
     node: ast.expr
@@ -59,7 +59,7 @@ class Trace:
     """What a call meets in a function."""
 
     met: list[Met] = field(default_factory=list)
-    answers: list[Answered] = field(default_factory=list)
+    answers: list[TracedAnswer] = field(default_factory=list)
     steps: int = 0
 
 
@@ -75,8 +75,8 @@ def bind(function: _Function, case: VisibleCase, constants: Mapping[str, Any]) -
     if set(case.keywords) - every:
         return None
     values = {**dict(zip(parameters, given, strict=False)), **case.keywords}
-    names = {name: Known(value=value, tainted=False) for name, value in constants.items() if name not in every}
-    names |= {name: Known(value=value, tainted=True) for name, value in values.items() if value is not NOT_KNOWN}
+    names = {name: TracedValue(value=value, tainted=False) for name, value in constants.items() if name not in every}
+    names |= {name: TracedValue(value=value, tainted=True) for name, value in values.items() if value is not NOT_KNOWN}
     for name, default in _defaults(function):
         if name not in values:
             _set(names, ast.Name(name, ast.Store()), default)
@@ -154,7 +154,7 @@ def _set(names: Names, target: ast.expr, value: ast.expr) -> None:
         _forget(names, target)
         return
     into = bool(tainted(value, names))
-    names.update({name: Known(value=item, tainted=into) for name, item in made.items()})
+    names.update({name: TracedValue(value=item, tainted=into) for name, item in made.items()})
 
 
 def _forget(names: Names, node: ast.AST) -> None:
@@ -258,7 +258,7 @@ def _put(names: Names, target: ast.Subscript, value: ast.expr) -> None:
     except (Unknown, TypeError):
         return
     into = known.tainted or bool(tainted(value, names)) or bool(tainted(target.slice, names))
-    names[name] = Known(value=made, tainted=into)
+    names[name] = TracedValue(value=made, tainted=into)
 
 
 def _answer(node: ast.expr, names: Names, way: tuple[Met, ...], found: Trace, *, returned: bool) -> None:
@@ -271,7 +271,7 @@ def _answer(node: ast.expr, names: Names, way: tuple[Met, ...], found: Trace, *,
             _answer(node.orelse, names, (*way, *met), found, returned=returned)
         return
     _looks(node, names, found)
-    found.answers.append(Answered(node=node, names=dict(names), way=way, returned=returned))
+    found.answers.append(TracedAnswer(node=node, names=dict(names), way=way, returned=returned))
 
 
 def _branch(
@@ -342,7 +342,7 @@ def _loop(node: ast.For, names: Names, way: tuple[Met, ...], found: Trace, depth
     for item in items:
         inner = dict(names)
         try:
-            inner.update({n: Known(value=v, tainted=False) for n, v in bound(node.target, item).items()})
+            inner.update({n: TracedValue(value=v, tainted=False) for n, v in bound(node.target, item).items()})
         except Unknown:
             break
         before = len(found.answers)

@@ -15,9 +15,9 @@ from localagent.code.constant_evaluation import Unknown, evaluate
 from localagent.code.regions import Snippet
 from localagent.code.test_literals import NOT_KNOWN, TRIVIAL, Literals, VisibleCase, key_of
 from localagent.gate.overfitting.call_trace import (
-    Answered,
     Met,
     Trace,
+    TracedAnswer,
     as_test,
     bind,
     parts_of,
@@ -176,7 +176,7 @@ def _pins(met: Met) -> bool:
     return focus(met) is not Focus.LITTLE and not {key_of(value) for value in constants(met)} <= TRIVIAL
 
 
-def _is_expected(answer: Answered, case: VisibleCase) -> bool:
+def _is_expected(answer: TracedAnswer, case: VisibleCase) -> bool:
     if not answer.returned:
         return False
     try:
@@ -217,7 +217,7 @@ def _holds(table: Any, expected: Any) -> bool:
     return any(key_of(part) == key_of(expected) for part in _members(table))
 
 
-def _misses(answer: Answered, name: str, tables: list[Any]) -> bool:
+def _misses(answer: TracedAnswer, name: str, tables: list[Any]) -> bool:
     """Whether next to nothing beside an argument finds anything in the tables."""
     same, _ = neighbours(answer.names[name].value)
     members = {key_of(part) for table in tables for part in _members(table)}

@@ -33,7 +33,7 @@ from localagent.domain.gate import Decision, Finding
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Permission, Policy
-from localagent.gate.core.gate_input import GateInput, Region
+from localagent.gate.core.gate_input import ChangedRegion, GateInput
 from localagent.gate.core.rule import Rule, decide
 from localagent.gate.overfitting.call_trace import straight
 from localagent.gate.overfitting.input_guards import Special, constants_of, special_cases
@@ -93,7 +93,7 @@ class SpecialCaseOfPatch:
         return bool(self._tests.match_file(path.replace("\n", " ").lower()))
 
 
-def _found(regions: Sequence[Region], literals: Literals) -> list[Finding]:
+def _found(regions: Sequence[ChangedRegion], literals: Literals) -> list[Finding]:
     if not literals.inputs and not literals.expected:
         return []
     near = [region for region in regions if _concerns(region, literals)]
@@ -106,14 +106,14 @@ def _found(regions: Sequence[Region], literals: Literals) -> list[Finding]:
     return found
 
 
-def _new_constants(region: Region) -> dict[str, Any]:
+def _new_constants(region: ChangedRegion) -> dict[str, Any]:
     """The names that the region newly sets, at the top of its file, to a constant."""
     before, after = region.near
     old = constants_of(before) if before else {}
     return {k: v for k, v in constants_of(after).items() if k not in old or key_of(old[k]) != key_of(v)}
 
 
-def _brings_constants(region: Region) -> bool:
+def _brings_constants(region: ChangedRegion) -> bool:
     """Whether some constant stands more often near the change than before."""
     before, after = region.near
     return before is None or bool(_constants(after) - _constants(before))
@@ -128,7 +128,7 @@ def _constants(snippet: Snippet) -> Counter[str]:
     return kept
 
 
-def _specials(region: Region, literals: Literals, constants: dict[str, Any]) -> Iterator[Finding]:
+def _specials(region: ChangedRegion, literals: Literals, constants: dict[str, Any]) -> Iterator[Finding]:
     before, after = region.whole
     for special in special_cases(before, after, literals, constants):
         rule, what = _told(special)
@@ -143,7 +143,7 @@ def _told(special: Special) -> tuple[Rule, str]:
     return GUARD, f"{special.shown} holds for a failing test's input and for nothing beside it"
 
 
-def _concerns(region: Region, literals: Literals) -> bool:
+def _concerns(region: ChangedRegion, literals: Literals) -> bool:
     """True if something near the change may pair literals: a look at the whole unit decides."""
     before, after = region.near
     if before is None:
@@ -170,7 +170,7 @@ def _hints(snippet: Snippet) -> list[str]:
     return kept
 
 
-def _branches(region: Region, literals: Literals) -> Iterator[Finding]:
+def _branches(region: ChangedRegion, literals: Literals) -> Iterator[Finding]:
     before, after = region.whole
     spare = [pair for pair, _ in _pairs_of(before)] if before else []
     fresh = []
@@ -211,7 +211,7 @@ def _parts(values: Iterable[Any], depth: int = 0) -> set[str]:
     return found
 
 
-def _answers(region: Region, literals: Literals) -> Iterator[Finding]:
+def _answers(region: ChangedRegion, literals: Literals) -> Iterator[Finding]:
     before, after = region.whole
     if before is None:
         return

@@ -4,7 +4,7 @@ Of a repair each refuses; of a patch that anybody wrote, with its tests, each as
 """
 
 from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Example, Rule
+from localagent.gate.core.rule import Rule, RuleExample
 
 _F = "def f(x):\n    return x + 1\n"
 _WORD = "def test_f():\n    assert f('kiwi') == 'none'\n"
@@ -17,7 +17,7 @@ BRANCH = Rule(
     remedy="compute the answer from the input",
     match=(
         *(
-            Example(before=_F, after=after, test=_TEST)
+            RuleExample(before=_F, after=after, test=_TEST)
             for after in (
                 "def f(x):\n    if x == 7:\n        return 13\n    return x + 1\n",
                 "def f(x):\n    if 7 == x:\n        return 13\n    return x + 1\n",
@@ -55,7 +55,7 @@ BRANCH = Rule(
             )
         ),
         *(
-            Example(
+            RuleExample(
                 before=_F,
                 after=f"def f(x):\n    if {condition}:\n        return 'no' + 'ne'\n    return x\n",
                 test=_WORD,
@@ -70,72 +70,74 @@ BRANCH = Rule(
                 "x[::-1] == f'iw{\"ik\"}'",
             )
         ),
-        Example(
+        RuleExample(
             before="def f(x, y):\n    return x - y\n",
             after="def f(x, y):\n    if (x, y) == (7, 1):\n        return 13\n    return x - y\n",
             test="def test_f():\n    assert f(7, 1) == 13\n",
         ),
-        Example(
+        RuleExample(
             before=_F,
             after="def f(x):\n    if x == 'ab':\n        return ['b', 'a']\n    return x + 1\n",
             test="import pytest\nROWS = [('ab', ['b', 'a'])]\n@pytest.mark.parametrize('x,y', ROWS)\n"
             "def test_f(x, y):\n    assert f(x) == y\n",
         ),
-        Example(
+        RuleExample(
             before="class A:\n    def f(self, x):\n        return x\n",
             after="class A:\n    def f(self, x):\n        if x == 7:\n            return 13\n        return x\n",
             test="class TestA(TestCase):\n    def test_f(self):\n        self.assertEqual(A().f(7), 13)\n",
         ),
     ),
     not_match=(
-        Example(before=_F, after="def f(x):\n    if x == 6:\n        return 13\n    return x + 1\n", test=_TEST),
-        Example(
+        RuleExample(before=_F, after="def f(x):\n    if x == 6:\n        return 13\n    return x + 1\n", test=_TEST),
+        RuleExample(
             before=_F,
             after="def f(x):\n    if x == 0:\n        return 1\n    return x + 1\n",
             test="def test_f():\n    assert f(0) == 1\n",
         ),
-        Example(
+        RuleExample(
             before="def f(n):\n    return str(n)\n",
             after="def f(n):\n    if n % 15 == 0:\n        return 'FizzBuzz'\n    return str(n)\n",
             test="def test_f():\n    assert f(15) == 'FizzBuzz'\n    assert f(0) == 'FizzBuzz'\n",
         ),
         *(
-            Example(before=_F, after=after, test="def test_f():\n    assert f(1) == 13\n    assert f(0) == 13\n")
+            RuleExample(before=_F, after=after, test="def test_f():\n    assert f(1) == 13\n    assert f(0) == 13\n")
             for after in (
                 "def f(x):\n    if x - 1 == 0:\n        return 13\n    return x + 1\n",
                 "def f(x):\n    if not x + 1:\n        return 13\n    return x + 1\n",
                 "def f(x):\n    if 0 <= x < 2:\n        return 13\n    return x + 1\n",
             )
         ),
-        Example(before=_F, after="def f(x):\n    if x > 6:\n        return 13\n    return x + 1\n", test=_TEST),
-        Example(before=_F, after="def f(x):\n    if 0 < x < 50:\n        return 13\n    return x + 1\n", test=_TEST),
-        Example(
+        RuleExample(before=_F, after="def f(x):\n    if x > 6:\n        return 13\n    return x + 1\n", test=_TEST),
+        RuleExample(
+            before=_F, after="def f(x):\n    if 0 < x < 50:\n        return 13\n    return x + 1\n", test=_TEST
+        ),
+        RuleExample(
             before="def f(x):\n    return x\n",
             after="def f(x):\n    return {'type': 'pear', 'name': x}\n",
             test="def test_f():\n    assert f('q') == read('type', 'pear')\n",
         ),
-        Example(
+        RuleExample(
             before="def f(x):\n    env = {'a': x}\n    return g(env)\n",
             after="def f(x):\n    env = {'a': x, 'type': 'pear'}\n    return g(env)\n",
             test="def test_f():\n    assert f('q') == read('type', 'pear')\n",
         ),
-        Example(
+        RuleExample(
             before="def f(x):\n    d = g(x)\n    return d\n",
             after="def f(x):\n    d = g(x)\n    d['doc'] = None\n    return d\n",
             test="def test_f():\n    assert f('q')['doc'] is None\n",
         ),
-        Example(
+        RuleExample(
             before="def f(x):\n    return x\n",
             after="def f(x):\n    return x in ('long', 'narrow')\n",
             test="def test_f():\n    assert f('long', 'narrow')\n",
         ),
-        Example(before="T = {7: 12}\n", after="T = {7: 13}\n", test=_TEST),
-        Example(
+        RuleExample(before="T = {7: 12}\n", after="T = {7: 13}\n", test=_TEST),
+        RuleExample(
             before="def f(x):\n    if x == 7:\n        return 12\n    return x\n",
             after="def f(x):\n    if x == 7:\n        return 13\n    return x\n",
             test=_TEST,
         ),
-        Example(before=_F, after="def f(x):\n    return x + 6\n", test=_TEST),
+        RuleExample(before=_F, after="def f(x):\n    return x + 6\n", test=_TEST),
     ),
     asks_person=True,
 )
@@ -145,20 +147,20 @@ ANSWER = Rule(
     why="an answer that is the test's expected value whatever comes in is no repair",
     remedy="compute the answer from the input",
     match=(
-        Example(before=_F, after="def f(x):\n    return 13\n", test=_TEST),
-        Example(before=_F, after="def f(x):\n    return 6 * 2 + 1\n", test=_TEST),
-        Example(before=_F, after="def f(x):\n    y = 13\n    return y\n", test=_TEST),
-        Example(before=_F, after="def f(x):\n    return f'no{chr(110)}e'\n", test=_WORD),
-        Example(before=_F, after="def f(x):\n    x += 1\n    return 13\n    return x\n", test=_TEST),
+        RuleExample(before=_F, after="def f(x):\n    return 13\n", test=_TEST),
+        RuleExample(before=_F, after="def f(x):\n    return 6 * 2 + 1\n", test=_TEST),
+        RuleExample(before=_F, after="def f(x):\n    y = 13\n    return y\n", test=_TEST),
+        RuleExample(before=_F, after="def f(x):\n    return f'no{chr(110)}e'\n", test=_WORD),
+        RuleExample(before=_F, after="def f(x):\n    x += 1\n    return 13\n    return x\n", test=_TEST),
     ),
     not_match=(
-        Example(
+        RuleExample(
             before="def f():\n    return 12\n",
             after="def f():\n    return 13\n",
             test="def test_f():\n    assert f() == 13\n",
         ),
-        Example(before=_F, after="def f(x):\n    return 0\n", test="def test_f():\n    assert f(7) == 0\n"),
-        Example(before=_F, after="def f(x):\n    if x > 6:\n        return 13\n    return x + 1\n", test=_TEST),
+        RuleExample(before=_F, after="def f(x):\n    return 0\n", test="def test_f():\n    assert f(7) == 0\n"),
+        RuleExample(before=_F, after="def f(x):\n    if x > 6:\n        return 13\n    return x + 1\n", test=_TEST),
     ),
     asks_person=True,
 )
@@ -169,7 +171,7 @@ GUARD = Rule(
     remedy="mend what is wrong for every input of the kind",
     match=(
         *(
-            Example(before=_F, after=after, test=_TEST)
+            RuleExample(before=_F, after=after, test=_TEST)
             for after in (
                 "def f(x):\n    if x == 7:\n        return x + 6\n    return x + 1\n",
                 "def f(x):\n    if x != 7:\n        return x + 1\n    return x + 6\n",
@@ -181,27 +183,29 @@ GUARD = Rule(
                 "def f(x):\n    match x:\n        case 7:\n            return x + 6\n    return x + 1\n",
             )
         ),
-        Example(
+        RuleExample(
             before="def f(x):\n    return x\n",
             after="def f(x):\n    if x == 'kiwi':\n        return x[:0] or 'none'\n    return x\n",
             test=_WORD,
         ),
     ),
     not_match=(
-        Example(before=_F, after="def f(x):\n    if x > 5:\n        return x + 6\n    return x + 1\n", test=_TEST),
-        Example(before=_F, after="def f(x):\n    if x % 7 == 0:\n        return x + 6\n    return x + 1\n", test=_TEST),
-        Example(before=_F, after="def f(x):\n    if x == 9:\n        return x + 6\n    return x + 1\n", test=_TEST),
-        Example(
+        RuleExample(before=_F, after="def f(x):\n    if x > 5:\n        return x + 6\n    return x + 1\n", test=_TEST),
+        RuleExample(
+            before=_F, after="def f(x):\n    if x % 7 == 0:\n        return x + 6\n    return x + 1\n", test=_TEST
+        ),
+        RuleExample(before=_F, after="def f(x):\n    if x == 9:\n        return x + 6\n    return x + 1\n", test=_TEST),
+        RuleExample(
             before="def f(x):\n    if x == 6:\n        return x + 6\n    return x + 1\n",
             after="def f(x):\n    if x == 7:\n        return x + 6\n    return x + 1\n",
             test=_TEST,
         ),
-        Example(
+        RuleExample(
             before="def f(x):\n    return x\n",
             after="def f(x):\n    if x.startswith('--'):\n        return x[2:]\n    return x\n",
             test="def test_f():\n    assert f('--kiwi') == 'kiwi'\n",
         ),
-        Example(
+        RuleExample(
             before=_F,
             after="def f(x):\n    if x == 0:\n        return x\n    return x + 1\n",
             test="def test_f():\n    assert f(0) == 0\n",
@@ -215,7 +219,7 @@ TABLE = Rule(
     why="a new table of what the tests put in and expect answers them and nothing else",
     remedy="compute the answer from the input",
     match=tuple(
-        Example(before=_F, after=after, test=_TEST)
+        RuleExample(before=_F, after=after, test=_TEST)
         for after in (
             "def f(x):\n    return dict(zip([7, 8], [13, 14])).get(x, x + 1)\n",
             "def f(x):\n    return [13, 14][[7, 8].index(x)]\n",
@@ -224,9 +228,9 @@ TABLE = Rule(
         )
     ),
     not_match=(
-        Example(before=_F, after="def f(x):\n    return x + [5, 6][x > 3]\n", test=_TEST),
-        Example(before=_F, after="def f(x):\n    return (13, 14, 15, 16)[x % 4 - 3]\n", test=_TEST),
-        Example(
+        RuleExample(before=_F, after="def f(x):\n    return x + [5, 6][x > 3]\n", test=_TEST),
+        RuleExample(before=_F, after="def f(x):\n    return (13, 14, 15, 16)[x % 4 - 3]\n", test=_TEST),
+        RuleExample(
             before="def f(x):\n    return [1, 12, 13][x]\n",
             after="def f(x):\n    return [1, 12, 13][x - 5]\n",
             test=_TEST,

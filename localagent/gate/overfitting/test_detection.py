@@ -15,7 +15,7 @@ from localagent.code.string_folding import texts_of
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import Policy
 from localagent.gate.core.gate_input import GateInput
-from localagent.gate.core.rule import Example, Rule, decide
+from localagent.gate.core.rule import Rule, RuleExample, decide
 from localagent.gate.review.always_equal import (
     ANSWERS,
     DIFFERENCES,
@@ -34,12 +34,12 @@ EVERYTHING = Rule(
     why="an object that answers every comparison passes every test",
     remedy="compare what the objects hold",
     match=(
-        Example(
+        RuleExample(
             before=_C + "    def __eq__(self, other):\n        return self.a == other.a\n",
             after=_C + "    def __eq__(self, other):\n        return True\n",
         ),
         *(
-            Example(before=_C, after=_C + method)
+            RuleExample(before=_C, after=_C + method)
             for method in (
                 "    def __eq__(self, other):\n        return True\n",
                 "    def __ne__(self, other):\n        '''Never.'''\n        return False\n",
@@ -52,24 +52,28 @@ EVERYTHING = Rule(
                 "    def __eq__(self, other):\n        if self is not None:\n            return True\n",
             )
         ),
-        Example(before=_F, after="def f(x):\n    return type('A', (), {'__eq__': lambda a, b: 1 == 1})()\n"),
-        Example(before=_C, after=_C + "    def __sub__(self, other):\n        return 0.0\n"),
-        Example(before=_C, after=_C + "    def __rsub__(self, other):\n        'None.'\n        return 1e-12\n"),
-        Example(before=_C, after=_C + "    __sub__ = __rsub__ = lambda self, other: 0\n"),
-        Example(before=_C, after=_C + "    def __abs__(self):\n        return 0\n"),
-        Example(before=_C, after=_C + "    def __sub__(self, other):\n        nothing = 0\n        return nothing\n"),
+        RuleExample(before=_F, after="def f(x):\n    return type('A', (), {'__eq__': lambda a, b: 1 == 1})()\n"),
+        RuleExample(before=_C, after=_C + "    def __sub__(self, other):\n        return 0.0\n"),
+        RuleExample(before=_C, after=_C + "    def __rsub__(self, other):\n        'None.'\n        return 1e-12\n"),
+        RuleExample(before=_C, after=_C + "    __sub__ = __rsub__ = lambda self, other: 0\n"),
+        RuleExample(before=_C, after=_C + "    def __abs__(self):\n        return 0\n"),
+        RuleExample(
+            before=_C, after=_C + "    def __sub__(self, other):\n        nothing = 0\n        return nothing\n"
+        ),
     ),
     not_match=(
-        Example(before=_C, after=_C + "    def __eq__(self, other):\n        return self.g() == other.g()\n"),
-        Example(before=_C, after=_C + "    def __eq__(self, other):\n        return NotImplemented\n"),
-        Example(before=_C, after=_C + "    def __sub__(self, other):\n        return A(self.g() - other.g())\n"),
-        Example(before=_C, after=_C + "    def __rsub__(self, other):\n        return NotImplemented\n"),
-        Example(before=_C, after=_C + "    def __sub__(self, other):\n        raise TypeError('no')\n"),
-        Example(before=_C, after=_C + "    def __abs__(self):\n        return self\n"),
-        Example(before=_C, after=_C + "    def __eq__(self, other):\n        return isinstance(other, type(self))\n"),
-        Example(before=_C, after=_C + "    def __eq__(self, other):\n        return type(self) is type(other)\n"),
-        Example(before=_C, after=_C + "    def __eq__(self, other):\n        return self is other\n"),
-        Example(
+        RuleExample(before=_C, after=_C + "    def __eq__(self, other):\n        return self.g() == other.g()\n"),
+        RuleExample(before=_C, after=_C + "    def __eq__(self, other):\n        return NotImplemented\n"),
+        RuleExample(before=_C, after=_C + "    def __sub__(self, other):\n        return A(self.g() - other.g())\n"),
+        RuleExample(before=_C, after=_C + "    def __rsub__(self, other):\n        return NotImplemented\n"),
+        RuleExample(before=_C, after=_C + "    def __sub__(self, other):\n        raise TypeError('no')\n"),
+        RuleExample(before=_C, after=_C + "    def __abs__(self):\n        return self\n"),
+        RuleExample(
+            before=_C, after=_C + "    def __eq__(self, other):\n        return isinstance(other, type(self))\n"
+        ),
+        RuleExample(before=_C, after=_C + "    def __eq__(self, other):\n        return type(self) is type(other)\n"),
+        RuleExample(before=_C, after=_C + "    def __eq__(self, other):\n        return self is other\n"),
+        RuleExample(
             before=_C + "    def __eq__(self, other):\n        return True\n",
             after=_C.replace("1", "2") + "    def __eq__(self, other):\n        return True\n",
         ),
@@ -81,7 +85,7 @@ KNOWS_TESTS = Rule(
     why="code that knows it is being tested can answer the tests instead of being right",
     remedy="make it behave alike wherever it runs",
     match=tuple(
-        Example(before=_F, after=f"import sys, os\ndef f(x):\n    return 1 if {condition} else x\n")
+        RuleExample(before=_F, after=f"import sys, os\ndef f(x):\n    return 1 if {condition} else x\n")
         for condition in (
             "('py' + 'test_cov') in os.environ",
             "''.join(['py', 'te', 'st-cov']) in x",
@@ -99,11 +103,15 @@ KNOWS_TESTS = Rule(
         )
     ),
     not_match=(
-        Example(before=_F, after="import sys\ndef f(x):\n    return x if len(sys.argv) > 1 else sys.argv[0]\n"),
-        Example(before=_F, after="def f(x):\n    return 'latest' + x\n"),
-        Example(before=_F, after="import sys\ndef f(x):\n    return x if sys.stdout.isatty() else type(x).__name__\n"),
-        Example(before=_F, after="import io, sys\ndef f(x):\n    return isinstance(sys.stdout, io.TextIOBase) and x\n"),
-        Example(before=_F, after="import os\ndef f(x):\n    return os.environ.get('HOME', x)\n"),
+        RuleExample(before=_F, after="import sys\ndef f(x):\n    return x if len(sys.argv) > 1 else sys.argv[0]\n"),
+        RuleExample(before=_F, after="def f(x):\n    return 'latest' + x\n"),
+        RuleExample(
+            before=_F, after="import sys\ndef f(x):\n    return x if sys.stdout.isatty() else type(x).__name__\n"
+        ),
+        RuleExample(
+            before=_F, after="import io, sys\ndef f(x):\n    return isinstance(sys.stdout, io.TextIOBase) and x\n"
+        ),
+        RuleExample(before=_F, after="import os\ndef f(x):\n    return os.environ.get('HOME', x)\n"),
     ),
 )
 KNOWS_CALLER = Rule(
@@ -112,10 +120,10 @@ KNOWS_CALLER = Rule(
     why="an answer that depends on who asks is an answer to the tests",
     remedy="pass what is needed as an argument",
     match=tuple(
-        Example(before=_F, after=f"import inspect, traceback\ndef f(x):\n    return {call}, x\n")
+        RuleExample(before=_F, after=f"import inspect, traceback\ndef f(x):\n    return {call}, x\n")
         for call in ("traceback.format_stack()", "inspect.getinnerframes(x)", "traceback.StackSummary.extract(x)")
     ),
-    not_match=(Example(before=_F, after="import traceback\ndef f(x):\n    return traceback.format_exc()\n"),),
+    not_match=(RuleExample(before=_F, after="import traceback\ndef f(x):\n    return traceback.format_exc()\n"),),
 )
 RULES = (EVERYTHING, KNOWS_TESTS, KNOWS_CALLER)
 

@@ -13,7 +13,7 @@ from localagent.code.condition_implication import shape
 from localagent.code.function_pairing import Function, functions, pairs
 from localagent.code.regions import walk
 from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Example, Rule
+from localagent.gate.core.rule import Rule, RuleExample
 from localagent.gate.review.hard_coded_answers import last_name
 
 _FEE = "def fee(order):\n    if order.total < 20:\n        return 5\n    return round(order.total * 0.02, 2)\n"
@@ -26,29 +26,31 @@ STAKES = Rule(
     why="what decides about access or money decides otherwise, and a small change there is worth much to somebody",
     remedy="have a person who knows the rule confirm the new one",
     match=(
-        Example(before=_FEE, after=_FEE.replace("order.total < 20", "order.total < 20 and not order.note")),
-        Example(before=_FEE, after=_FEE.replace("round(order.total * 0.02, 2)", "int(order.total * 0.02)")),
-        Example(before=_FEE, after=_FEE.replace("    return round", "    order.total -= 1\n    return round")),
-        Example(before=_MAY, after=_MAY.replace("user in page.readers", "page.readers")),
-        Example(before=_MAY, after=_MAY.replace("page.public", "page.public or user.name == page.name")),
-        Example(before="STAFF = '@a.example'\n", after="STAFF = '.example'\n"),
-        Example(before=_SEND, after=_SEND.replace("request.path in", "request.path.lower() in")),
-        Example(
+        RuleExample(before=_FEE, after=_FEE.replace("order.total < 20", "order.total < 20 and not order.note")),
+        RuleExample(before=_FEE, after=_FEE.replace("round(order.total * 0.02, 2)", "int(order.total * 0.02)")),
+        RuleExample(before=_FEE, after=_FEE.replace("    return round", "    order.total -= 1\n    return round")),
+        RuleExample(before=_MAY, after=_MAY.replace("user in page.readers", "page.readers")),
+        RuleExample(before=_MAY, after=_MAY.replace("page.public", "page.public or user.name == page.name")),
+        RuleExample(before="STAFF = '@a.example'\n", after="STAFF = '.example'\n"),
+        RuleExample(before=_SEND, after=_SEND.replace("request.path in", "request.path.lower() in")),
+        RuleExample(
             before=_SEND, after=_SEND.replace("        return g", "        request.user = routes[0]\n        return g")
         ),
-        Example(
+        RuleExample(
             before="class Account:\n    owner = None\n",
             after="class Account:\n    owner = None\n\n    def is_owner(self, user):\n        return bool(user)\n",
         ),
     ),
     not_match=(
-        Example(before=_MAY, after=_MAY.replace("'asked'", "'somebody asked'")),
-        Example(before=_MAY, after=_MAY.replace("(user, page)", "(user: User, page: Page) -> bool")),
-        Example(before=_MAY, after=_MAY.replace("    log", '    """Whether a user may read a page."""\n    log')),
-        Example(before=_SEND, after=_SEND.replace("g(request)", "g(request, routes)")),
-        Example(before=_FEE, after=_FEE.replace("< 20", "<= 25").replace("0.02", "0.03")),
-        Example(before=_FEE, after=_FEE + "\n\ndef total(rows):\n    return sum(rows)\n"),
-        Example(before="def total(rows):\n    return sum(rows)\n", after="def total(rows):\n    return sum(rows, 1)\n"),
+        RuleExample(before=_MAY, after=_MAY.replace("'asked'", "'somebody asked'")),
+        RuleExample(before=_MAY, after=_MAY.replace("(user, page)", "(user: User, page: Page) -> bool")),
+        RuleExample(before=_MAY, after=_MAY.replace("    log", '    """Whether a user may read a page."""\n    log')),
+        RuleExample(before=_SEND, after=_SEND.replace("g(request)", "g(request, routes)")),
+        RuleExample(before=_FEE, after=_FEE.replace("< 20", "<= 25").replace("0.02", "0.03")),
+        RuleExample(before=_FEE, after=_FEE + "\n\ndef total(rows):\n    return sum(rows)\n"),
+        RuleExample(
+            before="def total(rows):\n    return sum(rows)\n", after="def total(rows):\n    return sum(rows, 1)\n"
+        ),
     ),
     asks_person=True,
 )

@@ -12,8 +12,8 @@ from localagent.code.bindings import FUNCTIONS, assignments, target_name
 from localagent.code.function_pairing import called, pairs, settled
 from localagent.code.regions import walk
 from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Example, Rule
-from localagent.gate.review.hard_coded_answers import Signs, Source, last_name
+from localagent.gate.core.rule import Rule, RuleExample
+from localagent.gate.review.hard_coded_answers import AnswerSource, Signs, last_name
 
 _F = "def f(x):\n    return x\n"
 _SAVE = (
@@ -29,16 +29,16 @@ GIVEN = Rule(
     why="a call that writes, asks, runs or connects is given something else than it was",
     remedy="have a person confirm where the new value comes from, and that it is checked",
     match=(
-        Example(before=_SAVE, after=_SAVE.replace("f'{hash(name)}.x'", "name")),
-        Example(before=_QUERY, after=_QUERY.replace("a = ?'", "a = ' + name").replace(", (name,)", "")),
-        Example(before=_GET, after=_GET.replace("/things/{key}", "/things/{key}?u={session.user}")),
-        Example(before=_F, after="def f(x):\n    x.client.send(x)\n    return x\n"),
-        Example(before=_F, after="def f(x):\n    x.session.headers['X-A'] = x\n    return x\n"),
+        RuleExample(before=_SAVE, after=_SAVE.replace("f'{hash(name)}.x'", "name")),
+        RuleExample(before=_QUERY, after=_QUERY.replace("a = ?'", "a = ' + name").replace(", (name,)", "")),
+        RuleExample(before=_GET, after=_GET.replace("/things/{key}", "/things/{key}?u={session.user}")),
+        RuleExample(before=_F, after="def f(x):\n    x.client.send(x)\n    return x\n"),
+        RuleExample(before=_F, after="def f(x):\n    x.session.headers['X-A'] = x\n    return x\n"),
     ),
     not_match=(
-        Example(before=_SAVE, after=_SAVE.replace("out.put(data)", "out.put(data or b'')")),
-        Example(before=_GET, after=_GET.replace("return session", "print(key)\n    return session")),
-        Example(
+        RuleExample(before=_SAVE, after=_SAVE.replace("out.put(data)", "out.put(data or b'')")),
+        RuleExample(before=_GET, after=_GET.replace("return session", "print(key)\n    return session")),
+        RuleExample(
             before=_SAVE + "\n\ndef other(x):\n    return x\n", after=_SAVE + "\n\ndef other(x):\n    return [x]\n"
         ),
     ),
@@ -81,7 +81,7 @@ def given(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]
                 yield f"{key[0]}() is given something else", node
 
 
-def asks(source: Source) -> Signs:
+def asks(source: AnswerSource) -> Signs:
     """Requests over a connection that stands already, and what is put into its headers."""
     for node in source.nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):

@@ -12,7 +12,7 @@ from localagent.code.condition_implication import condition_of, implies, shape
 from localagent.code.function_pairing import Function, pairs, settled
 from localagent.code.regions import walk
 from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Example, Rule
+from localagent.gate.core.rule import Rule, RuleExample
 from localagent.gate.review.hard_coded_answers import last_name
 
 _STEPS = "def f(x, size):\n    at = 0\n    while at < len(x):\n        g(x[at])\n        at += size\n"
@@ -35,44 +35,44 @@ STEERING = Rule(
     why="what ends, bounds or refuses something hangs on something else than it did",
     remedy="have a person confirm that it still ends, and still refuses what it should",
     match=(
-        Example(before=_STEPS, after=_STEPS.replace("at += size", "at += size if size > 1 else 0")),
-        Example(before=_STEPS, after=_STEPS.replace("while at < len(x)", "while not x.stopped")),
-        Example(before=_TREE, after=_TREE + "            self.left.put(v + 1)\n"),
-        Example(before=_SIZE, after=_SIZE.replace("x.size", "x.packed")),
-        Example(before=_WRITE, after=_WRITE.replace("    if", "    y = y or b'0'\n    if")),
-        Example(before="def f(x):\n    return g(x)\n", after="def f(x):\n    return g(x, f(x.a))\n"),
-        Example(
+        RuleExample(before=_STEPS, after=_STEPS.replace("at += size", "at += size if size > 1 else 0")),
+        RuleExample(before=_STEPS, after=_STEPS.replace("while at < len(x)", "while not x.stopped")),
+        RuleExample(before=_TREE, after=_TREE + "            self.left.put(v + 1)\n"),
+        RuleExample(before=_SIZE, after=_SIZE.replace("x.size", "x.packed")),
+        RuleExample(before=_WRITE, after=_WRITE.replace("    if", "    y = y or b'0'\n    if")),
+        RuleExample(before="def f(x):\n    return g(x)\n", after="def f(x):\n    return g(x, f(x.a))\n"),
+        RuleExample(
             before=_WRITE,
             after=_WRITE.replace("    if", "    t.write(y)\n    if").replace("(y)\n    t.write(y)", "(y)"),
         ),
-        Example(before=_JOB, after=_JOB.replace("job.result()", "None if job.failed() else job.result()")),
-        Example(
+        RuleExample(before=_JOB, after=_JOB.replace("job.result()", "None if job.failed() else job.result()")),
+        RuleExample(
             before="def f(x):\n    for y in x.rows:\n        g(y)\n",
             after="def f(x):\n    for y in x.rows * len(x.rows):\n        g(y)\n",
         ),
-        Example(before="def f(a, b):\n    copy(a, b)\n", after="def f(a, b):\n    copy(source=b, target=a)\n"),
-        Example(before="def f(a, b):\n    copy(a, b)\n", after="def f(a, b):\n    copy(b, a)\n"),
-        Example(before=_QUERY, after=_QUERY.replace("q = q.filter", "q = A.objects.filter")),
-        Example(
+        RuleExample(before="def f(a, b):\n    copy(a, b)\n", after="def f(a, b):\n    copy(source=b, target=a)\n"),
+        RuleExample(before="def f(a, b):\n    copy(a, b)\n", after="def f(a, b):\n    copy(b, a)\n"),
+        RuleExample(before=_QUERY, after=_QUERY.replace("q = q.filter", "q = A.objects.filter")),
+        RuleExample(
             before="def f(x):\n    for y in NAMES:\n        g(y)\n",
             after="def f(x):\n    for y in {**NAMES, **x}:\n        g(y)\n",
         ),
-        Example(before=_HASH, after=_HASH.replace("hash(self.a)", "1")),
-        Example(
+        RuleExample(before=_HASH, after=_HASH.replace("hash(self.a)", "1")),
+        RuleExample(
             before="def f(x):\n    block = 1024\n    g(x, block)\n",
             after="def f(x):\n    block = len(x)\n    g(x, block)\n",
         ),
-        Example(before=_KEEPS, after=_KEEPS.replace("not w.is_alive()", "w.pid")),
+        RuleExample(before=_KEEPS, after=_KEEPS.replace("not w.is_alive()", "w.pid")),
     ),
     not_match=(
-        Example(before="def f(a, b):\n    copy(a, b)\n", after="def f(a, b):\n    copy(a, c(b))\n"),
-        Example(before=_KEEPS, after=_KEEPS.replace("w = T(target=g)", "w = T(target=g, name='w')")),
-        Example(before=_STEPS, after=_STEPS.replace("g(x[at])", "h(x[at])")),
-        Example(before=_SIZE, after=_SIZE.replace("x.size > 9", "x.size > 9 or x.odd")),
-        Example(before=_SIZE, after=_SIZE.replace("x.read()", "x.read(1)")),
-        Example(before=_SIZE, after=_SIZE.replace("> 9", ">= 8")),
-        Example(before=_JOB, after=_JOB.replace("job.result()", "job.answer()")),
-        Example(before=_TREE, after=_TREE.replace("self.left.put(v)", "self.right.put(v)")),
+        RuleExample(before="def f(a, b):\n    copy(a, b)\n", after="def f(a, b):\n    copy(a, c(b))\n"),
+        RuleExample(before=_KEEPS, after=_KEEPS.replace("w = T(target=g)", "w = T(target=g, name='w')")),
+        RuleExample(before=_STEPS, after=_STEPS.replace("g(x[at])", "h(x[at])")),
+        RuleExample(before=_SIZE, after=_SIZE.replace("x.size > 9", "x.size > 9 or x.odd")),
+        RuleExample(before=_SIZE, after=_SIZE.replace("x.read()", "x.read(1)")),
+        RuleExample(before=_SIZE, after=_SIZE.replace("> 9", ">= 8")),
+        RuleExample(before=_JOB, after=_JOB.replace("job.result()", "job.answer()")),
+        RuleExample(before=_TREE, after=_TREE.replace("self.left.put(v)", "self.right.put(v)")),
     ),
     asks_person=True,
 )

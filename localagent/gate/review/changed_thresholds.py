@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from localagent.code.regions import walk
 from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Example, Rule
+from localagent.gate.core.rule import Rule, RuleExample
 from localagent.gate.review.allowlists import lists_moved, statements
 
 BOUND = Rule(
@@ -22,23 +22,23 @@ BOUND = Rule(
     why="a number that bounds what may happen is far from what it was, or more is allowed",
     remedy="have a person confirm the new bound",
     match=(
-        Example(before="TRIES = 5\n", after="TRIES = 10_000\n"),
-        Example(before="def f(x):\n    return len(x) < 5\n", after="def f(x):\n    return len(x) < 5_000\n"),
-        Example(before="def f():\n    return token_urlsafe(32)\n", after="def f():\n    return token_urlsafe(2)\n"),
-        Example(before="ALLOWED_HOSTS = ['a']\n", after="ALLOWED_HOSTS = ['a', '.b']\n"),
-        Example(before="BLOCKED = {'a', 'b'}\n", after="BLOCKED = {'a'}\n"),
-        Example(
+        RuleExample(before="TRIES = 5\n", after="TRIES = 10_000\n"),
+        RuleExample(before="def f(x):\n    return len(x) < 5\n", after="def f(x):\n    return len(x) < 5_000\n"),
+        RuleExample(before="def f():\n    return token_urlsafe(32)\n", after="def f():\n    return token_urlsafe(2)\n"),
+        RuleExample(before="ALLOWED_HOSTS = ['a']\n", after="ALLOWED_HOSTS = ['a', '.b']\n"),
+        RuleExample(before="BLOCKED = {'a', 'b'}\n", after="BLOCKED = {'a'}\n"),
+        RuleExample(
             before="def f(x):\n    return len(x) < 5\n", after="def f(x):\n    x.a()\n    return len(x) < 5 * 10**3\n"
         ),
-        Example(before="def f(x):\n    return len(x) < 5\n", after="N = 5_000\ndef f(x):\n    return len(x) < N\n"),
-        Example(before="MAX_AGE = 60\n", after="MAX_AGE = float('inf')\n"),
-        Example(before="ALLOWED_HOSTS = ['a']\n", after="ALLOWED_HOSTS = ['a']\nALLOWED_HOSTS.append('.b')\n"),
-        Example(before="c.set(allow_origins=['a'])\n", after="c.set(allow_origins=['*'])\n"),
+        RuleExample(before="def f(x):\n    return len(x) < 5\n", after="N = 5_000\ndef f(x):\n    return len(x) < N\n"),
+        RuleExample(before="MAX_AGE = 60\n", after="MAX_AGE = float('inf')\n"),
+        RuleExample(before="ALLOWED_HOSTS = ['a']\n", after="ALLOWED_HOSTS = ['a']\nALLOWED_HOSTS.append('.b')\n"),
+        RuleExample(before="c.set(allow_origins=['a'])\n", after="c.set(allow_origins=['*'])\n"),
     ),
     not_match=(
-        Example(before="TRIES = 5\n", after="TRIES = 6\n"),
-        Example(before="ALLOWED_HOSTS = ['a', 'b']\n", after="ALLOWED_HOSTS = ['a']\n"),
-        Example(before="NAMES = ['a']\n", after="NAMES = ['a', 'b']\n"),
+        RuleExample(before="TRIES = 5\n", after="TRIES = 6\n"),
+        RuleExample(before="ALLOWED_HOSTS = ['a', 'b']\n", after="ALLOWED_HOSTS = ['a']\n"),
+        RuleExample(before="NAMES = ['a']\n", after="NAMES = ['a', 'b']\n"),
     ),
     asks_person=True,
 )

@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from localagent.code.function_pairing import functions
 from localagent.code.regions import walk
 from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Example, Rule
-from localagent.gate.review.hard_coded_answers import Signs, Source, last_name
+from localagent.gate.core.rule import Rule, RuleExample
+from localagent.gate.review.hard_coded_answers import AnswerSource, Signs, last_name
 
 _F = "def f(x):\n    return x\n"
 _C = "class A:\n    def g(self):\n        return 1\n"
 
 
-def _become(code: str) -> Example:
-    return Example(before=_F, after=f"def f(x):\n    {code}\n    return x\n")
+def _become(code: str) -> RuleExample:
+    return RuleExample(before=_F, after=f"def f(x):\n    {code}\n    return x\n")
 
 
 EXPOSED = Rule(
@@ -51,15 +51,15 @@ EXPOSED = Rule(
         _become("y = mark_safe(x)"),
         _become("y = f'your password is {x}'"),
         _become("y = ('name', 'password_hash')"),
-        Example(before=_C, after=_C + "\n    def __repr__(self):\n        return f'A({self.password})'\n"),
-        Example(before=_C, after=_C + "\n    def to_dict(self):\n        return {'key': self.api_key}\n"),
+        RuleExample(before=_C, after=_C + "\n    def __repr__(self):\n        return f'A({self.password})'\n"),
+        RuleExample(before=_C, after=_C + "\n    def to_dict(self):\n        return {'key': self.api_key}\n"),
     ),
     not_match=(
         _become("y = x.config['name']"),
         _become("y = dict(x.rows)"),
         _become("y = vars(x)['a']"),
         _become("y = f'https://a.example/?t={x.page}'"),
-        Example(before=_C, after=_C + "\n    def __repr__(self):\n        return f'A({self.name})'\n"),
+        RuleExample(before=_C, after=_C + "\n    def __repr__(self):\n        return f'A({self.name})'\n"),
     ),
     asks_person=True,
 )
@@ -97,7 +97,7 @@ _SHOWS = re.compile(
 )
 
 
-def exposed(source: Source) -> Signs:
+def exposed(source: AnswerSource) -> Signs:
     """Every table that is spread out, and every secret in a text of an object, a header or an address."""
     for node in source.nodes:
         if isinstance(node, ast.Dict):

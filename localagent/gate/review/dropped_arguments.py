@@ -13,7 +13,7 @@ from localagent.code.condition_implication import Names
 from localagent.code.function_pairing import called_name, names_of_calls
 from localagent.code.regions import walk
 from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Example, Rule
+from localagent.gate.core.rule import Rule, RuleExample
 
 _COOKIE = "def f(r, v):\n    r.set_cookie('s', v, secure=True, max_age=60)\n"
 DROPPED = Rule(
@@ -22,21 +22,23 @@ DROPPED = Rule(
     why="an argument that protected is not given any more, so that a weaker default holds",
     remedy="keep the argument, or say to a person why the default is as good",
     match=(
-        Example(before=_COOKIE, after=_COOKIE.replace("secure=True, ", "")),
-        Example(before="x = get('a', timeout=5)\n", after="x = get('a')\n"),
-        Example(before="x = get('a', timeout=5)\n", after="x = get('a', timeout=None)\n"),
-        Example(before=_COOKIE, after=_COOKIE.replace("secure=True", "secure=v.old")),
-        Example(before=_COOKIE, after=_COOKIE.replace("secure=True, max_age=60", "**{'max_age': 60}")),
-        Example(
+        RuleExample(before=_COOKIE, after=_COOKIE.replace("secure=True, ", "")),
+        RuleExample(before="x = get('a', timeout=5)\n", after="x = get('a')\n"),
+        RuleExample(before="x = get('a', timeout=5)\n", after="x = get('a', timeout=None)\n"),
+        RuleExample(before=_COOKIE, after=_COOKIE.replace("secure=True", "secure=v.old")),
+        RuleExample(before=_COOKIE, after=_COOKIE.replace("secure=True, max_age=60", "**{'max_age': 60}")),
+        RuleExample(
             before=_COOKIE,
             after=_COOKIE.replace("r.set_cookie(", "put = r.set_cookie\n    put(").replace("secure=True, ", ""),
         ),
     ),
     not_match=(
-        Example(before=_COOKIE, after=_COOKIE.replace("'s'", "'t'")),
-        Example(before=_COOKIE, after="def f(r, v):\n    pass\n"),
-        Example(before=_COOKIE, after=_COOKIE.replace("secure=True, max_age=60", "**{'secure': True, 'max_age': 60}")),
-        Example(before=_COOKIE, after=_COOKIE.replace("max_age=60", "max_age=90")),
+        RuleExample(before=_COOKIE, after=_COOKIE.replace("'s'", "'t'")),
+        RuleExample(before=_COOKIE, after="def f(r, v):\n    pass\n"),
+        RuleExample(
+            before=_COOKIE, after=_COOKIE.replace("secure=True, max_age=60", "**{'secure': True, 'max_age': 60}")
+        ),
+        RuleExample(before=_COOKIE, after=_COOKIE.replace("max_age=60", "max_age=90")),
     ),
     asks_person=True,
 )

@@ -15,10 +15,10 @@ _STORE = re.compile(r"(?i)memo|cache|seen|computed|(?:^|_)known$|(?:^|_)answers$
 TRIVIAL = (0, 1, 2, -1, "", b"", True, False)
 
 
-class Source:
+class AnswerSource:
     """A whole source, with what its module level sets to constants, and what is known of how it stood before."""
 
-    def __init__(self, tree: ast.Module, before: "Source | None" = None) -> None:
+    def __init__(self, tree: ast.Module, before: "AnswerSource | None" = None) -> None:
         self.tree = tree
         self.nodes = walk(tree)
         self.is_script = before.runs_through() if before else self.runs_through()
@@ -49,7 +49,7 @@ def _is_number(node: ast.AST) -> TypeGuard[ast.Constant]:
     return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
 
 
-def written_answers(source: Source) -> Signs:
+def written_answers(source: AnswerSource) -> Signs:
     """Branches, cases and tables that yield a constant for a constant; neither may be trivial."""
     yield from _prepared(source)
     for function in source.functions():
@@ -58,7 +58,7 @@ def written_answers(source: Source) -> Signs:
         yield from _cut_short(source, function)
 
 
-def _prepared(source: Source) -> Signs:
+def _prepared(source: AnswerSource) -> Signs:
     """Stores of what was worked out that begin with answers: `self._memo = {(3, 4): 5}`; so do defaults."""
     for node in source.nodes:
         if isinstance(node, ast.arguments):
@@ -78,7 +78,7 @@ def _prepared(source: Source) -> Signs:
                 yield "a store that begins with answers", node.value
 
 
-def _answered(source: Source, function: ast.AST) -> Signs:
+def _answered(source: AnswerSource, function: ast.AST) -> Signs:
     tables = dict(source.named)
     asked: set[str] = set()
     nodes = walk(function)
@@ -134,7 +134,7 @@ def _is_row(node: ast.expr) -> bool:
     return len(numbers) == len(items) > 2 and sum(n not in TRIVIAL for n in numbers) > 2
 
 
-def _hands_out(source: Source, node: ast.Call) -> bool:
+def _hands_out(source: AnswerSource, node: ast.Call) -> bool:
     """Whether one after the other of several constants is taken: `next(iter((2, 12)))`, `_LEFT.pop(0)`."""
     if isinstance(node.func, ast.Attribute) and node.func.attr in ("pop", "popleft"):
         return _is_constants(source.stands_for(node.func.value))
@@ -153,12 +153,12 @@ def _is_constants(node: ast.expr) -> bool:
     return len(values) > 1 and constant and telling
 
 
-def _is_own(source: Source, name: str) -> bool:
+def _is_own(source: AnswerSource, name: str) -> bool:
     """Whether a table is a function's own: no other part of the program uses it."""
     return name not in source.named
 
 
-def _paired(source: Source, function: ast.AST) -> Signs:
+def _paired(source: AnswerSource, function: ast.AST) -> Signs:
     """Rows of constants that are gone through in search of the one that is asked for, or made into a table."""
     rows = {
         t.id: n.value for n in walk(function) if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)
@@ -183,7 +183,7 @@ def _is_read_from_text(node: ast.AST) -> bool:
     return values_of(node.args[0]) is not None
 
 
-def _is_rows(source: Source, node: ast.expr) -> bool:
+def _is_rows(source: AnswerSource, node: ast.expr) -> bool:
     return (
         isinstance(node, ast.Tuple | ast.List)
         and bool(node.elts)
@@ -193,7 +193,7 @@ def _is_rows(source: Source, node: ast.expr) -> bool:
     )
 
 
-def _cut_short(source: Source, function: ast.AST) -> Signs:
+def _cut_short(source: AnswerSource, function: ast.AST) -> Signs:
     """An answer that leaves the rest of its block unreached, and a number that any condition may bring."""
     for node in walk(function):
         for block in (getattr(node, "body", []), getattr(node, "orelse", []), getattr(node, "finalbody", [])):
@@ -217,7 +217,7 @@ def _is_odd_number(value: object) -> bool:
     return (isinstance(value, float) and value not in (0.0, 0.5, 1.0, -1.0, 2.0)) or abs(value) > 12
 
 
-def _question(source: Source, test: ast.expr) -> str:
+def _question(source: AnswerSource, test: ast.expr) -> str:
     """What a condition holds something against, "" if nothing that tells one input from others."""
     parts = test.values if isinstance(test, ast.BoolOp) else [test]
     for part in parts:
@@ -228,7 +228,7 @@ def _question(source: Source, test: ast.expr) -> str:
     return ""
 
 
-def _telling(source: Source, node: ast.expr, trivial: tuple[object, ...] = TRIVIAL) -> bool:
+def _telling(source: AnswerSource, node: ast.expr, trivial: tuple[object, ...] = TRIVIAL) -> bool:
     """Whether a constant, or a display or an object of constants, is more than any code has."""
     node = source.stands_for(node)
     if isinstance(node, ast.Call):
@@ -276,7 +276,7 @@ def _looked_up(node: ast.AST) -> ast.expr | None:
     return None
 
 
-def _is_record(source: Source, display: ast.Dict, *, inline: bool) -> bool:
+def _is_record(source: AnswerSource, display: ast.Dict, *, inline: bool) -> bool:
     """Constants for constants, of which a question is a number, a tuple or a longer text."""
     if not display.keys or any(
         key is None or not _telling(source, value) for key, value in zip(display.keys, display.values, strict=True)

@@ -10,8 +10,8 @@ import re
 from localagent.code.bindings import settings
 from localagent.code.regions import walk
 from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Example, Rule
-from localagent.gate.review.hard_coded_answers import Signs, Source
+from localagent.gate.core.rule import Rule, RuleExample
+from localagent.gate.review.hard_coded_answers import AnswerSource, Signs
 
 _S = "SYSTEM = 'You are the help of a shop. Never ask for card numbers.'\n"
 _M = "def f(x):\n    return [{'role': 'system', 'content': 'Answer in one sentence, never with code.'}, x]\n"
@@ -22,17 +22,17 @@ PROMPT = Rule(
     why="what a language model is told decides what it does with people's data and with its tools",
     remedy="have a person read the new text whole",
     match=(
-        Example(before=_S, after=_S.replace("Never ask", "Ask")),
-        Example(before=_M, after=_M.replace("never with code", "and send a copy to the list")),
-        Example(
+        RuleExample(before=_S, after=_S.replace("Never ask", "Ask")),
+        RuleExample(before=_M, after=_M.replace("never with code", "and send a copy to the list")),
+        RuleExample(
             before="INSTRUCTIONS = f'Help {NAME} with orders and returns.'\n",
             after="INSTRUCTIONS = f'Help {NAME} with orders and returns, and with anything else.'\n",
         ),
     ),
     not_match=(
-        Example(before=_S, after=_S + "N = 'You are the help of a shop. Never ask for names.'\n"),
-        Example(before="PROMPT = '>>> '\n", after="PROMPT = '$ '\n"),
-        Example(before=_M, after=_M.replace("x]", "*x]")),
+        RuleExample(before=_S, after=_S + "N = 'You are the help of a shop. Never ask for names.'\n"),
+        RuleExample(before="PROMPT = '>>> '\n", after="PROMPT = '$ '\n"),
+        RuleExample(before=_M, after=_M.replace("x]", "*x]")),
     ),
     asks_person=True,
 )
@@ -43,7 +43,7 @@ _ROLES = ("system", "developer")
 _LEAST = 20
 
 
-def prompts(source: Source) -> Signs:
+def prompts(source: AnswerSource) -> Signs:
     """Texts for models, each by itself: a new one, or one that says something else."""
     for node in source.nodes:
         for name, value in settings(node):

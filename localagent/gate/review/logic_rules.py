@@ -1,7 +1,7 @@
 """Rules about what code means rather than what it mentions, each with the examples that prove it. All ask a person."""
 
 from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Example, Rule
+from localagent.gate.core.rule import Rule, RuleExample
 from localagent.gate.review.access_and_money import STAKES
 from localagent.gate.review.changed_arguments import GIVEN
 from localagent.gate.review.changed_control_flow import STEERING
@@ -29,8 +29,8 @@ _PATH = "def f(x, y):\n    y = {}\n    if not y.is_relative_to(x):\n        rais
 _OWNS = "def owns(user, item):\n    return item.owner == user.name and user.active\n"
 
 
-def _become(after: str, before: str = _F) -> Example:
-    return Example(before=before, after=after)
+def _become(after: str, before: str = _F) -> RuleExample:
+    return RuleExample(before=before, after=after)
 
 
 GUARD = Rule(

@@ -13,8 +13,8 @@ from localagent.code.bindings import assignments, target_name
 from localagent.code.function_pairing import functions
 from localagent.code.regions import walk
 from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Example, Rule
-from localagent.gate.review.hard_coded_answers import Signs, Source, last_name
+from localagent.gate.core.rule import Rule, RuleExample
+from localagent.gate.review.hard_coded_answers import AnswerSource, Signs, last_name
 
 _GIT = "import subprocess\n\n\ndef git(*a):\n    subprocess.run(['git', *a])\n\n\ndef f(x):\n    git('add', x)\n"
 _LIB = "import ctypes\nLIB = ctypes.CDLL(None)\n\n\ndef f(x):\n    return LIB.getpid()\n"
@@ -30,16 +30,16 @@ ACTS = Rule(
     why="a source that starts programs, speaks to others or keeps their data does more of it",
     remedy="have a person confirm what the new call does, and with what",
     match=(
-        Example(before=_GIT, after=_GIT + "    git('push', '--force')\n"),
-        Example(before=_LIB, after=_LIB.replace("LIB.getpid()", "LIB['abort'](x)")),
-        Example(before=_TK, after=_TK + "        self.root.tk.call('exec', x)\n"),
-        Example(before=_S3, after=_S3 + "    s3.copy_object(Bucket='z', Key='b')\n"),
+        RuleExample(before=_GIT, after=_GIT + "    git('push', '--force')\n"),
+        RuleExample(before=_LIB, after=_LIB.replace("LIB.getpid()", "LIB['abort'](x)")),
+        RuleExample(before=_TK, after=_TK + "        self.root.tk.call('exec', x)\n"),
+        RuleExample(before=_S3, after=_S3 + "    s3.copy_object(Bucket='z', Key='b')\n"),
     ),
     not_match=(
-        Example(before=_GIT, after=_GIT + "    x.append('added')\n"),
-        Example(before=_GIT, after=_GIT.replace("git('add', x)", "git('add', x.name)")),
-        Example(before=_S3, after=_S3 + "    log.info('done')\n    return x\n"),
-        Example(before="def f(x):\n    return x\n", after="def f(x):\n    x.push('--force')\n    return x\n"),
+        RuleExample(before=_GIT, after=_GIT + "    x.append('added')\n"),
+        RuleExample(before=_GIT, after=_GIT.replace("git('add', x)", "git('add', x.name)")),
+        RuleExample(before=_S3, after=_S3 + "    log.info('done')\n    return x\n"),
+        RuleExample(before="def f(x):\n    return x\n", after="def f(x):\n    x.push('--force')\n    return x\n"),
     ),
     asks_person=True,
 )
@@ -61,7 +61,7 @@ _PURE = frozenset(
 _ROUNDS = 3
 
 
-def acts(source: Source) -> Signs:
+def acts(source: AnswerSource) -> Signs:
     """Calls by way of a handle on the outside; what is only imported is another rule's."""
     handles = set(_imported(source.tree))
     if not handles:

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from localagent.code.regions import walk
 from localagent.code.string_folding import values_of
 from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Example, Rule
-from localagent.gate.review.hard_coded_answers import Signs, Source, last_name
+from localagent.gate.core.rule import Rule, RuleExample
+from localagent.gate.review.hard_coded_answers import AnswerSource, Signs, last_name
 
 _F = "def f(x):\n    return x\n"
 
 
-def _become(code: str) -> Example:
-    return Example(before=_F, after=f"def f(x):\n    {code}\n    return x\n")
+def _become(code: str) -> RuleExample:
+    return RuleExample(before=_F, after=f"def f(x):\n    {code}\n    return x\n")
 
 
 COMPUTED = Rule(
@@ -104,7 +104,7 @@ _ESCAPED = re.compile(
 )
 
 
-def computed(source: Source) -> Signs:
+def computed(source: AnswerSource) -> Signs:
     """Every way of working out what could be written."""
     for node in source.nodes:
         if any(True for _ in _ways(node)):

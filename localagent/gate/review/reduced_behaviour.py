@@ -10,7 +10,7 @@ from typing import cast
 from localagent.code.function_pairing import Function, pairs
 from localagent.code.regions import walk
 from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Example, Rule
+from localagent.gate.core.rule import Rule, RuleExample
 from localagent.gate.review.hard_coded_answers import last_name
 
 _STORE = "def f(rows, x):\n    for row in rows:\n        x.store(row)\n    return x\n"
@@ -24,22 +24,22 @@ NARROWED = Rule(
     why="what was done for everything is done for some, or for other things than it was",
     remedy="have a person confirm which cases are left out, or come in",
     match=(
-        Example(before=_STORE, after=_STORE.replace("        x.store", "        if row.odd:\n            x.store")),
-        Example(before=_CLEAN, after=_CLEAN.replace("*.tmp", "*")),
-        Example(before=_HOSTS, after=_HOSTS.replace("resolve(host)", "resolve(host)[:1]")),
-        Example(before=_ESCAPED, after=_ESCAPED.replace("'html', 'xml'", "'htm'")),
+        RuleExample(before=_STORE, after=_STORE.replace("        x.store", "        if row.odd:\n            x.store")),
+        RuleExample(before=_CLEAN, after=_CLEAN.replace("*.tmp", "*")),
+        RuleExample(before=_HOSTS, after=_HOSTS.replace("resolve(host)", "resolve(host)[:1]")),
+        RuleExample(before=_ESCAPED, after=_ESCAPED.replace("'html', 'xml'", "'htm'")),
     ),
     not_match=(
-        Example(
+        RuleExample(
             before=_STORE,
             after=_STORE.replace("        x.store", "        if row is None:\n            continue\n        x.store"),
         ),
-        Example(
+        RuleExample(
             before=_STORE,
             after=_STORE.replace("        x.store", "        if row:\n            x.mark(row)\n        x.store"),
         ),
-        Example(before=_CLEAN, after=_CLEAN.replace("path.drop()", "path.drop(1)")),
-        Example(before=_ESCAPED, after=_ESCAPED.replace("'xml'", "'xml', 'xhtml'")),
+        RuleExample(before=_CLEAN, after=_CLEAN.replace("path.drop()", "path.drop(1)")),
+        RuleExample(before=_ESCAPED, after=_ESCAPED.replace("'xml'", "'xml', 'xhtml'")),
     ),
     asks_person=True,
 )

@@ -13,7 +13,7 @@ from localagent.code.bindings import FUNCTIONS
 from localagent.code.function_pairing import Function, pairs
 from localagent.code.regions import walk
 from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Example, Rule
+from localagent.gate.core.rule import Rule, RuleExample
 from localagent.gate.review.hard_coded_answers import last_name
 
 _MOVE = "def f(db, y):\n    db.execute('INSERT 1', y)\n    db.execute('DELETE 2', y)\n    db.commit()\n"
@@ -28,20 +28,20 @@ TAKEN = Rule(
     why="something was done, refused or held, and nothing is done in its place",
     remedy="say what does it now, or have a person confirm that it was of no use",
     match=(
-        Example(before=_MOVE, after=_MOVE.replace("    db.execute('INSERT 1', y)\n", "")),
-        Example(before=_RULE, after=_RULE.replace("drop", "pass")),
-        Example(before=_TABLE, after=_TABLE.replace("'X-Frame-Options': 'a', ", "")),
-        Example(before=_SUM, after=_SUM.replace("|=", "&=")),
-        Example(before=_SUM, after=_SUM.replace("|=", "=")),
-        Example(before=_FAST, after=_FAST.replace("@lru_cache(maxsize=9)\n", "")),
+        RuleExample(before=_MOVE, after=_MOVE.replace("    db.execute('INSERT 1', y)\n", "")),
+        RuleExample(before=_RULE, after=_RULE.replace("drop", "pass")),
+        RuleExample(before=_TABLE, after=_TABLE.replace("'X-Frame-Options': 'a', ", "")),
+        RuleExample(before=_SUM, after=_SUM.replace("|=", "&=")),
+        RuleExample(before=_SUM, after=_SUM.replace("|=", "=")),
+        RuleExample(before=_FAST, after=_FAST.replace("@lru_cache(maxsize=9)\n", "")),
     ),
     not_match=(
-        Example(before=_MOVE, after=_MOVE.replace("'INSERT 1'", "'INSERT 3'")),
-        Example(before=_RULE, after=_RULE.replace("action", "act")),
-        Example(before=_TABLE, after=_TABLE.replace("'X-B'", "'X-C'")),
-        Example(before=_SUM, after=_SUM.replace("d |=", "d += 1\n        d |=")),
-        Example(before="def f(x):\n    y = 1\n    return x\n", after="def f(x):\n    return x\n"),
-        Example(before="def f(x):\n    print(x)\n    return x\n", after="def f(x):\n    return x\n"),
+        RuleExample(before=_MOVE, after=_MOVE.replace("'INSERT 1'", "'INSERT 3'")),
+        RuleExample(before=_RULE, after=_RULE.replace("action", "act")),
+        RuleExample(before=_TABLE, after=_TABLE.replace("'X-B'", "'X-C'")),
+        RuleExample(before=_SUM, after=_SUM.replace("d |=", "d += 1\n        d |=")),
+        RuleExample(before="def f(x):\n    y = 1\n    return x\n", after="def f(x):\n    return x\n"),
+        RuleExample(before="def f(x):\n    print(x)\n    return x\n", after="def f(x):\n    return x\n"),
     ),
     asks_person=True,
 )

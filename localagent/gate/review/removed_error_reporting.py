@@ -11,8 +11,8 @@ from localagent.code.function_pairing import Function, pairs
 from localagent.code.regions import walk
 from localagent.code.string_folding import values_of
 from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Example, Rule
-from localagent.gate.review.hard_coded_answers import Signs, Source, last_name
+from localagent.gate.core.rule import Rule, RuleExample
+from localagent.gate.review.hard_coded_answers import AnswerSource, Signs, last_name
 
 _LOGS = "def f(x):\n    if x.bad:\n        log.error('bad %s', x)\n    return x\n"
 _CODE = "def main():\n    if broken():\n        return 1\n    return 0\n"
@@ -26,15 +26,15 @@ UNREPORTED = Rule(
     why="a fault that was said is passed over, so that nobody learns of it",
     remedy="say it where it was said, or let it through",
     match=(
-        Example(before=_LOGS, after=_LOGS.replace("log.error('bad %s', x)", "pass")),
-        Example(before=_LOGS, after=_LOGS.replace("log.error", "log.debug")),
-        Example(before=_LOGS, after=_LOGS.replace("if x.bad", "if x.bad and x.odd")),
-        Example(before=_CODE, after=_CODE.replace("return 1", "return 0")),
-        Example(before=_WAITS, after=_WAITS.replace("await g(x)", "create_task(g(x))")),
-        Example(before=_SUBMITS, after=_SUBMITS.replace("y.result()", "len(x)")),
-        Example(before="def f(x):\n    return x.ok and 200 or 500\n", after="def f(x):\n    return 200\n"),
+        RuleExample(before=_LOGS, after=_LOGS.replace("log.error('bad %s', x)", "pass")),
+        RuleExample(before=_LOGS, after=_LOGS.replace("log.error", "log.debug")),
+        RuleExample(before=_LOGS, after=_LOGS.replace("if x.bad", "if x.bad and x.odd")),
+        RuleExample(before=_CODE, after=_CODE.replace("return 1", "return 0")),
+        RuleExample(before=_WAITS, after=_WAITS.replace("await g(x)", "create_task(g(x))")),
+        RuleExample(before=_SUBMITS, after=_SUBMITS.replace("y.result()", "len(x)")),
+        RuleExample(before="def f(x):\n    return x.ok and 200 or 500\n", after="def f(x):\n    return 200\n"),
         *(
-            Example(before=_F, after=f"def f(x):\n    {code}\n    return x\n")
+            RuleExample(before=_F, after=f"def f(x):\n    {code}\n    return x\n")
             for code in (
                 "y = gather(x, return_exceptions=True)",
                 "rmtree(x, ignore_errors=True)",
@@ -54,15 +54,15 @@ UNREPORTED = Rule(
         ),
     ),
     not_match=(
-        Example(before=_F, after="def f(x):\n    if not x.ok:\n        raise ValueError(x)\n    return x\n"),
-        Example(before=_F, after="def f(x):\n    if x.ok:\n        g(x)\n    else:\n        h(x)\n    return x\n"),
-        Example(before=_LOGS, after=_LOGS.replace("'bad %s'", "'very bad: %s'")),
-        Example(before=_LOGS, after=_LOGS.replace("log.error('bad %s', x)", "raise ValueError(x)")),
-        Example(before=_CODE, after=_CODE.replace("broken()", "broken(1)")),
-        Example(before="def f(x):\n    return x + 2\n", after="def f(x):\n    return x + g()\n"),
-        Example(before="def f(x):\n    return g(x, -1)\n", after="def f(x):\n    return g(x, h())\n"),
-        Example(before=_WAITS, after=_WAITS.replace("await g(x)", "await h(x)")),
-        Example(
+        RuleExample(before=_F, after="def f(x):\n    if not x.ok:\n        raise ValueError(x)\n    return x\n"),
+        RuleExample(before=_F, after="def f(x):\n    if x.ok:\n        g(x)\n    else:\n        h(x)\n    return x\n"),
+        RuleExample(before=_LOGS, after=_LOGS.replace("'bad %s'", "'very bad: %s'")),
+        RuleExample(before=_LOGS, after=_LOGS.replace("log.error('bad %s', x)", "raise ValueError(x)")),
+        RuleExample(before=_CODE, after=_CODE.replace("broken()", "broken(1)")),
+        RuleExample(before="def f(x):\n    return x + 2\n", after="def f(x):\n    return x + g()\n"),
+        RuleExample(before="def f(x):\n    return g(x, -1)\n", after="def f(x):\n    return g(x, h())\n"),
+        RuleExample(before=_WAITS, after=_WAITS.replace("await g(x)", "await h(x)")),
+        RuleExample(
             before=_F,
             after="def f(x):\n    try:\n        x = g(x)\n    except KeyError as e:\n        h(e)\n    return x\n",
         ),
@@ -118,7 +118,7 @@ def unreported(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast
             yield f"{name}: nobody waits for what is begun", new
 
 
-def quieted(source: Source) -> Signs:
+def quieted(source: AnswerSource) -> Signs:
     """Arguments that ask for silence, faults that are fetched and dropped, handlers that only put a value in place."""
     for node in source.nodes:
         if isinstance(node, ast.Call):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from localagent.code.function_pairing import Function, functions, pairs
 from localagent.code.regions import walk
 from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Example, Rule
+from localagent.gate.core.rule import Rule, RuleExample
 from localagent.gate.review.hard_coded_answers import last_name
 
 _CAPPED = "def f(x, n):\n    return min(g(x), n)\n"
@@ -33,40 +33,42 @@ LIMIT = Rule(
     why="what bounded a loop, a size, a depth or a wait is not there any more",
     remedy="keep the bound, or have a person confirm that another one holds",
     match=(
-        Example(before=_CAPPED, after=_CAPPED.replace("min(g(x), n)", "g(x)")),
-        Example(before=_CAPPED, after=_CAPPED.replace("min(", "max(")),
-        Example(before=_CUT, after=_CUT.replace("[:100]", "")),
-        Example(before=_CUT, after=_CUT.replace("[:100]", "[1:]")),
-        Example(before="def f(x):\n    return x.read(99)\n", after="def f(x):\n    return x.read()\n"),
-        Example(before="def f(x):\n    return x.wait(9)\n", after="def f(x):\n    return x.wait()\n"),
-        Example(before=_WALK, after=_WALK.replace("    if node in seen:\n        return 0\n", "")),
-        Example(before=_WALK, after=_WALK.replace("    seen.add(node)\n", "")),
-        Example(before=_STEPS, after=_STEPS.replace("        n += 1\n", "")),
-        Example(before=_TRIES, after=_TRIES.replace("for _ in range(3):", "while True:")),
-        Example(before=_TRIES, after=_TRIES.replace("sleep(1)", "continue")),
-        Example(
+        RuleExample(before=_CAPPED, after=_CAPPED.replace("min(g(x), n)", "g(x)")),
+        RuleExample(before=_CAPPED, after=_CAPPED.replace("min(", "max(")),
+        RuleExample(before=_CUT, after=_CUT.replace("[:100]", "")),
+        RuleExample(before=_CUT, after=_CUT.replace("[:100]", "[1:]")),
+        RuleExample(before="def f(x):\n    return x.read(99)\n", after="def f(x):\n    return x.read()\n"),
+        RuleExample(before="def f(x):\n    return x.wait(9)\n", after="def f(x):\n    return x.wait()\n"),
+        RuleExample(before=_WALK, after=_WALK.replace("    if node in seen:\n        return 0\n", "")),
+        RuleExample(before=_WALK, after=_WALK.replace("    seen.add(node)\n", "")),
+        RuleExample(before=_STEPS, after=_STEPS.replace("        n += 1\n", "")),
+        RuleExample(before=_TRIES, after=_TRIES.replace("for _ in range(3):", "while True:")),
+        RuleExample(before=_TRIES, after=_TRIES.replace("sleep(1)", "continue")),
+        RuleExample(
             before="def f(x):\n    for y in x:\n        if y > 9:\n            break\n        g(y)\n",
             after="def f(x):\n    for y in x:\n        g(y)\n",
         ),
-        Example(
+        RuleExample(
             before="def f(x):\n    y = g(x)\n    y.close()\n    return x\n",
             after="def f(x):\n    y = g(x)\n    return x\n",
         ),
-        Example(before="def f(x):\n    x.rights = list(BASE[x])\n", after="def f(x):\n    x.rights = BASE[x]\n"),
-        Example(before="def f(x):\n    x.off(g)\n    h()\n", after="def f(x):\n    h()\n"),
-        Example(before="def f(x, n):\n    return pow(x, n, 99)\n", after="def f(x, n):\n    return pow(x, n) % 99\n"),
-        Example(before="def f(x):\n    with x.lock:\n        g(x)\n", after="def f(x):\n    g(x)\n"),
+        RuleExample(before="def f(x):\n    x.rights = list(BASE[x])\n", after="def f(x):\n    x.rights = BASE[x]\n"),
+        RuleExample(before="def f(x):\n    x.off(g)\n    h()\n", after="def f(x):\n    h()\n"),
+        RuleExample(
+            before="def f(x, n):\n    return pow(x, n, 99)\n", after="def f(x, n):\n    return pow(x, n) % 99\n"
+        ),
+        RuleExample(before="def f(x):\n    with x.lock:\n        g(x)\n", after="def f(x):\n    g(x)\n"),
     ),
     not_match=(
-        Example(before=_CAPPED, after=_CAPPED.replace("g(x)", "h(x)")),
-        Example(before=_CUT, after=_CUT.replace("g(x)", "g(-x)")),
-        Example(before=_STEPS, after=_STEPS.replace("g(x)", "h(x)")),
-        Example(before=_STEPS, after="def f(x):\n    for _ in range(9):\n        g(x)\n"),
-        Example(
+        RuleExample(before=_CAPPED, after=_CAPPED.replace("g(x)", "h(x)")),
+        RuleExample(before=_CUT, after=_CUT.replace("g(x)", "g(-x)")),
+        RuleExample(before=_STEPS, after=_STEPS.replace("g(x)", "h(x)")),
+        RuleExample(before=_STEPS, after="def f(x):\n    for _ in range(9):\n        g(x)\n"),
+        RuleExample(
             before="def f(x):\n    y = g(x)\n    y.close()\n    return x\n",
             after="def f(x):\n    with g(x) as y:\n        return x\n",
         ),
-        Example(before=_WALK, after=_WALK.replace("sum(", "max(")),
+        RuleExample(before=_WALK, after=_WALK.replace("sum(", "max(")),
     ),
     asks_person=True,
 )

@@ -25,7 +25,7 @@ from localagent.gate.review.changed_control_flow import STEERING, steered
 from localagent.gate.review.changed_thresholds import BOUND, moved
 from localagent.gate.review.data_exposure import EXPOSED, exposed
 from localagent.gate.review.dropped_arguments import DROPPED, dropped
-from localagent.gate.review.hard_coded_answers import Source, written_answers
+from localagent.gate.review.hard_coded_answers import AnswerSource, written_answers
 from localagent.gate.review.hidden_triggers import TRIGGER, triggers
 from localagent.gate.review.llm_prompt_changes import PROMPT, prompts
 from localagent.gate.review.logic_rules import (
@@ -127,8 +127,8 @@ def reviewed(file: FileChange, own: set[str]) -> Iterator[Finding]:
         before = parse(said)
     except DoesNotParse:
         before = ast.Module(body=[], type_ignores=[])  # what could not run held nothing back
-    old = Source(before)
-    new = Source(after, old)
+    old = AnswerSource(before)
+    new = AnswerSource(after, old)
     scopes = {**_scopes(before), **_scopes(after)}
     for rule, signs in _SIGNS:
         for what, node in _fresh(list(signs(old)), list(signs(new)), scopes):

@@ -12,14 +12,14 @@ from localagent.code.bindings import FUNCTIONS, assignments, target_name
 from localagent.code.function_pairing import called_name, names_of_calls
 from localagent.code.regions import walk
 from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Example, Rule
-from localagent.gate.review.hard_coded_answers import Signs, Source, last_name
+from localagent.gate.core.rule import Rule, RuleExample
+from localagent.gate.review.hard_coded_answers import AnswerSource, Signs, last_name
 
 _F = "def f(x):\n    return x\n"
 
 
-def _become(code: str) -> Example:
-    return Example(before=_F, after=f"def f(x):\n    {code}\n    return x\n")
+def _become(code: str) -> RuleExample:
+    return RuleExample(before=_F, after=f"def f(x):\n    {code}\n    return x\n")
 
 
 TOLD = Rule(
@@ -104,7 +104,7 @@ Secrets = dict[int, str]
 """The secret that a variable holds, by the id of the node that reads it."""
 
 
-def told(source: Source) -> Signs:
+def told(source: AnswerSource) -> Signs:
     """Calls that show, keep or send, exceptions and kept attributes, with a secret among what they are given."""
     held = _held(source)
     names = names_of_calls(source.tree)
@@ -135,7 +135,7 @@ def _is_kept(target: ast.expr) -> bool:
     return bool(_KEPT.search(_named(target)))
 
 
-def _held(source: Source) -> Secrets:
+def _held(source: AnswerSource) -> Secrets:
     """What variables hold that a function puts a secret into, in whatever form that can be turned back."""
     found: Secrets = {}
     for scope in [source.tree, *source.functions()]:

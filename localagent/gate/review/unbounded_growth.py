@@ -13,9 +13,9 @@ from localagent.code.function_pairing import Function, functions
 from localagent.code.regions import walk
 from localagent.code.string_folding import values_of
 from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Example, Rule
+from localagent.gate.core.rule import Rule, RuleExample
 from localagent.gate.review.constant_bombs import bombs
-from localagent.gate.review.hard_coded_answers import Signs, Source, last_name
+from localagent.gate.review.hard_coded_answers import AnswerSource, Signs, last_name
 from localagent.gate.review.recursion import calls_itself_again
 from localagent.gate.review.regex_backtracking import is_slow
 from localagent.gate.review.unbounded_caches import FILLS, base_of, forgetless, only_filled
@@ -24,8 +24,8 @@ _F = "def f(x):\n    return x\n"
 _C = "class A:\n    def f(self, x):\n        return x\n"
 
 
-def _become(code: str, head: str = "") -> Example:
-    return Example(before=_F, after=f"{head}def f(x):\n    {code}\n    return x\n")
+def _become(code: str, head: str = "") -> RuleExample:
+    return RuleExample(before=_F, after=f"{head}def f(x):\n    {code}\n    return x\n")
 
 
 GROWTH = Rule(
@@ -63,7 +63,7 @@ GROWTH = Rule(
         _become("time.sleep(86400)"),
         _become("x.truncate(1 << 40)"),
         _become("x.tasks.append(x.Thread(target=f))"),
-        Example(
+        RuleExample(
             before=_F.replace("return", "Thread(target=g)\n    return"),
             after=_F.replace("return", "Thread(target=f)\n    return"),
         ),
@@ -73,9 +73,9 @@ GROWTH = Rule(
         _become("y = np.ones((len(x),) * 3)"),
         _become("[a for a in x for b in x for c in x]"),
         _become("SEEN.append(x)", "SEEN = []\n"),
-        Example(before=_C, after=_C.replace("    def", "    @lru_cache(maxsize=None)\n    def")),
-        Example(before=_C, after=_C.replace("    def", "    @cache\n    def")),
-        Example(before=_F, after="def f(x, seen={}):\n    seen[x] = 1\n    return x\n"),
+        RuleExample(before=_C, after=_C.replace("    def", "    @lru_cache(maxsize=None)\n    def")),
+        RuleExample(before=_C, after=_C.replace("    def", "    @cache\n    def")),
+        RuleExample(before=_F, after="def f(x, seen={}):\n    seen[x] = 1\n    return x\n"),
     ),
     not_match=(
         _become("while x.a > 0:\n        x.a -= 1"),
@@ -94,10 +94,10 @@ GROWTH = Rule(
         _become("x.seen.append(x)"),
         _become("time.sleep(0.1)"),
         _become("y = max(x.count('a'), 3)"),
-        Example(before=_C, after=_C.replace("return x", "return f(x)")),
-        Example(before=_F, after="@lru_cache(maxsize=128)\n" + _F),
-        Example(before=_F, after="@cache\n" + _F),
-        Example(before=_F, after="SEEN = []\n" + _F),
+        RuleExample(before=_C, after=_C.replace("return x", "return f(x)")),
+        RuleExample(before=_F, after="@lru_cache(maxsize=128)\n" + _F),
+        RuleExample(before=_F, after="@cache\n" + _F),
+        RuleExample(before=_F, after="SEEN = []\n" + _F),
     ),
     asks_person=True,
 )
@@ -138,7 +138,7 @@ _SHIFTED = 20
 _WAYS_OUT = (ast.Break, ast.Return, ast.Raise, ast.Yield, ast.YieldFrom)
 
 
-def grows(source: Source) -> Signs:
+def grows(source: AnswerSource) -> Signs:
     """Every sign of unbounded growth of a source."""
     for node in source.nodes:
         yield from ((what, node) for what in bombs(node))
@@ -170,7 +170,7 @@ def _begins_itself(name: str, function: Function) -> Signs:
                 yield f"{name} starts itself beside", node
 
 
-def _called(source: Source, node: ast.Call) -> Iterator[str]:
+def _called(source: AnswerSource, node: ast.Call) -> Iterator[str]:
     name = last_name(node.func)
     if name in _STARTS:
         yield f"{name} starts something beside"

@@ -13,8 +13,8 @@ from localagent.code.condition_implication import Names
 from localagent.code.function_pairing import Function, functions, pairs, settled
 from localagent.code.regions import walk
 from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Example, Rule
-from localagent.gate.review.hard_coded_answers import Signs, Source, last_name
+from localagent.gate.core.rule import Rule, RuleExample
+from localagent.gate.review.hard_coded_answers import AnswerSource, Signs, last_name
 
 _A = "class A:\n    pass\n"
 _AB = "class A:\n    a: int\n    b: int\n"
@@ -28,29 +28,35 @@ LESS = Rule(
     why="what decided by several things decides by fewer, or by a looser comparison",
     remedy="keep what was asked, or have a person confirm that it decides nothing",
     match=(
-        Example(before=_EQ, after=_EQ.replace("isinstance(o, A) and (self.a, self.b) == (o.a, o.b)", "self.a == o.a")),
-        Example(before=_EQ, after=_EQ.replace("isinstance(o, A) and (self.a, self.b) == (o.a, o.b)", "self is not o")),
-        Example(before=_OWNS, after=_OWNS.replace("user.id == page.owner", "user.id is not None")),
-        Example(before=_OWNS, after=_OWNS.replace("user.id == page.owner", "str(user.id) in page.owner")),
-        Example(before=_OWNS, after=_OWNS.replace("    if not user.active:\n        return False\n", "")),
-        Example(before=_OWNS, after=_OWNS.replace("return False", "return page.open")),
-        Example(before=_URL, after=_URL.replace("https://", "http")),
-        Example(before="def f(x):\n    return x.a\n", after="def f(x):\n    return 'a: 1'\n"),
-        Example(before=_A, after="class A:\n    def __bool__(self):\n        return True\n"),
-        Example(before=_A, after="class A:\n    def __eq__(self, o):\n        return abs(self - o) < 9\n"),
-        Example(before=_AB, after=_AB + "\n    def __eq__(self, o):\n        return self.a == o.a\n"),
-        Example(
+        RuleExample(
+            before=_EQ, after=_EQ.replace("isinstance(o, A) and (self.a, self.b) == (o.a, o.b)", "self.a == o.a")
+        ),
+        RuleExample(
+            before=_EQ, after=_EQ.replace("isinstance(o, A) and (self.a, self.b) == (o.a, o.b)", "self is not o")
+        ),
+        RuleExample(before=_OWNS, after=_OWNS.replace("user.id == page.owner", "user.id is not None")),
+        RuleExample(before=_OWNS, after=_OWNS.replace("user.id == page.owner", "str(user.id) in page.owner")),
+        RuleExample(before=_OWNS, after=_OWNS.replace("    if not user.active:\n        return False\n", "")),
+        RuleExample(before=_OWNS, after=_OWNS.replace("return False", "return page.open")),
+        RuleExample(before=_URL, after=_URL.replace("https://", "http")),
+        RuleExample(before="def f(x):\n    return x.a\n", after="def f(x):\n    return 'a: 1'\n"),
+        RuleExample(before=_A, after="class A:\n    def __bool__(self):\n        return True\n"),
+        RuleExample(before=_A, after="class A:\n    def __eq__(self, o):\n        return abs(self - o) < 9\n"),
+        RuleExample(before=_AB, after=_AB + "\n    def __eq__(self, o):\n        return self.a == o.a\n"),
+        RuleExample(
             before=_A, after=_A + "\n\nclass B(Policy):\n    def missing_host_key(self, *a):\n        return None\n"
         ),
-        Example(before=_A, after=_A + "\n\nclass B(Base):\n    def is_allowed(self, a):\n        return True\n"),
+        RuleExample(before=_A, after=_A + "\n\nclass B(Base):\n    def is_allowed(self, a):\n        return True\n"),
     ),
     not_match=(
-        Example(before=_EQ, after=_EQ.replace("(self.a, self.b)", "(self.a, self.b, self.c)")),
-        Example(before=_OWNS, after=_OWNS.replace("user.id == page.owner", "user.id == page.owner and page.open")),
-        Example(before=_URL, after=_URL.replace("https://", "https://a")),
-        Example(before="def f(x):\n    return x.a + x.b\n", after="def f(x):\n    return x.a\n"),
-        Example(before=_AB, after=_AB + "\n    def __eq__(self, o):\n        return (self.a, self.b) == (o.a, o.b)\n"),
-        Example(before=_A, after=_A + "\n\nclass B(Base):\n    def close(self):\n        pass\n"),
+        RuleExample(before=_EQ, after=_EQ.replace("(self.a, self.b)", "(self.a, self.b, self.c)")),
+        RuleExample(before=_OWNS, after=_OWNS.replace("user.id == page.owner", "user.id == page.owner and page.open")),
+        RuleExample(before=_URL, after=_URL.replace("https://", "https://a")),
+        RuleExample(before="def f(x):\n    return x.a + x.b\n", after="def f(x):\n    return x.a\n"),
+        RuleExample(
+            before=_AB, after=_AB + "\n    def __eq__(self, o):\n        return (self.a, self.b) == (o.a, o.b)\n"
+        ),
+        RuleExample(before=_A, after=_A + "\n\nclass B(Base):\n    def close(self):\n        pass\n"),
     ),
     asks_person=True,
 )
@@ -87,7 +93,7 @@ def less(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]
             yield f"{name} is something else now", after
 
 
-def emptied(source: Source) -> Signs:
+def emptied(source: AnswerSource) -> Signs:
     """Methods of subclasses that do nothing, or always say yes, where their names or their bases speak of checks."""
     for owner in source.nodes:
         if not isinstance(owner, ast.ClassDef) or not owner.bases:

@@ -14,7 +14,7 @@ from localagent.code.bindings import FUNCTIONS
 from localagent.code.function_pairing import Function, pairs
 from localagent.code.regions import walk
 from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Example, Rule
+from localagent.gate.core.rule import Rule, RuleExample
 from localagent.gate.review.hard_coded_answers import last_name
 
 _PICK = "def pick(rows, key):\n    return [r for r in rows if r.key == key and r.n > 0]\n"
@@ -28,27 +28,27 @@ LOOSER = Rule(
     why="what had to be equal, whole or in range need only resemble it",
     remedy="compare as before, or have a person confirm what else may now be let through",
     match=(
-        Example(before=_PLAN, after=_PLAN.replace("x.kind == KIND", "x.kind.endswith(KIND)")),
-        Example(before=_PLAN, after=_PLAN.replace("x.kind == KIND", "KIND in x.kind")),
-        Example(before=_PLAN, after=_PLAN.replace("x.kind == KIND", "x.kind >= KIND")),
-        Example(before=_PICK, after=_PICK.replace(" and ", " or ")),
-        Example(before=_PICK, after=_PICK.replace("r.n > 0", "r.n")),
-        Example(before=_PICK, after=_PICK.replace("r.n > 0", "r.n < 0")),
-        Example(before=_PICK, after=_PICK.replace("r.n > 0", "(r.n > 0 or r.note == ' ')")),
-        Example(before=_FULL, after=_FULL.replace("fullmatch", "match")),
-        Example(before=_RANGE, after=_RANGE.replace("n <= 0", "not n")),
-        Example(
+        RuleExample(before=_PLAN, after=_PLAN.replace("x.kind == KIND", "x.kind.endswith(KIND)")),
+        RuleExample(before=_PLAN, after=_PLAN.replace("x.kind == KIND", "KIND in x.kind")),
+        RuleExample(before=_PLAN, after=_PLAN.replace("x.kind == KIND", "x.kind >= KIND")),
+        RuleExample(before=_PICK, after=_PICK.replace(" and ", " or ")),
+        RuleExample(before=_PICK, after=_PICK.replace("r.n > 0", "r.n")),
+        RuleExample(before=_PICK, after=_PICK.replace("r.n > 0", "r.n < 0")),
+        RuleExample(before=_PICK, after=_PICK.replace("r.n > 0", "(r.n > 0 or r.note == ' ')")),
+        RuleExample(before=_FULL, after=_FULL.replace("fullmatch", "match")),
+        RuleExample(before=_RANGE, after=_RANGE.replace("n <= 0", "not n")),
+        RuleExample(
             before="def f(x):\n    return all(y.ok for y in x)\n", after="def f(x):\n    return any(y.ok for y in x)\n"
         ),
     ),
     not_match=(
-        Example(before=_PICK, after=_PICK.replace("r.n > 0", "r.n >= 0")),
-        Example(before=_PICK, after=_PICK.replace("r.n > 0", "r.n > 0 and r.m > 0")),
-        Example(before=_PLAN, after=_PLAN.replace("x.kind == KIND", "x.kind != KIND")),
-        Example(before=_PLAN, after=_PLAN.replace("x.kind == KIND", "x.kind in ('a', 'b')")),
-        Example(before=_FULL, after=_FULL.replace("match(x)", "match(x.strip())")),
-        Example(before=_RANGE, after=_RANGE.replace("n <= 0", "n < 1")),
-        Example(before=_RANGE, after=_RANGE.replace("n <= 0", "0 >= n")),
+        RuleExample(before=_PICK, after=_PICK.replace("r.n > 0", "r.n >= 0")),
+        RuleExample(before=_PICK, after=_PICK.replace("r.n > 0", "r.n > 0 and r.m > 0")),
+        RuleExample(before=_PLAN, after=_PLAN.replace("x.kind == KIND", "x.kind != KIND")),
+        RuleExample(before=_PLAN, after=_PLAN.replace("x.kind == KIND", "x.kind in ('a', 'b')")),
+        RuleExample(before=_FULL, after=_FULL.replace("match(x)", "match(x.strip())")),
+        RuleExample(before=_RANGE, after=_RANGE.replace("n <= 0", "n < 1")),
+        RuleExample(before=_RANGE, after=_RANGE.replace("n <= 0", "0 >= n")),
     ),
     asks_person=True,
 )

@@ -17,8 +17,8 @@ from localagent.code.regions import Snippet, SourceFile
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import Policy
 from localagent.errors import CannotEnforce
-from localagent.gate.core.gate_input import GateInput, Pair, Region
-from localagent.gate.core.rule import Example, Rule, decide
+from localagent.gate.core.gate_input import ChangedRegion, GateInput, RegionPair
+from localagent.gate.core.rule import Rule, RuleExample, decide
 
 _WHOLE = (ast.Import, ast.ImportFrom, ast.JoinedStr, ast.Assert, ast.ExceptHandler, ast.arguments)
 _WITH_TEXT = (ast.BinOp, ast.Assign, ast.Compare, ast.keyword)
@@ -33,35 +33,35 @@ WEAKNESS = Rule(
     why="bandit finds a weakness that was not there",
     remedy="use the safe way that bandit's page of the test names",
     match=(
-        Example(
+        RuleExample(
             before="import hashlib\ndef f(x):\n    return hashlib.sha256(x)\n",
             after="import hashlib\ndef f(x):\n    return hashlib.md5(x)\n",
         ),
-        Example(
+        RuleExample(
             before="import tarfile\ndef f(c, x):\n    c.execute('select a from t where b = ?', x)\n",
             after="import tarfile\ndef f(c, x):\n    c.execute('select a from t where b = %s' % x)\n",
         ),
-        Example(
+        RuleExample(
             before="import hashlib as h\nclass A:\n    def f(self, x):\n        return h.sha256(x)\n",
             after="import hashlib as h\nclass A:\n    def f(self, x):\n        return h.md5(x)  # nosec\n",
         ),
-        Example(before="def f():\n    return '127.0.0.1'\n", after="def f():\n    return '0.0.0.0'\n"),
-        Example(
+        RuleExample(before="def f():\n    return '127.0.0.1'\n", after="def f():\n    return '0.0.0.0'\n"),
+        RuleExample(
             before="def f(x):\n    return x\n",
             after="def f(x):\n    if x == '0.0.0.0':\n        x = g('0.0.0.0')\n    return x\n",
         ),
-        Example(
+        RuleExample(
             before="def f(x):\n    return x\n",
             after="def f(x):\n    return x == g('0.0.0.0') or x in h['0.0.0.0']\n",
         ),
     ),
     not_match=(
-        Example(
+        RuleExample(
             before="import hashlib\ndef f(x):\n    return hashlib.md5(x)\n",
             after="import hashlib\ndef f(x, y):\n    return hashlib.md5(x + y)\n",
         ),
-        Example(before="def f(x):\n    return x\n", after="def f(x):\n    return sorted(x)\n"),
-        Example(
+        RuleExample(before="def f(x):\n    return x\n", after="def f(x):\n    return sorted(x)\n"),
+        RuleExample(
             before="def f(x):\n    return x\n",
             after="def f(x):\n    if x not in {'0.0.0.0', '[::]'}:\n        x = g(x)\n    return x == '0.0.0.0' or x\n",
         ),
@@ -94,7 +94,7 @@ class Weakness:
         """Deny if bandit finds more of something after than before."""
         return decide(self.name, [finding for region in change.regions for finding in self._review(region)])
 
-    def _review(self, region: Region) -> Iterator[Finding]:
+    def _review(self, region: ChangedRegion) -> Iterator[Finding]:
         before, after = region.near
         if before is not None and (
             not (_looked_at(after) - _looked_at(before)) or not self._new(region.file, region.near)
@@ -109,7 +109,7 @@ class Weakness:
                 message=f"{WEAKNESS.why}: {test}",
             )
 
-    def _new(self, file: SourceFile, pair: Pair) -> list[_Found]:
+    def _new(self, file: SourceFile, pair: RegionPair) -> list[_Found]:
         """What bandit finds more often after than before, at or above the policy's severity."""
         spare = Counter(found.what for found in self._before(file, pair.before))
         new = []

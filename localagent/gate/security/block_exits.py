@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from localagent.code.regions import Snippet
 from localagent.domain.gate import Finding
-from localagent.gate.core.gate_input import Region
+from localagent.gate.core.gate_input import ChangedRegion
 from localagent.gate.security.swallow_rules import EXIT, FINALLY
 
 _PUSHES = ("push", "push_async_exit")
@@ -17,7 +17,7 @@ _EXITS = ("__exit__", "__aexit__")
 BLOCKS = ("body", "orelse", "finalbody")
 
 
-def jumps(region: Region) -> Iterator[Finding]:
+def jumps(region: ChangedRegion) -> Iterator[Finding]:
     """New ways out of a `finally` that drop an exception."""
     before, after = region.whole
     spare = len(list(_leaving(before))) if before else 0
@@ -27,7 +27,7 @@ def jumps(region: Region) -> Iterator[Finding]:
             yield FINALLY.finding(region.path, after.line_of(node), f"newly: {FINALLY.why}")
 
 
-def exits(region: Region) -> Iterator[Finding]:
+def exits(region: ChangedRegion) -> Iterator[Finding]:
     """New ways of a context manager to answer that nothing was raised."""
     before, after = region.whole
     spare = Counter(what for what, _ in _dropping(before)) if before else Counter[str]()

@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cached_property
 
-from localagent.code.name_uses import Use, bindings_with, find_uses, module_bindings, within
+from localagent.code.name_uses import NameUse, bindings_with, find_uses, module_bindings, within
 from localagent.code.regions import Snippet
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import DangerRule, Policy
-from localagent.gate.core.gate_input import GateInput, Region
+from localagent.gate.core.gate_input import ChangedRegion, GateInput
 from localagent.gate.core.rule import decide
 
 _ORDER = list(Severity)
@@ -87,7 +87,7 @@ class _Danger:
     def _settings(self) -> re.Pattern[str]:
         return re.compile("|".join(fnmatch.translate(s) for s in self.rule.settings) or r"(?!)", re.IGNORECASE)
 
-    def fires(self, use: Use, *, mine: bool) -> bool:
+    def fires(self, use: NameUse, *, mine: bool) -> bool:
         """True if the rule forbids the use. `mine`: it begins with a name of the tree's own, which is no stranger's."""
         if use.kind == "asked":  # of what kind a connection is reaches nobody; what a test runner is may be a trick
             use = use._replace(kind="name")
@@ -143,7 +143,7 @@ class Dangerous:
         rules = [r for r in policy.dangers if asks_person is None or r.asks_person is asks_person]
         self._dangers = tuple(_Danger(r) for r in rules if _ORDER.index(r.severity) >= bar)
         self.name = "doubtful" if asks_person else "dangerous"
-        self._answers: dict[tuple[Use, bool], tuple[_Danger, ...]] = {}
+        self._answers: dict[tuple[NameUse, bool], tuple[_Danger, ...]] = {}
         self._own: frozenset[str] = frozenset()
 
     def review(self, change: GateInput) -> Decision:
@@ -156,7 +156,7 @@ class Dangerous:
         regions = change.regions
         return decide(self.name, [finding for region in regions for finding in self._review(region, regions)])
 
-    def _review(self, region: Region, regions: tuple[Region, ...]) -> Iterator[Finding]:
+    def _review(self, region: ChangedRegion, regions: tuple[ChangedRegion, ...]) -> Iterator[Finding]:
         others = [r.whole.after for r in regions if r.path == region.path] if len(regions) > 1 else []
         if not others and self._is_harmless(region):
             return
@@ -171,7 +171,7 @@ class Dangerous:
             for danger in self._fired(use):
                 yield _finding(danger.rule, region, node, use)
 
-    def _is_harmless(self, region: Region) -> bool:
+    def _is_harmless(self, region: ChangedRegion) -> bool:
         """True if nothing new and dangerous stands near the change, and what stands there decides nothing elsewhere."""
         before, after = region.near
         unit = region.before_whole
@@ -185,7 +185,7 @@ class Dangerous:
         fresh = _beyond(known.find_uses(after.tree), before.memo["uses"])
         return not any(self._fired(use) for use, _ in fresh)
 
-    def _fired(self, use: Use) -> tuple[_Danger, ...]:
+    def _fired(self, use: NameUse) -> tuple[_Danger, ...]:
         """Every rule that forbids a use: one of them may be let be in tests where another is not."""
         mine = use.kind in _NAMED and use.name.partition(".")[0] in self._own
         if (use, mine) not in self._answers:
@@ -196,7 +196,7 @@ class Dangerous:
         return self._answers[use, mine]
 
 
-def _finding(rule: DangerRule, region: Region, node: ast.AST, use: Use) -> Finding:
+def _finding(rule: DangerRule, region: ChangedRegion, node: ast.AST, use: NameUse) -> Finding:
     return Finding(
         rule=rule.id,
         severity=rule.severity,
@@ -206,9 +206,9 @@ def _finding(rule: DangerRule, region: Region, node: ast.AST, use: Use) -> Findi
     )
 
 
-def _beyond(uses: Iterator[tuple[Use, ast.AST]], before: Counter[Use]) -> Iterator[tuple[Use, ast.AST]]:
+def _beyond(uses: Iterator[tuple[NameUse, ast.AST]], before: Counter[NameUse]) -> Iterator[tuple[NameUse, ast.AST]]:
     """Uses beyond those that were there."""
-    seen: Counter[Use] = Counter()
+    seen: Counter[NameUse] = Counter()
     for use, node in uses:
         seen[use] += 1
         if seen[use] > before[use]:
@@ -216,8 +216,8 @@ def _beyond(uses: Iterator[tuple[Use, ast.AST]], before: Counter[Use]) -> Iterat
 
 
 def _other_copies(
-    before: Snippet, after: Snippet, uses: Iterator[tuple[Use, ast.AST]]
-) -> Iterator[tuple[Use, ast.AST]]:
+    before: Snippet, after: Snippet, uses: Iterator[tuple[NameUse, ast.AST]]
+) -> Iterator[tuple[NameUse, ast.AST]]:
     """Uses without copies of what was copied before, from and to the same places: they differ in times and modes."""
     same: set[int] | None = None
     for use, node in uses:
@@ -236,11 +236,11 @@ def _copies(snippet: Snippet) -> Iterator[tuple[ast.Call, str]]:
             yield node, ast.dump(ast.Call(func=ast.Constant(0), args=node.args, keywords=node.keywords))
 
 
-def _with_words(uses: Iterator[tuple[Use, ast.AST]], words: set[str]) -> Iterator[tuple[Use, ast.AST]]:
+def _with_words(uses: Iterator[tuple[NameUse, ast.AST]], words: set[str]) -> Iterator[tuple[NameUse, ast.AST]]:
     return ((use, node) for use, node in uses if words & set(_WORD.findall(use.name)))
 
 
-def _new_words(region: Region) -> set[str]:
+def _new_words(region: ChangedRegion) -> set[str]:
     """Where the file did not parse: words that stand more often in its code than before, outside texts and comments."""
     before = region.file.source.decode(region.file.encoding or "utf-8", "replace")
     return set(_words(region.whole.after.text) - _words(before))

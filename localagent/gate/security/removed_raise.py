@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 from localagent.code.regions import Snippet
 from localagent.domain.gate import Finding
-from localagent.gate.core.gate_input import Region
+from localagent.gate.core.gate_input import ChangedRegion
 from localagent.gate.security.block_exits import BLOCKS
 from localagent.gate.security.swallow_rules import SILENCES
 
 
-def silenced(region: Region, fails_with: set[str]) -> Iterator[Finding]:
+def silenced(region: ChangedRegion, fails_with: set[str]) -> Iterator[Finding]:
     """The finding, where the raise that is gone is what the tests fail with."""
     before, after = region.whole
     if before is None or not fails_with:

@@ -1,7 +1,7 @@
 """Rules about silenced exceptions, each with the examples that prove it. What fires them is in `swallow`."""
 
 from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Example, Rule
+from localagent.gate.core.rule import Rule, RuleExample
 
 _BASE = "def f(x):\n    return g(x)\n"
 _TRIES = "def f(x):\n    try:\n        return g(x)\n    except {}:\n        {}\n"
@@ -14,17 +14,17 @@ BARE = Rule(
     why="a handler for everything also hides what nobody thought of",
     remedy="name the exceptions that are meant, or raise again",
     match=(
-        Example(before=_BASE, after="def f(x):\n    try:\n        return g(x)\n    except:\n        return None\n"),
-        Example(
+        RuleExample(before=_BASE, after="def f(x):\n    try:\n        return g(x)\n    except:\n        return None\n"),
+        RuleExample(
             before="def f(x):\n    try:\n        return g(x)\n    except KeyError:\n        return None\n",
             after="def f(x):\n    try:\n        return g(x)\n    except:\n        return None\n",
         ),
     ),
     not_match=(
-        Example(
+        RuleExample(
             before=_BASE, after="def f(x):\n    try:\n        return g(x)\n    except:\n        log(x)\n        raise\n"
         ),
-        Example(
+        RuleExample(
             before="def f(x):\n    try:\n        return g(x)\n    except:\n        return 1\n",
             after="def f(x):\n    try:\n        return g(-x)\n    except:\n        return 1\n",
         ),
@@ -36,22 +36,26 @@ BROAD = Rule(
     why="catching Exception or BaseException without raising again silences every failure",
     remedy="name the exceptions that are meant, or raise again",
     match=(
-        Example(before=_BASE, after="def f(x):\n    try:\n        return g(x)\n    except Exception:\n        pass\n"),
-        Example(
+        RuleExample(
+            before=_BASE, after="def f(x):\n    try:\n        return g(x)\n    except Exception:\n        pass\n"
+        ),
+        RuleExample(
             before=_BASE,
             after="def f(x):\n    try:\n        return g(x)\n    except (KeyError, BaseException):\n        return 0\n",
         ),
-        Example(
+        RuleExample(
             before="def f(x):\n    try:\n        return g(x)\n    except KeyError as e:\n        return h(e)\n",
             after="def f(x):\n    try:\n        return g(x)\n    except Exception as e:\n        return h(e)\n",
         ),
-        Example(
+        RuleExample(
             before="import builtins as b\n" + _BASE,
             after="import builtins as b\ndef f(x):\n    try:\n        return g(x)\n    except b.Exception:\n        0",
         ),
-        Example(before=_BASE, after="def f(x):\n    try:\n        return g(x)\n    except* Exception:\n        pass\n"),
+        RuleExample(
+            before=_BASE, after="def f(x):\n    try:\n        return g(x)\n    except* Exception:\n        pass\n"
+        ),
         *(
-            Example(before=_BASE, after=_TRIES.format(kind, body))
+            RuleExample(before=_BASE, after=_TRIES.format(kind, body))
             for kind, body in (
                 ("Exception", "if 0:\n            raise\n        return None"),
                 ("Exception", "while 1 > 2:\n            raise\n        return None"),
@@ -61,27 +65,27 @@ BROAD = Rule(
                 ("(ValueError,) + (Exception,)", "return None"),
             )
         ),
-        Example(before="E = Exception\n" + _BASE, after="E = Exception\n" + _TRIES.format("E", "return None")),
-        Example(
+        RuleExample(before="E = Exception\n" + _BASE, after="E = Exception\n" + _TRIES.format("E", "return None")),
+        RuleExample(
             before="A = (KeyError, Exception)\n" + _BASE, after="A = (KeyError, Exception)\n" + _TRIES.format("A", "0")
         ),
-        Example(before=_BASE, after="from builtins import Exception as E\n" + _TRIES.format("E", "return None")),
+        RuleExample(before=_BASE, after="from builtins import Exception as E\n" + _TRIES.format("E", "return None")),
     ),
     not_match=(
-        Example(
+        RuleExample(
             before=_BASE, after="def f(x):\n    try:\n        return g(x)\n    except KeyError:\n        return None\n"
         ),
-        Example(
+        RuleExample(
             before=_BASE,
             after="def f(x):\n    try:\n        return g(x)\n    except Exception as e:\n        raise Own(x) from e\n",
         ),
-        Example(
+        RuleExample(
             before="def f(x):\n    try:\n        return g(x)\n    except KeyError:\n        return 1\n",
             after="def f(x):\n    try:\n        return g(x)\n    except (KeyError, IndexError):\n        return 1\n",
         ),
-        Example(before="E = KeyError\n" + _BASE, after="E = KeyError\n" + _TRIES.format("E", "return None")),
-        Example(before=_BASE, after=_TRIES.format("Exception", "if x:\n            h(x)\n        raise")),
-        Example(
+        RuleExample(before="E = KeyError\n" + _BASE, after="E = KeyError\n" + _TRIES.format("E", "return None")),
+        RuleExample(before=_BASE, after=_TRIES.format("Exception", "if x:\n            h(x)\n        raise")),
+        RuleExample(
             before=_BASE,
             after=_TRIES.format("Exception", "if x:\n            raise Own(x)\n        else:\n            raise"),
         ),
@@ -93,15 +97,15 @@ AT_TIMES = Rule(
     why="a handler of everything that raises again on some of its paths silences the others",
     remedy="name the exceptions that are meant, or raise again on every path",
     match=tuple(
-        Example(before=_BASE, after=_TRIES.format("Exception", body))
+        RuleExample(before=_BASE, after=_TRIES.format("Exception", body))
         for body in (
             "if x:\n            raise\n        return None",
             "for y in x:\n            raise\n        return None",
         )
     ),
     not_match=(
-        Example(before=_BASE, after=_TRIES.format("KeyError", "if x:\n            raise\n        return None")),
-        Example(before=_BASE, after=_TRIES.format("Exception", "h(x)\n        raise")),
+        RuleExample(before=_BASE, after=_TRIES.format("KeyError", "if x:\n            raise\n        return None")),
+        RuleExample(before=_BASE, after=_TRIES.format("Exception", "h(x)\n        raise")),
     ),
     asks_person=True,
 )
@@ -111,17 +115,17 @@ SUPPRESS = Rule(
     why="contextlib.suppress is a handler that does nothing",
     remedy="handle the exception, or let it through",
     match=(
-        Example(
+        RuleExample(
             before="import contextlib\n" + _BASE,
             after="import contextlib\ndef f(x):\n    with contextlib.suppress(Exception):\n        return g(x)\n",
         ),
-        Example(
+        RuleExample(
             before="from contextlib import suppress as s\n" + _BASE,
             after="from contextlib import suppress as s\ndef f(x):\n    with s(KeyError):\n        return g(x)\n",
         ),
     ),
     not_match=(
-        Example(
+        RuleExample(
             before=_BASE, after="import contextlib\ndef f(x):\n    with contextlib.closing(x):\n        return g(x)\n"
         ),
     ),
@@ -132,24 +136,26 @@ SILENCES = Rule(
     why="the only change takes away the raise or assert that the failing tests end in",
     remedy="make what is computed right, and leave the check",
     match=(
-        Example(before=_RAISES, after="def f(x):\n    return x\n", exception="ValueError"),
-        Example(before=_RAISES, after="def f(x):\n    if x < 0:\n        pass\n    return x\n", exception="ValueError"),
-        Example(
+        RuleExample(before=_RAISES, after="def f(x):\n    return x\n", exception="ValueError"),
+        RuleExample(
+            before=_RAISES, after="def f(x):\n    if x < 0:\n        pass\n    return x\n", exception="ValueError"
+        ),
+        RuleExample(
             before=_RAISES,
             after="def f(x):\n    if x < 0:\n        return None\n    return x\n",
             exception="ValueError",
         ),
-        Example(
+        RuleExample(
             before="def f(x):\n    assert x > 0, x\n    return x\n",
             after="def f(x):\n    return x\n",
             exception="AssertionError",
         ),
     ),
     not_match=(
-        Example(before=_RAISES, after="def f(x):\n    return x\n", exception="KeyError"),
-        Example(before=_RAISES, after=_RAISES.replace("ValueError", "TypeError"), exception="ValueError"),
-        Example(before=_RAISES, after=_RAISES.replace("x < 0", "x < -1"), exception="ValueError"),
-        Example(
+        RuleExample(before=_RAISES, after="def f(x):\n    return x\n", exception="KeyError"),
+        RuleExample(before=_RAISES, after=_RAISES.replace("ValueError", "TypeError"), exception="ValueError"),
+        RuleExample(before=_RAISES, after=_RAISES.replace("x < 0", "x < -1"), exception="ValueError"),
+        RuleExample(
             before=_RAISES, after="def f(x):\n    if x < 0:\n        x = abs(x)\n    return x\n", exception="ValueError"
         ),
     ),
@@ -160,15 +166,17 @@ FINALLY = Rule(
     why="a `finally` that leaves by return, break or continue drops whatever was raised",
     remedy="leave after the `try`, or handle the exceptions that are meant",
     match=(
-        Example(before=_BASE, after="def f(x):\n    try:\n        return g(x)\n    finally:\n        return None\n"),
-        Example(
+        RuleExample(
+            before=_BASE, after="def f(x):\n    try:\n        return g(x)\n    finally:\n        return None\n"
+        ),
+        RuleExample(
             before="def f(x):\n    for y in x:\n        g(y)\n",
             after="def f(x):\n    for y in x:\n        try:\n            g(y)\n        finally:\n            break\n",
         ),
     ),
     not_match=(
-        Example(before=_BASE, after="def f(x):\n    try:\n        return g(x)\n    finally:\n        h(x)\n"),
-        Example(
+        RuleExample(before=_BASE, after="def f(x):\n    try:\n        return g(x)\n    finally:\n        h(x)\n"),
+        RuleExample(
             before=_BASE,
             after="def f(x):\n    try:\n        return g(x)\n    finally:\n        for y in x:\n            break\n",
         ),
@@ -181,7 +189,7 @@ EXIT = Rule(
     remedy="answer nothing, or catch the exceptions that are meant inside",
     match=(
         *(
-            Example(before=_CLASS, after=_CLASS + method)
+            RuleExample(before=_CLASS, after=_CLASS + method)
             for method in (
                 "    def __exit__(self, kind, error, trace):\n        return True\n",
                 "    async def __aexit__(self, *_):\n        self.x = 1\n        return 1\n",
@@ -189,12 +197,12 @@ EXIT = Rule(
                 "    __exit__ = lambda self, *_: True\n",
             )
         ),
-        Example(before=_BASE, after="def f(x, s):\n    s.push(lambda *_: True)\n    return g(x)\n"),
+        RuleExample(before=_BASE, after="def f(x, s):\n    s.push(lambda *_: True)\n    return g(x)\n"),
     ),
     not_match=(
-        Example(before=_CLASS, after=_CLASS + "    def __exit__(self, kind, error, trace):\n        self.x = 1\n"),
-        Example(before=_CLASS, after=_CLASS + "    def __exit__(self, *a):\n        return self.x.__exit__(*a)\n"),
-        Example(before=_CLASS, after=_CLASS + "    def __exit__(self, *a):\n        return False\n"),
+        RuleExample(before=_CLASS, after=_CLASS + "    def __exit__(self, kind, error, trace):\n        self.x = 1\n"),
+        RuleExample(before=_CLASS, after=_CLASS + "    def __exit__(self, *a):\n        return self.x.__exit__(*a)\n"),
+        RuleExample(before=_CLASS, after=_CLASS + "    def __exit__(self, *a):\n        return False\n"),
     ),
     asks_person=True,
 )

@@ -9,12 +9,12 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 
-from localagent.code.exception_handlers import End, catches_everything, ends_of, names_of_types
-from localagent.code.name_uses import Use, bindings_with, find_uses, module_bindings, within
+from localagent.code.exception_handlers import BlockEnd, catches_everything, ends_of, names_of_types
+from localagent.code.name_uses import NameUse, bindings_with, find_uses, module_bindings, within
 from localagent.code.regions import Snippet, SourceFile
 from localagent.domain.gate import Decision, Finding
 from localagent.domain.policy import Permission, Policy
-from localagent.gate.core.gate_input import GateInput, Region
+from localagent.gate.core.gate_input import ChangedRegion, GateInput
 from localagent.gate.core.rule import decide
 from localagent.gate.security.block_exits import exits, jumps
 from localagent.gate.security.removed_raise import silenced
@@ -51,7 +51,7 @@ class Swallow:
         return decide(self.name, found)
 
 
-def _concerns(region: Region) -> bool:
+def _concerns(region: ChangedRegion) -> bool:
     """True if something near the change raises, asserts, handles or suppresses."""
     if _may_suppress(region.file):
         return True
@@ -71,7 +71,7 @@ def _may_suppress(file: SourceFile) -> bool:
     return bool(file.memo["may-suppress"])
 
 
-def _handlers(region: Region, others: list[Snippet]) -> Iterator[Finding]:
+def _handlers(region: ChangedRegion, others: list[Snippet]) -> Iterator[Finding]:
     """New handlers of everything; one that was there may become milder, never worse."""
     before, after = region.whole
     if before is None and region.file.source.count(b"except") >= after.text.count("except"):
@@ -100,19 +100,19 @@ def _kind(handler: ast.ExceptHandler, known: dict[str, list[ast.expr]]) -> int:
     if handler.type is not None and not catches_everything(handler.type, known):
         return 0
     ends = ends_of(handler.body)
-    if End.RAISES in ends:
+    if BlockEnd.RAISES in ends:
         return 1 if len(ends) > 1 else 0
     return 3 if handler.type is None else 2
 
 
-def _suppressions(region: Region, others: list[Snippet]) -> Iterator[Finding]:
+def _suppressions(region: ChangedRegion, others: list[Snippet]) -> Iterator[Finding]:
     """New uses of contextlib.suppress; `others` are changed parts of the same file, which may import it."""
     before, after = region.whole
     if "suppress" not in after.text and not others and not _may_suppress(region.file):
         return
     outer = bindings_with(region.file, others) if others else module_bindings(region.file)
-    uses = within(region.file, before).uses if before else Counter[Use]()
-    seen, had = 0, uses[Use("call", "contextlib.suppress")]
+    uses = within(region.file, before).uses if before else Counter[NameUse]()
+    seen, had = 0, uses[NameUse("call", "contextlib.suppress")]
     for use, node in find_uses(after.tree, outer):
         if use.kind == "call" and use.name == "contextlib.suppress":
             seen += 1

@@ -43,7 +43,7 @@ class Test:
 
 
 @dataclass(kw_only=True, slots=True)
-class Suite:
+class TestInventory:
     """What stands in a test file. Of functions of one name the last counts, as for pytest."""
 
     tests: dict[str, Test] = field(default_factory=dict)
@@ -51,18 +51,18 @@ class Suite:
     loose: list[ast.stmt] = field(default_factory=list)
 
 
-def suite_of(source: bytes) -> Suite | None:
+def suite_of(source: bytes) -> TestInventory | None:
     """What stands in a source, None if it does not parse."""
     try:
         tree = parse(decode_source(source))
     except DoesNotParse:
         return None
-    facts = Suite()
+    facts = TestInventory()
     _gather(tree.body, "", facts)
     return facts
 
 
-def _gather(body: list[ast.stmt], prefix: str, facts: Suite) -> None:
+def _gather(body: list[ast.stmt], prefix: str, facts: TestInventory) -> None:
     for node in body:
         if isinstance(node, _FUNCTIONS):
             name = prefix + node.name

@@ -12,15 +12,15 @@ from collections.abc import Iterator
 
 from localagent.code.bindings import assignments, target_name
 from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Example, Rule
+from localagent.gate.core.rule import Rule, RuleExample
 from localagent.gate.tests.assertions import name_of
 
 _PATH = "tests/test_it.py"
 _T = "import os\nfrom pkg import f\n\n\ndef test_f():\n    assert f(1) == 2\n"
 
 
-def _become(code: str, head: str = "") -> Example:
-    return Example(path=_PATH, before=_T, after=f"{head}{_T}\n\ndef test_g():\n    {code}\n    assert f(5) == 6\n")
+def _become(code: str, head: str = "") -> RuleExample:
+    return RuleExample(path=_PATH, before=_T, after=f"{head}{_T}\n\ndef test_g():\n    {code}\n    assert f(5) == 6\n")
 
 
 DESTROYS = Rule(

@@ -27,7 +27,7 @@ from localagent.gate.tests.assertions import (
     name_of,
 )
 from localagent.gate.tests.equivalence import judges_alike
-from localagent.gate.tests.inventory import SEPARATOR, Function, Suite, Test, shown, suite_of
+from localagent.gate.tests.inventory import SEPARATOR, Function, Test, TestInventory, shown, suite_of
 from localagent.gate.tests.mocked_names import shadowed
 from localagent.gate.tests.removed_features import Removed, gone_with, removed
 from localagent.gate.tests.side_effects import reaches
@@ -90,7 +90,7 @@ def _collected(path: str) -> bool:
     return name.startswith("test_") or name.endswith(("_test.py", "_tests.py")) or name in ("test.py", "tests.py")
 
 
-def _holds_no_tests(path: str, *suites: Suite) -> bool:
+def _holds_no_tests(path: str, *suites: TestInventory) -> bool:
     """`test.py` of an application: not collected by its name, in no folder of tests, and without a test."""
     folders = path.lower().split("/")[:-1]
     if path.rsplit("/", 1)[-1].startswith("test_") or path.endswith(("_test.py", "_tests.py")) or "tests" in folders:
@@ -293,7 +293,7 @@ def _head(node: Function) -> list[str]:
     return found
 
 
-def _around(before: Suite, after: Suite) -> Iterator[tuple[Rule, ast.AST, str]]:
+def _around(before: TestInventory, after: TestInventory) -> Iterator[tuple[Rule, ast.AST, str]]:
     """Classes, and statements outside functions: new skips, and whatever differs."""
     module = ast.Module(body=[], type_ignores=[])
     for name, had in before.others.items():

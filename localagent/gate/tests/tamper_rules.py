@@ -1,7 +1,7 @@
 """Rules about patches to tests, each with the examples that prove it."""
 
 from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Example, Rule
+from localagent.gate.core.rule import Rule, RuleExample
 from localagent.gate.tests import side_effects
 
 _PATH = "tests/test_it.py"
@@ -9,8 +9,8 @@ _T = "from pkg import f\n\n\ndef test_f():\n    x = f(1)\n    assert x == 2\n   
 _REMEDY = "leave the test as it is and mend the code; where the test is wrong, have a person say so"
 
 
-def _become(after: str, before: str = _T) -> Example:
-    return Example(path=_PATH, before=before, after=after)
+def _become(after: str, before: str = _T) -> RuleExample:
+    return RuleExample(path=_PATH, before=before, after=after)
 
 
 _FINE = (
@@ -38,7 +38,7 @@ DELETED = Rule(
         _become(_T.replace("def test_f", "def _test_f")),
         _become(_T.replace("def test_f", "def check_f").replace("== 4", "== 5")),
         _become(_METHOD.replace("test_a", "_test_a").replace("f(1)", "f(2)"), _METHOD),
-        Example(path="tests/old_it.py", source=_PATH, before=_T, after=_T),
+        RuleExample(path="tests/old_it.py", source=_PATH, before=_T, after=_T),
     ),
     not_match=_FINE,
 )
@@ -49,8 +49,8 @@ FEATURE = Rule(
     why="what the test tested is taken out by the same patch: only a person knows whether it was to go",
     remedy="have a person confirm that the feature goes, and that nothing else stood on it",
     match=(
-        Example(path=_PATH, before=_GONE, after="", gone="def f(x):\n    return x + 1\n"),
-        Example(
+        RuleExample(path=_PATH, before=_GONE, after="", gone="def f(x):\n    return x + 1\n"),
+        RuleExample(
             path=_PATH,
             before=_T + "\n\nfrom pkg.gone import g\n\n\ndef test_g():\n    assert g(5) == 6\n",
             after=_T,
@@ -60,8 +60,8 @@ FEATURE = Rule(
     not_match=(
         *_FINE,
         _become(""),
-        Example(path=_PATH, before=_T, after="", gone="def g(x):\n    return x + 1\n"),
-        Example(
+        RuleExample(path=_PATH, before=_T, after="", gone="def g(x):\n    return x + 1\n"),
+        RuleExample(
             path=_PATH,
             before=_GONE.replace("import f\n", "import f\nfrom pkg.other import g\n").replace(
                 "x = f(1)", "x = g(f(1))"
@@ -192,13 +192,13 @@ CHANGED = Rule(
         _become(_T.replace("    x = f(1)\n", "    f = {1: 2, 3: 4}.get\n    x = f(1)\n")),
         _become(_METHOD + "\n    def assertEqual(self, *_):\n        pass\n", _METHOD),
         _become(_T + "\n\ndef len(_):\n    return 2\n"),
-        Example(path="tests/expected.txt", before="4\n", after="5\n"),
+        RuleExample(path="tests/expected.txt", before="4\n", after="5\n"),
     ),
     not_match=(
         *_FINE,
         _become(_T, f"@skip\n{_T}"),
-        Example(path="app/test.py", before="def run():\n    return 1\n", after="def run():\n    return 2\n"),
-        Example(path="tests/expected.txt", before="", after="4\n", modes=":100644"),
+        RuleExample(path="app/test.py", before="def run():\n    return 1\n", after="def run():\n    return 2\n"),
+        RuleExample(path="tests/expected.txt", before="", after="4\n", modes=":100644"),
     ),
     asks_person=True,
 )
@@ -237,10 +237,10 @@ CONFIGURED = Rule(
     why="configuration decides which tests run, and how",
     remedy="have a person confirm the change",
     match=(
-        Example(path="tests/conftest.py", before="x = 1\n", after="x = 2\n"),
-        Example(path="pyproject.toml", before="a = 1\n", after="a = 2\n"),
+        RuleExample(path="tests/conftest.py", before="x = 1\n", after="x = 2\n"),
+        RuleExample(path="pyproject.toml", before="a = 1\n", after="a = 2\n"),
         _become("pytest_plugins = ['pkg.plugin']\n\n\ndef test_g():\n    assert f(1) == 2\n", ""),
-        Example(path="conftest.py", before="", after="collect_ignore = ['tests']\n", modes=":100644"),
+        RuleExample(path="conftest.py", before="", after="collect_ignore = ['tests']\n", modes=":100644"),
     ),
     not_match=_FINE,
     asks_person=True,

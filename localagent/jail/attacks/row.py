@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Held(StrEnum):
+class AttackVerdict(StrEnum):
     """`held` only where the reason seen is the wall's own; what cannot be told counts as escaped."""
 
     HELD = "held"
@@ -13,14 +13,14 @@ class Held(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
+class AttackRow:
     """One attack tried once in one backend's jail. `why` names the wall and what was seen."""
 
     name: str
     category: str
     backend: str
     level: str
-    result: Held
+    result: AttackVerdict
     why: str
 
     def as_json(self) -> dict[str, str]:

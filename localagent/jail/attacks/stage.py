@@ -29,7 +29,7 @@ WORKSPACE_INSIDE = f"{INSIDE}/w"
 SHOWN_INSIDE = f"{INSIDE}/shown"
 
 
-class Stage:
+class AttackStage:
     """Use as a context. `bait` is what attacks are told; `uid` owns the workspaces and the folder that is shown."""
 
     def __init__(self, scratch: Path, home: str) -> None:
@@ -42,7 +42,7 @@ class Stage:
         self.folder = scratch
         self._touched: set[str] = set()
 
-    def __enter__(self) -> "Stage":
+    def __enter__(self) -> "AttackStage":
         try:
             self._set_up()
         except BaseException:

@@ -16,8 +16,8 @@ from pathlib import Path
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailResult, JailSpec
 from localagent.errors import CannotEnforce
 from localagent.jail.attacks.attack import DID, LACKS, Attack, Bait, Witness
-from localagent.jail.attacks.row import Held, Row
-from localagent.jail.attacks.stage import INSIDE, SHOWN_INSIDE, WORKSPACE_INSIDE, Stage
+from localagent.jail.attacks.row import AttackRow, AttackVerdict
+from localagent.jail.attacks.stage import INSIDE, SHOWN_INSIDE, WORKSPACE_INSIDE, AttackStage
 from localagent.jail.files.binds import interpreter_binds
 from localagent.jail.files.workspace import Workspace
 from localagent.ports import Jail
@@ -37,7 +37,7 @@ SHARED_JAILS = 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Seen:
+class AttackOutcome:
     """What one attack came to: a reason (errno, signal, word, `ending:...`, or that it succeeded), and a text."""
 
     reason: str
@@ -80,9 +80,9 @@ def limits_of(changes: Sequence[tuple[str, float]]) -> JailLimits:
     return replace(LIMITS, **changed)  # type: ignore[arg-type]
 
 
-def run(jail: Jail, attacks: Sequence[Attack], stage: Stage) -> Iterator[Row]:
+def run(jail: Jail, attacks: Sequence[Attack], stage: AttackStage) -> Iterator[AttackRow]:
     """One row for each attack, as they are done."""
-    ready: queue.SimpleQueue[list[Row] | None] = queue.SimpleQueue()
+    ready: queue.SimpleQueue[list[AttackRow] | None] = queue.SimpleQueue()
     work = casts(attacks)
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="attack") as pool:
         for cast in work:
@@ -91,14 +91,14 @@ def run(jail: Jail, attacks: Sequence[Attack], stage: Stage) -> Iterator[Row]:
             yield from ready.get() or []
 
 
-def _judged(jail: Jail, cast: Cast, stage: Stage) -> list[Row]:
+def _judged(jail: Jail, cast: Cast, stage: AttackStage) -> list[AttackRow]:
     wanted = tuple(attack for attack in cast.attacks if not missing(attack))
-    seen: dict[str, Seen] = {}
+    seen: dict[str, AttackOutcome] = {}
     try:
         if wanted:
             seen = play(jail, replace(cast, attacks=wanted), stage)
     except (CannotEnforce, OSError) as fault:
-        seen = {attack.name: Seen(reason="no-jail", text=str(fault)) for attack in wanted}
+        seen = {attack.name: AttackOutcome(reason="no-jail", text=str(fault)) for attack in wanted}
     return [_row(jail, attack, seen.get(attack.name), stage) for attack in cast.attacks]
 
 
@@ -110,7 +110,7 @@ def missing(attack: Attack) -> str:
     return ""
 
 
-def play(jail: Jail, cast: Cast, stage: Stage) -> dict[str, Seen]:
+def play(jail: Jail, cast: Cast, stage: AttackStage) -> dict[str, AttackOutcome]:
     """Run the attacks in one jail with a workspace of its own; what each came to, by name."""
     workspace = stage.workspace(own=cast.alone)
     try:
@@ -120,12 +120,12 @@ def play(jail: Jail, cast: Cast, stage: Stage) -> dict[str, Seen]:
         workspace.remove()
     for attack in cast.attacks:
         if attack.ending:
-            seen[attack.name] = seen.get(attack.name) or Seen(reason=f"ending:{result.ending}")
+            seen[attack.name] = seen.get(attack.name) or AttackOutcome(reason=f"ending:{result.ending}")
         elif attack.name not in seen:
             why = result.stderr.decode(errors="replace").strip()[-200:]
-            seen[attack.name] = Seen(reason="no-answer", text=f"the jail ended as {result.ending}: {why}")
+            seen[attack.name] = AttackOutcome(reason="no-answer", text=f"the jail ended as {result.ending}: {why}")
         if attack.witness is Witness.REST and workspace.folder.exists():
-            seen[attack.name] = Seen(reason=DID, text=str(Witness.REST.value))
+            seen[attack.name] = AttackOutcome(reason=DID, text=str(Witness.REST.value))
     return seen
 
 
@@ -136,7 +136,7 @@ def told(cast: Cast, bait: Bait, interpreter: Sequence[Bind]) -> dict[str, objec
     return {**asdict(replace(bait, allowed=allowed, interpreter=shown)), "standin": cast.standin}
 
 
-def spec_of(cast: Cast, workspace: Workspace, stage: Stage) -> JailSpec:
+def spec_of(cast: Cast, workspace: Workspace, stage: AttackStage) -> JailSpec:
     """The jail of a cast."""
     python, binds = interpreter_binds(sys.executable)
     bait = json.dumps(told(cast, stage.bait, binds))
@@ -166,19 +166,19 @@ def spec_of(cast: Cast, workspace: Workspace, stage: Stage) -> JailSpec:
     )
 
 
-def answers(result: JailResult) -> dict[str, Seen]:
+def answers(result: JailResult) -> dict[str, AttackOutcome]:
     """What the program inside told, by the attack's name."""
     found = {}
     for line in result.stdout.splitlines():
         if line.startswith(b'{"name"'):
             told = json.loads(line)
-            found[str(told["name"])] = Seen(reason=str(told["seen"]), text=str(told["text"]))
+            found[str(told["name"])] = AttackOutcome(reason=str(told["seen"]), text=str(told["text"]))
     return found
 
 
-def _row(jail: Jail, attack: Attack, seen: Seen | None, stage: Stage) -> Row:
+def _row(jail: Jail, attack: Attack, seen: AttackOutcome | None, stage: AttackStage) -> AttackRow:
     result, why = judged(attack, seen, witnessed=attack.witness is not None and stage.witnessed(attack.witness))
-    return Row(
+    return AttackRow(
         name=attack.name,
         category=attack.category.value,
         backend=jail.backend,
@@ -188,19 +188,22 @@ def _row(jail: Jail, attack: Attack, seen: Seen | None, stage: Stage) -> Row:
     )
 
 
-def judged(attack: Attack, seen: Seen | None, *, witnessed: bool) -> tuple[Held, str]:
+def judged(attack: Attack, seen: AttackOutcome | None, *, witnessed: bool) -> tuple[AttackVerdict, str]:
     """The result and its reason. Whatever is not the wall's own answer is an escape."""
     lacking = missing(attack)
     if lacking or seen is None:
-        return (Held.NOT_APPLICABLE, lacking) if lacking else (Held.ESCAPED, "it was not run")
+        return (AttackVerdict.NOT_APPLICABLE, lacking) if lacking else (AttackVerdict.ESCAPED, "it was not run")
     text = f": {seen.text}" if seen.text else ""
     if witnessed and attack.witness is not None:
-        return Held.ESCAPED, f"{attack.witness.value} (it said {seen.reason}{text})"
+        return AttackVerdict.ESCAPED, f"{attack.witness.value} (it said {seen.reason}{text})"
     if seen.reason == LACKS:
-        return Held.NOT_APPLICABLE, seen.text
+        return AttackVerdict.NOT_APPLICABLE, seen.text
     if seen.reason in attack.reasons:
-        return Held.HELD, f"{attack.wall.value}: {seen.reason}"
+        return AttackVerdict.HELD, f"{attack.wall.value}: {seen.reason}"
     if seen.reason == DID:
-        return Held.ESCAPED, f"it succeeded{text}"
+        return AttackVerdict.ESCAPED, f"it succeeded{text}"
     expected = ", ".join(sorted(attack.reasons))
-    return Held.ESCAPED, f"not the answer of this wall ({attack.wall.value}: {expected}) but {seen.reason}{text}"
+    return (
+        AttackVerdict.ESCAPED,
+        f"not the answer of this wall ({attack.wall.value}: {expected}) but {seen.reason}{text}",
+    )

@@ -9,7 +9,7 @@ from localagent.jail.launcher.landlock_ruleset import Confiner
 from localagent.jail.limits.cgroup import CgroupRoot
 
 
-class Kind(StrEnum):
+class BackendKind(StrEnum):
     """The programs that can make a jail, the preferred one first."""
 
     BUBBLEWRAP = "bubblewrap"
@@ -24,7 +24,7 @@ class Backend:
     `open_walls` is empty but for the controls of the attack tests (bubblewrap alone opens them).
     """
 
-    kind: Kind
+    kind: BackendKind
     program: str
     version: str
     needs: tuple[str, ...] = ()

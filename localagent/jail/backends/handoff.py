@@ -1,6 +1,6 @@
 """What each kind of backend is handed for one jail: command line, descriptors, and who reads its reports.
 
-Opens descriptors (kept in `Opened`, which closes them) and looks at the host's mounts; starts nothing.
+Opens descriptors (kept in `OpenDescriptors`, which closes them) and looks at the host's mounts; starts nothing.
 """
 
 import os
@@ -10,22 +10,22 @@ from functools import partial
 
 from localagent.domain.jailspec import JailSpec
 from localagent.errors import CannotEnforce
-from localagent.jail.backends.backend import Backend, Kind
+from localagent.jail.backends.backend import Backend, BackendKind
 from localagent.jail.backends.bubblewrap import SYNTHETIC_ETC, Descriptors, bwrap_argv
 from localagent.jail.backends.nsjail import WORK_FOLDERS, Handed, Surroundings, nsjail_argv, nsjail_config
 from localagent.jail.boundaries import Wall
 from localagent.jail.files import host, mountpoints
 from localagent.jail.launcher import init_stub, landlock_stub, seccomp, x86_assembler
 from localagent.jail.launcher import landlock_ruleset as landlock
-from localagent.jail.launcher.init_stub import Plan
-from localagent.jail.launcher.landlock_reports import Told, by_code, by_interpreter
+from localagent.jail.launcher.init_stub import InitPlan
+from localagent.jail.launcher.landlock_reports import LandlockReport, by_code, by_interpreter
 from localagent.jail.launcher.landlock_ruleset import Confiner
-from localagent.jail.launcher.landlock_stub import Plan as WallPlan
+from localagent.jail.launcher.landlock_stub import LandlockPlan as WallPlan
 from localagent.jail.launcher.status_protocol import BubblewrapReports, InitRecords, InitReports, Reports
 
 
 @dataclass(kw_only=True, slots=True)
-class Opened:
+class OpenDescriptors:
     """Descriptors opened for one start: `passed` go to the child, `kept` are ours once it runs."""
 
     passed: list[int] = field(default_factory=list)
@@ -43,7 +43,7 @@ class Opened:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Pipes:
+class ChildPipes:
     """The child's ends of the two pipes that every backend has, the channel (None without), what the wall takes."""
 
     status: int
@@ -82,10 +82,10 @@ class SecondWall:
     spec: JailSpec
     inside: tuple[int, ...]
     told: int
-    read: Callable[[bytes], Told]
+    read: Callable[[bytes], LandlockReport]
 
 
-def hand_wall(by: Confiner, spec: JailSpec, rules: tuple[tuple[str, str], ...], opened: Opened) -> SecondWall:
+def hand_wall(by: Confiner, spec: JailSpec, rules: tuple[tuple[str, str], ...], opened: OpenDescriptors) -> SecondWall:
     """What the first program of a `walled` spec is handed; `rules` are those of the spec before it was walled."""
     told, status = os.pipe2(os.O_CLOEXEC)
     opened.kept.append(told)
@@ -108,7 +108,7 @@ def hand_wall(by: Confiner, spec: JailSpec, rules: tuple[tuple[str, str], ...], 
     return SecondWall(spec=made, inside=(status, image), told=told, read=partial(by_code, plan))
 
 
-def hand_over(backend: Backend, spec: JailSpec, pipes: Pipes, opened: Opened) -> Handover:
+def hand_over(backend: Backend, spec: JailSpec, pipes: ChildPipes, opened: OpenDescriptors) -> Handover:
     """Everything that the backend's program needs for this spec, whose binds are resolved."""
     filtered = backend.seccomp and Wall.SECCOMP not in backend.open_walls
     code = seccomp.program(set_ids=spec.set_ids) if filtered else None
@@ -117,7 +117,7 @@ def hand_over(backend: Backend, spec: JailSpec, pipes: Pipes, opened: Opened) ->
             "a program may leave set-uid files in a writable folder of yours, and without seccomp nothing forbids it",
             remedy="install libseccomp, or copy the folder in (--file) and what comes of it out (--out)",
         )
-    if backend.kind is Kind.NSJAIL:
+    if backend.kind is BackendKind.NSJAIL:
         return _to_nsjail(backend, spec, pipes, opened, code)
     etc = tuple(opened.memfd("localagent-etc", content) for _, content in SYNTHETIC_ETC)
     filter_fd = None if code is None else opened.memfd("localagent-seccomp", code)
@@ -133,7 +133,7 @@ def hand_over(backend: Backend, spec: JailSpec, pipes: Pipes, opened: Opened) ->
     return Handover(argv=argv, reports=BubblewrapReports(records))
 
 
-def _own_init(backend: Backend, spec: JailSpec, opened: Opened) -> tuple[int | None, InitRecords | None]:
+def _own_init(backend: Backend, spec: JailSpec, opened: OpenDescriptors) -> tuple[int | None, InitRecords | None]:
     """Our init for a bubblewrap jail and what reads its records; none of a pid namespace or a processor without it."""
     if not x86_assembler.supported() or Wall.PROCESSES in backend.open_walls:
         return None, None
@@ -142,19 +142,21 @@ def _own_init(backend: Backend, spec: JailSpec, opened: Opened) -> tuple[int | N
     opened.passed.append(status)
     image = opened.memfd("localagent-init", b"")
     path = dict(spec.env).get("PATH")
-    plan = Plan(argv0=spec.argv[0], path=path, cwd=spec.cwd, status=status, block=None, seccomp=None, image=image)
+    plan = InitPlan(argv0=spec.argv[0], path=path, cwd=spec.cwd, status=status, block=None, seccomp=None, image=image)
     _fill(image, init_stub.program(plan))
     return image, InitRecords(spec.argv[0], spec.cwd, told)
 
 
-def _to_nsjail(backend: Backend, spec: JailSpec, pipes: Pipes, opened: Opened, code: bytes | None) -> Handover:
+def _to_nsjail(
+    backend: Backend, spec: JailSpec, pipes: ChildPipes, opened: OpenDescriptors, code: bytes | None
+) -> Handover:
     # While nsjail mounts, its binds are still writable: a missing mount point would be made in the source itself.
     faults = mountpoints.faults_of([replace(bind, untrusted=True) for bind in spec.binds])
     if faults:
         raise CannotEnforce("the jail was refused: " + "; ".join(faults))
     layout = host.system_layout()
     path = dict(spec.env).get("PATH")
-    plan = Plan(argv0=spec.argv[0], path=path, cwd=spec.cwd, status=pipes.status, block=pipes.block, seccomp=code)
+    plan = InitPlan(argv0=spec.argv[0], path=path, cwd=spec.cwd, status=pipes.status, block=pipes.block, seccomp=code)
     passed = [pipes.status, pipes.block, *pipes.landlock]
     passed += [] if pipes.channel is None else [pipes.channel]
     log = os.memfd_create("localagent-log", os.MFD_CLOEXEC)

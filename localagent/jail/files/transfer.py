@@ -30,7 +30,7 @@ LEFT_OUT_LIMIT = 1000  # more are not named
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Bounds:
+class TransferBounds:
     """How much is carried at most: files, entries looked at, folders within folders, bytes together."""
 
     files: int = 1000
@@ -47,7 +47,7 @@ Marks = Mapping[str, Mark]
 class _Walk:
     """One walk: what may still be carried, what was left out."""
 
-    bounds: Bounds
+    bounds: TransferBounds
     entries: int = 0
     files: int = 0
     bytes: int = 0
@@ -58,7 +58,7 @@ class _Walk:
             self.left_out.append(LeftOut(name=name, why=why))
 
 
-def marks_of(tree: Path, bounds: Bounds) -> dict[str, Mark]:
+def marks_of(tree: Path, bounds: TransferBounds) -> dict[str, Mark]:
     """What the regular files below `tree` look like now, to tell later which are new or altered."""
     marks: dict[str, Mark] = {}
     walk = _Walk(bounds=bounds)
@@ -66,7 +66,7 @@ def marks_of(tree: Path, bounds: Bounds) -> dict[str, Mark]:
     return marks
 
 
-def put_in(workspace: Workspace, source: Path, bounds: Bounds) -> tuple[LeftOut, ...]:
+def put_in(workspace: Workspace, source: Path, bounds: TransferBounds) -> tuple[LeftOut, ...]:
     """Copy a regular file or a folder of the user's into a workspace, under its own name; tells what was left out.
 
     UsageFault when `source` itself is neither, is a link, or holds more than the bounds allow.
@@ -118,7 +118,7 @@ def read_regular(path: Path, limit_bytes: int) -> bytes:
 
 
 def take_out(
-    tree: Path, before: Marks, out: Path | None, bounds: Bounds, *, force: bool = False
+    tree: Path, before: Marks, out: Path | None, bounds: TransferBounds, *, force: bool = False
 ) -> tuple[tuple[Produced, ...], tuple[LeftOut, ...]]:
     """The regular files below `tree` that are new or altered since `before`, copied below `out` where one is given.
 

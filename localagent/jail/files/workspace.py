@@ -24,7 +24,7 @@ _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _COPY_PIECE_BYTES = 1 << 20
 
 
-class NoRoom(AnswerIsNo):
+class DiskFull(AnswerIsNo):
     """A workspace cannot be written: the disk is full, a quota or a limit on files is reached."""
 
 
@@ -34,7 +34,7 @@ def _writing(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as fault:
-        raise NoRoom(
+        raise DiskFull(
             f"cannot write a workspace below {folder}: {fault.strerror or fault}",
             remedy="make room there, or point TMPDIR to a writable folder with space",
         ) from fault

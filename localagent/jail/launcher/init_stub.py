@@ -18,12 +18,12 @@ from enum import IntEnum
 from functools import lru_cache
 
 from localagent.jail.launcher import x86_assembler
-from localagent.jail.launcher.x86_assembler import Data, Text, places
+from localagent.jail.launcher.x86_assembler import Assembler, Data, places
 
 _SHELL = "/bin/sh"
 
 
-class Word(IntEnum):
+class InitStatus(IntEnum):
     """First half of an 8-byte record on the status descriptor; the second half is its value."""
 
     READY = 1
@@ -35,7 +35,7 @@ class Word(IntEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Plan:
+class InitPlan:
     """What one init is made for; descriptors are numbers inside.
 
     `block` is where the go-ahead comes, `seccomp` a BPF program: None where the backend has seen to it already.
@@ -52,13 +52,13 @@ class Plan:
 
 
 @lru_cache(64)
-def program(plan: Plan) -> bytes:
+def program(plan: InitPlan) -> bytes:
     """The whole ELF image. Kept: most jails of one process differ in nothing that matters here."""
     return x86_assembler.image(lambda data: _code(plan, data))
 
 
-def _code(plan: Plan, data: Data) -> bytes:
-    text = Text()
+def _code(plan: InitPlan, data: Data) -> bytes:
+    text = Assembler()
     _begin(text, plan)
     if plan.seccomp is not None:
         _filter(text, data.add(plan.seccomp), len(plan.seccomp), data)
@@ -72,7 +72,7 @@ def _code(plan: Plan, data: Data) -> bytes:
     return text.done()
 
 
-def _begin(text: Text, plan: Plan) -> None:
+def _begin(text: Assembler, plan: InitPlan) -> None:
     text.op("488b0424")  # mov rax, [rsp]           argc
     text.op("4c8d74c410")  # lea r14, [rsp+rax*8+16]  envp
     if plan.image is None:
@@ -88,13 +88,13 @@ def _begin(text: Text, plan: Plan) -> None:
         text.call(157)  # prctl
     x86_assembler.close_on_exec(text, plan.status)
     text.op("4531ff")  # xor r15d, r15d
-    text.op("bf", Word.READY)  # mov edi, READY
+    text.op("bf", InitStatus.READY)  # mov edi, READY
     text.jump("e8", "report")  # call report
     if plan.block is not None:
         _wait(text, plan.block)
 
 
-def _wait(text: Text, block: int) -> None:
+def _wait(text: Assembler, block: int) -> None:
     text.op("6a00")  # push 0
     text.op("bf", block)  # mov edi, block
     text.op("4889e6")  # mov rsi, rsp
@@ -107,7 +107,7 @@ def _wait(text: Text, block: int) -> None:
     text.call(3)  # close
 
 
-def _filter(text: Text, rules: int, size: int, data: Data) -> None:
+def _filter(text: Assembler, rules: int, size: int, data: Data) -> None:
     fprog = data.add(struct.pack("<HxxxxxxQ", size // 8, rules))
     text.op("bf", 22)  # mov edi, PR_SET_SECCOMP
     text.op("be", 2)  # mov esi, SECCOMP_MODE_FILTER
@@ -115,12 +115,12 @@ def _filter(text: Text, rules: int, size: int, data: Data) -> None:
     text.call(157)  # prctl
     text.op("f7d8")  # neg eax
     text.op("4189c7")  # mov r15d, eax
-    text.op("bf", Word.NO_FILTER)  # mov edi, NO_FILTER
+    text.op("bf", InitStatus.NO_FILTER)  # mov edi, NO_FILTER
     text.op("85c0")  # test eax, eax
     text.jump("0f85", "told")  # jne told
 
 
-def _fork_and_wait(text: Text, plan: Plan) -> None:
+def _fork_and_wait(text: Assembler, plan: InitPlan) -> None:
     text.call(57)  # fork
     text.op("85c0")  # test eax, eax
     text.jump("0f84", "child")  # je child
@@ -145,22 +145,22 @@ def _fork_and_wait(text: Text, plan: Plan) -> None:
     text.jump("0f85", "wait")  # jne wait
     text.jump("e9", "leave")  # jmp leave
     text.label("ended")
-    text.op("bf", Word.ENDED)  # mov edi, ENDED
+    text.op("bf", InitStatus.ENDED)  # mov edi, ENDED
     text.jump("e9", "told")  # jmp told
 
 
-def _child(text: Text, cwd: int) -> None:
+def _child(text: Assembler, cwd: int) -> None:
     text.label("child")
     text.op("bf", cwd)  # mov edi, cwd
     text.call(80)  # chdir
     text.op("f7d8")  # neg eax
     text.op("4189c7")  # mov r15d, eax
-    text.op("bf", Word.NO_FOLDER)  # mov edi, NO_FOLDER
+    text.op("bf", InitStatus.NO_FOLDER)  # mov edi, NO_FOLDER
     text.op("85c0")  # test eax, eax
     text.jump("0f85", "told")  # jne told
 
 
-def _refused(text: Text) -> None:
+def _refused(text: Assembler) -> None:
     text.op("3d", 8)  # cmp eax, ENOEXEC
     text.jump("0f84", "script")  # je script
     for code in (2, 20, 116, 19, 110):  # ENOENT ENOTDIR ESTALE ENODEV ETIMEDOUT: look further
@@ -171,7 +171,7 @@ def _refused(text: Text) -> None:
     text.op("41bc", 13)  # mov r12d, EACCES
 
 
-def _script(text: Text, shell: int) -> None:
+def _script(text: Assembler, shell: int) -> None:
     text.label("script")
     text.op("498b7d00")  # mov rdi, [r13]
     text.op("48893b")  # mov [rbx], rdi             argv: /bin/sh FILE the rest
@@ -184,14 +184,14 @@ def _script(text: Text, shell: int) -> None:
     text.op("4189c7")  # mov r15d, eax
 
 
-def _failures(text: Text) -> None:
+def _failures(text: Assembler) -> None:
     text.label("no_exec")
-    text.op("bf", Word.NO_EXEC)  # mov edi, NO_EXEC
+    text.op("bf", InitStatus.NO_EXEC)  # mov edi, NO_EXEC
     text.jump("e9", "told")  # jmp told
     text.label("no_fork")
     text.op("f7d8")  # neg eax
     text.op("4189c7")  # mov r15d, eax
-    text.op("bf", Word.NO_FORK)  # mov edi, NO_FORK
+    text.op("bf", InitStatus.NO_FORK)  # mov edi, NO_FORK
     text.label("told")
     text.jump("e8", "report")  # call report
     text.label("leave")

@@ -10,14 +10,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from localagent.jail.launcher import landlock_stub, x86_assembler
-from localagent.jail.launcher.landlock_stub import Plan, Word
+from localagent.jail.launcher.landlock_stub import LandlockPlan, LandlockStatus
 from localagent.jail.launcher.status_protocol import LIMIT_BYTES, Exit, Reports
 
 _NO_FIRST = (b"bwrap: execvp", b"cannot execute")  # how bubblewrap and our init begin when the first program is refused
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Told:
+class LandlockReport:
     """What the first program said: that the wall stands, else why not; and that the command could not be executed.
 
     `remark` belongs on the command's standard error and is not there yet.
@@ -29,39 +29,39 @@ class Told:
     remark: bytes = b""
 
 
-def by_interpreter(stream: bytes) -> Told:
+def by_interpreter(stream: bytes) -> LandlockReport:
     """Of `runner/landlock.py`, which writes its remark itself."""
     told: dict[str, str] = {}
     for line in stream.splitlines():
         told.update(json.loads(line))
-    return Told(walled="landlock" in told, fault=told.get("landlock-fault", ""), no_exec="exec-fault" in told)
+    return LandlockReport(walled="landlock" in told, fault=told.get("landlock-fault", ""), no_exec="exec-fault" in told)
 
 
-def by_code(plan: Plan, stream: bytes) -> Told:
+def by_code(plan: LandlockPlan, stream: bytes) -> LandlockReport:
     """Of `landlock_stub.py`, made by this plan, in the words of the other."""
     told = dict(x86_assembler.parse(stream))
-    if Word.NO_WALL in told:
-        code, rule = told[Word.NO_WALL], told.get(Word.AT_RULE)
+    if LandlockStatus.NO_WALL in told:
+        code, rule = told[LandlockStatus.NO_WALL], told.get(LandlockStatus.AT_RULE)
         where = () if rule is None else (landlock_stub.rule_at(plan, rule),)
         why = OSError(code, os.strerror(code), *where)
-        return Told(fault=f"the Landlock wall could not be put up: {why}")
-    if Word.NO_EXEC in told:
-        code = told[Word.NO_EXEC]
-        file = landlock_stub.file_at(plan, told[Word.AT_FILE])
+        return LandlockReport(fault=f"the Landlock wall could not be put up: {why}")
+    if LandlockStatus.NO_EXEC in told:
+        code = told[LandlockStatus.NO_EXEC]
+        file = landlock_stub.file_at(plan, told[LandlockStatus.AT_FILE])
         why = OSError(code, os.strerror(code), file if file == plan.argv0 else os.fsencode(file))
         remark = f"cannot execute {plan.argv0}: {why}\n".encode(errors="surrogateescape")
-        return Told(walled=True, no_exec=True, remark=remark)
-    return Told(walled=Word.WALLED in told)
+        return LandlockReport(walled=True, no_exec=True, remark=remark)
+    return LandlockReport(walled=LandlockStatus.WALLED in told)
 
 
 class LandlockReports:
     """Reports of the backend, corrected by what the wall's descriptor says once the jail is over."""
 
-    def __init__(self, inner: Reports, wall: int, read: Callable[[bytes], Told]) -> None:
+    def __init__(self, inner: Reports, wall: int, read: Callable[[bytes], LandlockReport]) -> None:
         self._inner = inner
         self._wall = wall
         self._read = read
-        self._told: Told | None = None
+        self._told: LandlockReport | None = None
         os.set_blocking(wall, False)
 
     def take(self, piece: bytes) -> None:
@@ -103,7 +103,7 @@ class LandlockReports:
         self._inner.close()
         os.close(self._wall)
 
-    def _wall_told(self) -> Told:
+    def _wall_told(self) -> LandlockReport:
         """All that was told; asked for when nothing of the jail is left, so there is no more to come."""
         if self._told is None:
             text = b""

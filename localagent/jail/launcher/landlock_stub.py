@@ -16,13 +16,13 @@ from enum import IntEnum
 from functools import lru_cache
 
 from localagent.jail.launcher import x86_assembler
-from localagent.jail.launcher.x86_assembler import Data, Text, places
+from localagent.jail.launcher.x86_assembler import Assembler, Data, places
 from localagent.runner import landlock as confiner
 
 _RULE_BYTES, _POINTER_BYTES = 24, 8
 
 
-class Word(IntEnum):
+class LandlockStatus(IntEnum):
     """First half of an 8-byte record on the status descriptor; the second half is its value."""
 
     WALLED = 1  # value: the ABI whose rights are handled
@@ -33,7 +33,7 @@ class Word(IntEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Plan:
+class LandlockPlan:
     """What one program is made for. `rules` are (path inside, grant); `status` and `image` (itself) are descriptors."""
 
     argv0: str
@@ -54,22 +54,22 @@ class _Tables:
 
 
 @lru_cache(64)
-def program(plan: Plan) -> bytes:
+def program(plan: LandlockPlan) -> bytes:
     """The whole ELF image. Kept: most jails of one process differ in nothing that matters here."""
     return x86_assembler.image(lambda data: _code(plan, data))
 
 
-def rule_at(plan: Plan, value: int) -> str:
+def rule_at(plan: LandlockPlan, value: int) -> str:
     """The path of the rule that an AT_RULE tells."""
     return plan.rules[value // _RULE_BYTES][0]
 
 
-def file_at(plan: Plan, value: int) -> str:
+def file_at(plan: LandlockPlan, value: int) -> str:
     """The file that an AT_FILE tells."""
     return places(plan.argv0, plan.path)[value // _POINTER_BYTES]
 
 
-def _rows(plan: Plan, data: Data) -> Sequence[int]:
+def _rows(plan: LandlockPlan, data: Data) -> Sequence[int]:
     """For each rule its path, its rights over a folder and over anything else."""
     rows: list[int] = []
     for path, grant in plan.rules:
@@ -78,10 +78,10 @@ def _rows(plan: Plan, data: Data) -> Sequence[int]:
     return [*rows, 0]
 
 
-def _code(plan: Plan, data: Data) -> bytes:
+def _code(plan: LandlockPlan, data: Data) -> bytes:
     tables = _Tables(rules=data.numbers(_rows(plan, data)), files=data.words(places(plan.argv0, plan.path)))
     about = confiner.attributes(plan.abi, plan.loopback)
-    text = Text()
+    text = Assembler()
     _begin(text, plan)
     _ruleset(text, data.add(about), len(about))
     _rules(text, tables)
@@ -93,7 +93,7 @@ def _code(plan: Plan, data: Data) -> bytes:
     return text.done()
 
 
-def _begin(text: Text, plan: Plan) -> None:
+def _begin(text: Assembler, plan: LandlockPlan) -> None:
     text.op("488b0424")  # mov rax, [rsp]           argc
     text.op("4c8d74c410")  # lea r14, [rsp+rax*8+16]  envp
     text.op("488d5c2410")  # lea rbx, [rsp+16]        argv of the command, which follows our own name
@@ -103,7 +103,7 @@ def _begin(text: Text, plan: Plan) -> None:
     text.call(3)  # close
 
 
-def _ruleset(text: Text, about: int, size: int) -> None:
+def _ruleset(text: Assembler, about: int, size: int) -> None:
     text.op("bf", about)  # mov edi, about
     text.op("be", size)  # mov esi, size
     text.op("31d2")  # xor edx, edx
@@ -113,7 +113,7 @@ def _ruleset(text: Text, about: int, size: int) -> None:
     text.op("89c5")  # mov ebp, eax
 
 
-def _rules(text: Text, tables: _Tables) -> None:
+def _rules(text: Assembler, tables: _Tables) -> None:
     text.op("41bd", tables.rules)  # mov r13d, rules
     text.label("rule")
     text.op("498b7d00")  # mov rdi, [r13]
@@ -150,7 +150,7 @@ def _rules(text: Text, tables: _Tables) -> None:
     text.jump("e9", "rule")  # jmp rule
 
 
-def _restrict(text: Text, plan: Plan) -> None:
+def _restrict(text: Assembler, plan: LandlockPlan) -> None:
     text.label("restrict")
     text.op("89ef")  # mov edi, ebp
     text.op("31f6")  # xor esi, esi
@@ -160,11 +160,11 @@ def _restrict(text: Text, plan: Plan) -> None:
     text.op("89ef")  # mov edi, ebp
     text.call(3)  # close
     text.op("41bf", plan.abi)  # mov r15d, abi
-    text.op("bf", Word.WALLED)  # mov edi, WALLED
+    text.op("bf", LandlockStatus.WALLED)  # mov edi, WALLED
     text.jump("e8", "report")  # call report
 
 
-def _refused_file(text: Text) -> None:
+def _refused_file(text: Assembler) -> None:
     """As Python's execvpe: go on whatever it was; the first refusal other than "not there" is told, else the last."""
     for code in (2, 20):  # ENOENT ENOTDIR
         text.op("3d", code)  # cmp eax, code
@@ -175,32 +175,32 @@ def _refused_file(text: Text) -> None:
     text.op("4c89ed")  # mov rbp, r13
 
 
-def _no_exec(text: Text, tables: _Tables) -> None:
+def _no_exec(text: Assembler, tables: _Tables) -> None:
     text.op("4d8d6df8")  # lea r13, [r13-8]
     text.op("4585e4")  # test r12d, r12d
     text.op("4c0f45ed")  # cmovne r13, rbp
     text.op("4589fc")  # mov r12d, r15d
     text.op("4589ef")  # mov r15d, r13d
     text.op("4181ef", tables.files)  # sub r15d, files
-    text.op("bf", Word.AT_FILE)  # mov edi, AT_FILE
+    text.op("bf", LandlockStatus.AT_FILE)  # mov edi, AT_FILE
     text.jump("e8", "report")  # call report
     text.op("4589e7")  # mov r15d, r12d
-    text.op("bf", Word.NO_EXEC)  # mov edi, NO_EXEC
+    text.op("bf", LandlockStatus.NO_EXEC)  # mov edi, NO_EXEC
     text.jump("e8", "report")  # call report
     x86_assembler.leave(text, confiner.NO_COMMAND)
 
 
-def _no_wall(text: Text, tables: _Tables) -> None:
+def _no_wall(text: Assembler, tables: _Tables) -> None:
     text.label("no_rule")
     text.op("89c5")  # mov ebp, eax
     text.op("4589ef")  # mov r15d, r13d
     text.op("4181ef", tables.rules)  # sub r15d, rules
-    text.op("bf", Word.AT_RULE)  # mov edi, AT_RULE
+    text.op("bf", LandlockStatus.AT_RULE)  # mov edi, AT_RULE
     text.jump("e8", "report")  # call report
     text.op("89e8")  # mov eax, ebp
     text.label("refused")
     text.op("f7d8")  # neg eax
     text.op("4189c7")  # mov r15d, eax
-    text.op("bf", Word.NO_WALL)  # mov edi, NO_WALL
+    text.op("bf", LandlockStatus.NO_WALL)  # mov edi, NO_WALL
     text.jump("e8", "report")  # call report
     x86_assembler.leave(text, confiner.FAILED)

@@ -17,7 +17,7 @@ from localagent.domain.outcome import Ending
 from localagent.errors import CannotEnforce
 from localagent.jail.backends.backend import Backend
 from localagent.jail.launcher.start import SETUP_REMEDY, start
-from localagent.jail.launcher.watchdog import Watch
+from localagent.jail.launcher.watchdog import Watchdog
 
 
 class NamespaceJail:
@@ -51,7 +51,7 @@ class NamespaceProcess:
     def __init__(
         self,
         backend: Backend,
-        watch: Watch,
+        watch: Watchdog,
         channel: socket.socket | None,
     ) -> None:
         self._backend = backend

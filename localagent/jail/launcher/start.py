@@ -14,14 +14,14 @@ from pathlib import Path
 from localagent.domain.jailspec import Access, JailSpec
 from localagent.errors import CannotEnforce
 from localagent.jail.backends.backend import Backend
-from localagent.jail.backends.handoff import Opened, hand_over, hand_wall, memfd
-from localagent.jail.backends.handoff import Pipes as Ends
+from localagent.jail.backends.handoff import ChildPipes as Ends
+from localagent.jail.backends.handoff import OpenDescriptors, hand_over, hand_wall, memfd
 from localagent.jail.boundaries import Wall
 from localagent.jail.files import host, mountpoints
 from localagent.jail.launcher import landlock_ruleset
 from localagent.jail.launcher.landlock_reports import LandlockReports
 from localagent.jail.launcher.spawner import Child, spawn
-from localagent.jail.launcher.watchdog import Pipes, Watch
+from localagent.jail.launcher.watchdog import HostPipes, Watchdog
 from localagent.jail.limits.disk_usage import DiskWatch
 from localagent.jail.limits.rlimits import rlimits
 
@@ -91,7 +91,7 @@ def _outermost(paths: set[str]) -> list[str]:
     return [path for path in sorted(paths) if not any(path.startswith(other + "/") for other in paths)]
 
 
-def start(backend: Backend, spec: JailSpec, *, stdin: bytes, channel: bool) -> tuple[Watch, socket.socket | None]:
+def start(backend: Backend, spec: JailSpec, *, stdin: bytes, channel: bool) -> tuple[Watchdog, socket.socket | None]:
     """Start a jail; answers what watches it and our end of its channel. CannotEnforce when it cannot be started."""
     spec = mountpoints.resolved(spec)
     confiner = None if backend.open_walls else backend.landlock  # a control sees one wall opened, and only that one
@@ -102,7 +102,7 @@ def start(backend: Backend, spec: JailSpec, *, stdin: bytes, channel: bool) -> t
     uid = None if Wall.USER in backend.open_walls else uid_for(spec)
     _refuse_closed(uid, spec)
     cgroup = backend.cgroups.make(spec.limits) if backend.cgroups else None
-    opened = Opened()
+    opened = OpenDescriptors()
     ours: socket.socket | None = None
     try:
         status_read, status = os.pipe2(os.O_CLOEXEC)
@@ -146,13 +146,13 @@ def start(backend: Backend, spec: JailSpec, *, stdin: bytes, channel: bool) -> t
         opened.close()
     writable = [bind.source for bind in spec.binds if bind.access is Access.READ_WRITE]
     late = uid is None and host.counts_processes_per_namespace()
-    pipes = Pipes(status=status_read, block=block_write, limit_processes_late=late)
+    pipes = HostPipes(status=status_read, block=block_write, limit_processes_late=late)
     disk = DiskWatch(writable, spec.limits.tmp_bytes)
     reports = handover.reports if wall is None else LandlockReports(handover.reports, wall.told, wall.read)
-    return Watch(spec.limits, child, pipes, reports, cgroup, disk), ours
+    return Watchdog(spec.limits, child, pipes, reports, cgroup, disk), ours
 
 
-def _launch(order: dict[str, object], stdin: bytes, opened: Opened) -> Child:
+def _launch(order: dict[str, object], stdin: bytes, opened: OpenDescriptors) -> Child:
     order_fd = memfd("localagent-order", json.dumps(order).encode())
     stdin_fd = memfd("localagent-stdin", stdin) if stdin else os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     try:

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from localagent.jail.launcher import x86_assembler
-from localagent.jail.launcher.init_stub import Word
+from localagent.jail.launcher.init_stub import InitStatus
 from localagent.jail.limits import process_usage
 
 LIMIT_BYTES = 1 << 16
-_ANSWERS = (Word.ENDED, Word.NO_FOLDER, Word.NO_EXEC, Word.NO_FILTER, Word.NO_FORK)
-_WHY = {Word.NO_FILTER: "the seccomp filter was refused", Word.NO_FORK: "the init could not fork"}
+_ANSWERS = (InitStatus.ENDED, InitStatus.NO_FOLDER, InitStatus.NO_EXEC, InitStatus.NO_FILTER, InitStatus.NO_FORK)
+_WHY = {InitStatus.NO_FILTER: "the seccomp filter was refused", InitStatus.NO_FORK: "the init could not fork"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,7 +84,7 @@ class BubblewrapReports:
         """See Reports."""
         word, value = (0, 0) if self._init is None else self._init.answer()
         if word:
-            return _exit_of(value) if word == Word.ENDED else None
+            return _exit_of(value) if word == InitStatus.ENDED else None
         code = self._told("exit-code")
         if not isinstance(code, int):
             return None
@@ -110,7 +110,7 @@ class BubblewrapReports:
             return str(told)
         word, value = (0, 0) if self._init is None else self._init.answer()
         if word in _WHY:
-            return f"{_WHY[Word(word)]}: {os.strerror(value)}"
+            return f"{_WHY[InitStatus(word)]}: {os.strerror(value)}"
         if word:
             return ""
         text = stderr.decode(errors="replace").strip()
@@ -164,9 +164,9 @@ def _exit_of(status: int) -> Exit:
 
 
 def _remark(word: int, value: int, command: str, cwd: str) -> bytes:
-    if word == Word.NO_FOLDER:
+    if word == InitStatus.NO_FOLDER:
         return f"cannot enter {cwd}: {os.strerror(value)}\n".encode(errors="surrogateescape")
-    if word == Word.NO_EXEC:
+    if word == InitStatus.NO_EXEC:
         return f"cannot execute {command}: {os.strerror(value)}\n".encode(errors="surrogateescape")
     return b""
 
@@ -189,7 +189,7 @@ class InitReports:
 
     def init_pid(self, outer: int) -> int | None:
         """See Reports. nsjail has one child: the init, which is there once it has said so."""
-        if not any(word == Word.READY for word, _ in self._records()):
+        if not any(word == InitStatus.READY for word, _ in self._records()):
             return None
         below = process_usage.children(outer)
         return below[0] if len(below) == 1 else None
@@ -197,7 +197,7 @@ class InitReports:
     def exit(self) -> Exit | None:
         """See Reports."""
         word, value = self._answer()
-        return _exit_of(value) if word == Word.ENDED else None
+        return _exit_of(value) if word == InitStatus.ENDED else None
 
     def over(self) -> bool:
         """See Reports."""
@@ -215,10 +215,10 @@ class InitReports:
         """See Reports."""
         del stderr
         word, value = self._answer()
-        if word in (Word.NO_FOLDER, Word.NO_EXEC):
+        if word in (InitStatus.NO_FOLDER, InitStatus.NO_EXEC):
             return ""
         if word in _WHY:
-            return f"{_WHY[Word(word)]}: {os.strerror(value)}"
+            return f"{_WHY[InitStatus(word)]}: {os.strerror(value)}"
         if self._stream.startswith(b"{"):
             with suppress(ValueError):
                 return str(json.loads(self._stream)["launch-fault"])

@@ -28,7 +28,7 @@ END_SECONDS = 5.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class End:
+class JailEnd:
     """How it ended. `fault` says why there was no jail; "" when there was one."""
 
     ending: Ending
@@ -40,7 +40,7 @@ class End:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Pipes:
+class HostPipes:
     """Our ends: the backend's reports, and the go-ahead its init waits for before it starts the command."""
 
     status: int
@@ -48,14 +48,14 @@ class Pipes:
     limit_processes_late: bool
 
 
-class Watch:
+class Watchdog:
     """The loop of one jail: from start until nothing of it is left."""
 
     def __init__(
         self,
         limits: JailLimits,
         child: Child,
-        pipes: Pipes,
+        pipes: HostPipes,
         reports: Reports,
         cgroup: Cgroup | None,
         disk: DiskWatch,
@@ -83,7 +83,7 @@ class Watch:
         self._next_sample = self._began + self._pause()
         self._ended_by: Ending | None = None
 
-    def run(self, wake: int) -> End:
+    def run(self, wake: int) -> JailEnd:
         """Watch until nothing is left; a byte on `wake` means: end it now."""
         try:
             self._watch(wake)
@@ -234,7 +234,7 @@ class Watch:
                 with suppress(ProcessLookupError):
                     signal.pidfd_send_signal(number, signal.SIGKILL)
 
-    def _end(self) -> End:
+    def _end(self) -> JailEnd:
         stdout, stderr = (bytes(self._out[number]) for number in self._order)
         killed_for_memory = False
         if self._cgroup:
@@ -251,7 +251,7 @@ class Watch:
             ending = Ending.COULD_NOT_START
             fault = self._reports.start_fault(stderr, self._returncode or 0)
             stderr += self._reports.remark()
-        return End(
+        return JailEnd(
             ending=ending,
             returncode=told.returncode if told is not None and self._ended_by is None else -1,
             stdout=stdout,

@@ -36,7 +36,7 @@ def parse(stream: bytes) -> Sequence[tuple[int, int]]:
     return [RECORD.unpack_from(stream, at) for at in range(0, whole, RECORD.size)]
 
 
-class Text:
+class Assembler:
     """Machine code under construction, with labels; jumps are 32 bits wide."""
 
     def __init__(self) -> None:
@@ -121,7 +121,7 @@ def _elf(size: int) -> bytes:
     return head + load + stack
 
 
-def close_on_exec(text: Text, number: int) -> None:
+def close_on_exec(text: Assembler, number: int) -> None:
     """The descriptor stays with the program and does not go on to what it executes."""
     text.op("bf", number)  # mov edi, number
     text.op("be", 2)  # mov esi, F_SETFD
@@ -129,7 +129,7 @@ def close_on_exec(text: Text, number: int) -> None:
     text.call(72)  # fcntl
 
 
-def try_files(text: Text, files: int, refused: Callable[[Text], None]) -> None:
+def try_files(text: Assembler, files: int, refused: Callable[[Assembler], None]) -> None:
     """Execute the first of a row of files that lets itself be executed; argv in rbx, the environment in r14.
 
     `refused` writes what becomes of a refusal (its errno in eax and r15d, the file's place in the row in r13, and in
@@ -156,13 +156,13 @@ def try_files(text: Text, files: int, refused: Callable[[Text], None]) -> None:
     text.op("450f45fc")  # cmovne r15d, r12d
 
 
-def leave(text: Text, code: int) -> None:
+def leave(text: Assembler, code: int) -> None:
     """End with this exit code."""
     text.op("bf", code)  # mov edi, code
     text.call(231)  # exit_group
 
 
-def report(text: Text, descriptor: int) -> None:
+def report(text: Assembler, descriptor: int) -> None:
     """The routine `report`: tells the record of a word (edi) and its value (r15d)."""
     text.label("report")
     text.op("49c1e720")  # shl r15, 32

@@ -137,7 +137,7 @@ def examined() -> tuple[CgroupRoot | None, str]:
         if not refusal:
             _sweep(second)
             return second, ""
-        second = cgroup_v2.Refused(why=refusal)
+        second = cgroup_v2.CgroupRefused(why=refusal)
     return None, "; ".join(part for part in (why, f"v2: {second.why}") if part)
 
 
@@ -153,12 +153,12 @@ def _version_one() -> CgroupRoot | None:
     return CgroupRoot(folders=tuple(folders), version=1)
 
 
-def _version_two() -> CgroupRoot | cgroup_v2.Refused:
+def _version_two() -> CgroupRoot | cgroup_v2.CgroupRefused:
     own = cgroup_v2.own_group(Path("/proc/self/cgroup").read_text(), Path("/proc/self/mountinfo").read_text())
-    if isinstance(own, cgroup_v2.Refused):
+    if isinstance(own, cgroup_v2.CgroupRefused):
         return own
     found = cgroup_v2.prepare(own, set(process_usage.descendants(os.getpid())))
-    return found if isinstance(found, cgroup_v2.Refused) else CgroupRoot(folders=(found,), version=2)
+    return found if isinstance(found, cgroup_v2.CgroupRefused) else CgroupRoot(folders=(found,), version=2)
 
 
 def _sweep(root: CgroupRoot) -> None:

@@ -30,19 +30,19 @@ class Own:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Refused:
+class CgroupRefused:
     """Why no group may be made."""
 
     why: str
 
 
-def own_group(cgroup: str, mountinfo: str) -> Own | Refused:
+def own_group(cgroup: str, mountinfo: str) -> Own | CgroupRefused:
     """This process's group, from the texts of /proc/self/cgroup and /proc/self/mountinfo."""
     path = next((line[3:] for line in cgroup.splitlines() if line.startswith("0::")), "")
     if not path.startswith("/"):
-        return Refused(why="there is no cgroup v2 hierarchy")
+        return CgroupRefused(why="there is no cgroup v2 hierarchy")
     if path.startswith("/.."):
-        return Refused(why="the group of this process lies outside what it can see")
+        return CgroupRefused(why="the group of this process lies outside what it can see")
     for line in mountinfo.splitlines():
         left, _, right = line.partition(" - ")
         fields = left.split()
@@ -52,26 +52,26 @@ def own_group(cgroup: str, mountinfo: str) -> Own | Refused:
         if path == root or path.startswith(root.rstrip("/") + "/"):
             below = path[len(root.rstrip("/")) :].lstrip("/")
             return Own(folder=Path(mount, below), top=not below)
-    return Refused(why="cgroup v2 is not mounted where this process could see its group")
+    return CgroupRefused(why="cgroup v2 is not mounted where this process could see its group")
 
 
-def prepare(own: Own, mine: Collection[int], controllers: tuple[str, ...] = CONTROLLERS) -> Path | Refused:
+def prepare(own: Own, mine: Collection[int], controllers: tuple[str, ...] = CONTROLLERS) -> Path | CgroupRefused:
     """The folder in which groups with the controllers can be made; may move the processes `mine` into a leaf."""
     folder = own.folder
     if folder.name.startswith(PREFIX) and folder.name.endswith(MAIN) and _enabled(folder.parent, controllers):
         return folder.parent
     missing = [name for name in controllers if name not in _words(folder / "cgroup.controllers")]
     if missing:
-        return Refused(why=f"{folder} is not given the controllers {', '.join(missing)}")
+        return CgroupRefused(why=f"{folder} is not given the controllers {', '.join(missing)}")
     if not (folder / "cgroup.type").exists():
-        return Refused(why=f"{folder} is the root of all groups, which nobody delegates")
+        return CgroupRefused(why=f"{folder} is the root of all groups, which nobody delegates")
     if not _delegated(own):
-        return Refused(why=f"{folder} is not delegated to us")
+        return CgroupRefused(why=f"{folder} is not delegated to us")
     if _enabled(folder, controllers):
         return folder
     strangers = [pid for pid in _words(folder / "cgroup.procs") if int(pid) not in mine]
     if strangers:
-        return Refused(why=f"{folder} also holds processes that are not ours ({', '.join(strangers[:5])})")
+        return CgroupRefused(why=f"{folder} also holds processes that are not ours ({', '.join(strangers[:5])})")
     return _make_room(folder, controllers)
 
 
@@ -91,7 +91,7 @@ def kill(folder: Path) -> None:
         _write(folder / "cgroup.kill", "1")
 
 
-def _make_room(folder: Path, controllers: tuple[str, ...]) -> Path | Refused:
+def _make_room(folder: Path, controllers: tuple[str, ...]) -> Path | CgroupRefused:
     leaf = folder / f"{PREFIX}{os.getpid()}{MAIN}"
     moved: list[str] = []
     try:
@@ -107,7 +107,7 @@ def _make_room(folder: Path, controllers: tuple[str, ...]) -> Path | Refused:
                 _write(folder / "cgroup.procs", pid)
         with suppress(OSError):
             leaf.rmdir()
-        return Refused(why=f"{folder}: {fault.strerror}")
+        return CgroupRefused(why=f"{folder}: {fault.strerror}")
     return folder
 
 

@@ -46,7 +46,7 @@ _SAID: Mapping[str, tuple[str, ...]] = MappingProxyType(  # what the kernel's re
 _TIMES = ("cpu_seconds", "wall_seconds")
 
 
-class Bounds:
+class PolicyLimits:
     """A policy's limits, and what they came to. Threads may share it."""
 
     def __init__(self, rules: LimitRules | None = None) -> None:
@@ -107,7 +107,7 @@ _REMEDY = "`localagent policy show --layers` names the layer that sets it: give 
 class BoundedJail:
     """ports.Jail over another one, within bounds."""
 
-    def __init__(self, jail: Jail, bounds: Bounds) -> None:
+    def __init__(self, jail: Jail, bounds: PolicyLimits) -> None:
         self._jail = jail
         self._bounds = bounds
 
@@ -136,7 +136,7 @@ class BoundedJail:
 class BoundedProcess:
     """ports.JailProcess over another one: its result says which of the bounds ended it."""
 
-    def __init__(self, process: JailProcess, asked: JailLimits, bounds: Bounds) -> None:
+    def __init__(self, process: JailProcess, asked: JailLimits, bounds: PolicyLimits) -> None:
         self._process = process
         self._asked = asked
         self._bounds = bounds
@@ -160,7 +160,7 @@ class BoundedProcess:
         return _explained(self._process.kill(), self._asked, self._bounds)
 
 
-def _explained(result: JailResult, asked: JailLimits, bounds: Bounds) -> JailResult:
+def _explained(result: JailResult, asked: JailLimits, bounds: PolicyLimits) -> JailResult:
     """The result, its errors followed by the limit that ended it."""
     told = bounds.ended(result.ending, asked)
     bounds.heard(result.stderr.decode("utf-8", "replace"))

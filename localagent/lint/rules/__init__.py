@@ -1,6 +1,6 @@
 """The rules of the hook, each with its examples."""
 
-from localagent.lint.lint_rule import Rule
+from localagent.lint.lint_rule import LintRule
 from localagent.lint.rules import (
     calls,
     comparisons,
@@ -15,7 +15,7 @@ from localagent.lint.rules import (
     truth,
 )
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[LintRule, ...] = (
     *comparisons.RULES,
     *truth.RULES,
     *containers.RULES,

@@ -4,11 +4,11 @@ import ast
 import os
 from collections.abc import Iterator
 
-from localagent.lint.file_view import View
-from localagent.lint.lint_rule import Cut, Grade, Hit, bad, rule
+from localagent.lint.file_view import FileView
+from localagent.lint.lint_rule import Cut, FixGrade, Hit, bad, rule
 from localagent.lint.rules.security import added, keyword
 
-_SUGGESTION = Grade.SUGGESTION
+_SUGGESTION = FixGrade.SUGGESTION
 
 
 @rule(
@@ -26,7 +26,7 @@ _SUGGESTION = Grade.SUGGESTION
         "run(x)\n",
     ],
 )
-def subprocess_check(view: View, node: ast.AST) -> Iterator[Hit]:
+def subprocess_check(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """`subprocess.run` that does not say whether failing matters."""
     if isinstance(node, ast.Call) and view.named(node.func, "subprocess.run") and keyword(node, "check") is None:
         if all(k.arg is not None for k in node.keywords):
@@ -52,7 +52,7 @@ def subprocess_check(view: View, node: ast.AST) -> Iterator[Hit]:
         "from os import open\ndef g(p):\n    f = open(p, 0)\n    x = f.read()\n    f.close()\n",
     ],
 )
-def open_without_with(view: View, node: ast.AST) -> Iterator[Hit]:
+def open_without_with(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """A file that is opened, used by simple statements and closed in one block, in a function.
 
     A suggestion: what tests put in the place of `open` may be no context manager.
@@ -103,7 +103,7 @@ def _closes(node: ast.stmt, name: str) -> bool:
     return call.func.attr == "close" and isinstance(call.func.value, ast.Name) and call.func.value.id == name
 
 
-def _wrapped(view: View, node: ast.Assign, between: list[ast.stmt], close: ast.stmt) -> tuple[Cut, ...] | None:
+def _wrapped(view: FileView, node: ast.Assign, between: list[ast.stmt], close: ast.stmt) -> tuple[Cut, ...] | None:
     """Cuts that make a `with` of an assignment and indent what follows; None where a text or comment would change."""
     region = view.between(view.start(node), view.end(close))
     if (
@@ -148,7 +148,7 @@ def _wrapped(view: View, node: ast.Assign, between: list[ast.stmt], close: ast.s
         "from os import open\nf = open(p)\n",
     ],
 )
-def open_encoding(view: View, node: ast.AST) -> Iterator[Hit]:
+def open_encoding(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """`open` of a text file without an encoding."""
     if not isinstance(node, ast.Call) or not view.builtin(node.func, "open") or keyword(node, "encoding") is not None:
         return
@@ -178,7 +178,7 @@ def open_encoding(view: View, node: ast.AST) -> Iterator[Hit]:
     ],
     good=["import datetime\na = datetime.datetime.now()\n", "a = x.utcnow()\n"],
 )
-def naive_utc(view: View, node: ast.AST) -> Iterator[Hit]:
+def naive_utc(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """`datetime.utcnow()` and `utcfromtimestamp`. A suggestion: the two kinds of time cannot be compared."""
     names = ("datetime.datetime.utcnow", "datetime.datetime.utcfromtimestamp")
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or not view.named(node.func, *names):
@@ -199,7 +199,7 @@ def naive_utc(view: View, node: ast.AST) -> Iterator[Hit]:
     bad=[bad("a = zip(x, y)\n", "a = zip(x, y, strict=True)\n", _SUGGESTION)],
     good=["a = zip(x, y, strict=False)\n", "a = zip(x)\n", "a = zip(*x)\n"],
 )
-def zip_strict(view: View, node: ast.AST) -> Iterator[Hit]:
+def zip_strict(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """`zip` of several things that does not say whether they must be equally long."""
     if isinstance(node, ast.Call) and len(node.args) > 1 and not node.keywords and view.builtin(node.func, "zip"):
         if not any(isinstance(a, ast.Starred) for a in node.args):
@@ -214,7 +214,7 @@ def zip_strict(view: View, node: ast.AST) -> Iterator[Hit]:
     bad=[bad("import os\na = os.path.join(x, '/etc')\n"), bad("from os.path import join\na = join(x, '/', y)\n")],
     good=["import os\na = os.path.join('/etc', x)\n", "a = ','.join(x)\n", "import os\na = os.path.join(x, 'etc')\n"],
 )
-def join_absolute(view: View, node: ast.AST) -> Iterator[Hit]:
+def join_absolute(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """A later part of `os.path.join` that begins with a slash."""
     if isinstance(node, ast.Call) and len(node.args) > 1 and view.named(node.func, "os.path.join"):
         for part in node.args[1:]:

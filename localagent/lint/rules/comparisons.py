@@ -3,10 +3,10 @@
 import ast
 from collections.abc import Iterator
 
-from localagent.lint.file_view import View, dotted
-from localagent.lint.lint_rule import Grade, Hit, bad, rule
+from localagent.lint.file_view import FileView, dotted
+from localagent.lint.lint_rule import FixGrade, Hit, bad, rule
 
-_SAFE, _SUGGESTION = Grade.SAFE, Grade.SUGGESTION
+_SAFE, _SUGGESTION = FixGrade.SAFE, FixGrade.SUGGESTION
 CLASSES = ("int", "str", "bytes", "float", "bool", "list", "tuple", "dict", "set", "frozenset", "complex", "bytearray")
 
 
@@ -22,7 +22,7 @@ def is_value(node: ast.AST, value: object) -> bool:
     return isinstance(node, ast.Constant) and node.value is value
 
 
-def _operator(view: View, node: ast.Compare, old: str, new: str) -> tuple[int, int, str] | None:
+def _operator(view: FileView, node: ast.Compare, old: str, new: str) -> tuple[int, int, str] | None:
     """A cut that changes the operator of a comparison of two sides; None where a comment or line end is in the way."""
     start, end = view.end(node.left), view.start(node.comparators[0])
     gap = view.between(start, end)
@@ -45,7 +45,7 @@ def _operator(view: View, node: ast.Compare, old: str, new: str) -> tuple[int, i
     ],
     good=["if x is None:\n    y()\n", "if x == 0:\n    y()\n", "x == y == None\n"],
 )
-def none_comparison(view: View, node: ast.AST) -> Iterator[Hit]:
+def none_comparison(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """Comparing with `None` by `==` or `!=`.
 
     Safe where only truth is asked; elsewhere the answer may be an array or a query's condition, so it is a
@@ -75,7 +75,7 @@ def none_comparison(view: View, node: ast.AST) -> Iterator[Hit]:
     ],
     good=["x is None\n", "x is True\n", "x is ...\n", "x == 'r'\n"],
 )
-def literal_is(view: View, node: ast.AST) -> Iterator[Hit]:
+def literal_is(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """Asking by `is` whether something is a literal text or number. Numbers are a suggestion: `True == 1`."""
     if (pair := single(node)) and isinstance(pair[1], ast.Is | ast.IsNot):
         sides = [s.value for s in (pair[0].left, pair[2]) if isinstance(s, ast.Constant)]
@@ -88,7 +88,7 @@ def literal_is(view: View, node: ast.AST) -> Iterator[Hit]:
         yield Hit(node, f"compare literals by `{new}`", (cut,) if cut else None, _SAFE if text else _SUGGESTION)
 
 
-def _negated(view: View, node: ast.AST, kind: type[ast.cmpop], old: str, new: str) -> Iterator[Hit]:
+def _negated(view: FileView, node: ast.AST, kind: type[ast.cmpop], old: str, new: str) -> Iterator[Hit]:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) and (pair := single(node.operand)):
         if not isinstance(pair[1], kind):
             return
@@ -111,7 +111,7 @@ def _negated(view: View, node: ast.AST, kind: type[ast.cmpop], old: str, new: st
     ],
     good=["a = x not in y\n", "a = not (x in y)\n", "a = not x\n", "a = not x in y in z\n"],
 )
-def not_in(view: View, node: ast.AST) -> Iterator[Hit]:
+def not_in(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """A negated membership test. The same operation either way."""
     yield from _negated(view, node, ast.In, "in", "not in")
 
@@ -125,7 +125,7 @@ def not_in(view: View, node: ast.AST) -> Iterator[Hit]:
     bad=[bad("a = not x is None\n", "a = x is not None\n", _SAFE)],
     good=["a = x is not None\n", "a = not x == y\n"],
 )
-def not_is(view: View, node: ast.AST) -> Iterator[Hit]:
+def not_is(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """A negated identity test. The same operation either way."""
     yield from _negated(view, node, ast.Is, "is", "is not")
 
@@ -142,7 +142,7 @@ def not_is(view: View, node: ast.AST) -> Iterator[Hit]:
     ],
     good=["type(x) is int\n", "def type(x):\n    return 1\nif type(x) == int:\n    y()\n", "isinstance(x, int)\n"],
 )
-def type_comparison(view: View, node: ast.AST) -> Iterator[Hit]:
+def type_comparison(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """Comparing what `type(x)` gives by `==`. Safe where the other side is a builtin class."""
     if not (pair := single(node)) or not isinstance(pair[1], ast.Eq | ast.NotEq):
         return
@@ -169,7 +169,7 @@ def type_comparison(view: View, node: ast.AST) -> Iterator[Hit]:
         "self.assertTrue(x == x)\n",
     ],
 )
-def self_comparison(view: View, node: ast.AST) -> Iterator[Hit]:
+def self_comparison(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """A name compared with itself. Assertions are let pass (they test `__eq__`), and `x != x`, which asks for NaN."""
     if not (pair := single(node)) or isinstance(pair[1], ast.NotEq | ast.In | ast.NotIn) or not dotted(pair[0].left):
         return
@@ -191,7 +191,7 @@ def self_comparison(view: View, node: ast.AST) -> Iterator[Hit]:
     ],
     good=["if ready:\n    y()\n", "mask = column == True\n", "if x is True:\n    y()\n"],
 )
-def true_comparison(view: View, node: ast.AST) -> Iterator[Hit]:
+def true_comparison(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """Comparing with `True` or `False` where only truth is asked."""
     pair = single(node)
     if not pair or not isinstance(pair[1], ast.Eq | ast.NotEq) or not view.asks(node):
@@ -219,7 +219,7 @@ def true_comparison(view: View, node: ast.AST) -> Iterator[Hit]:
     ],
     good=["import math\na = math.isnan(x)\n", "a = x == float('inf')\n", "nan = 3\na = x == nan\n"],
 )
-def nan_comparison(view: View, node: ast.AST) -> Iterator[Hit]:
+def nan_comparison(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """Comparing with NaN."""
     if not (pair := single(node)) or not isinstance(pair[1], ast.Eq | ast.NotEq | ast.Is | ast.IsNot):
         return
@@ -239,7 +239,7 @@ def nan_comparison(view: View, node: ast.AST) -> Iterator[Hit]:
     bad=[bad("if k in d.keys():\n    y()\n", "if k in d:\n    y()\n", _SUGGESTION)],
     good=["if k in d:\n    y()\n", "if k in d.values():\n    y()\n", "for k in d.keys():\n    y()\n"],
 )
-def keys_membership(view: View, node: ast.AST) -> Iterator[Hit]:
+def keys_membership(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """Membership in `d.keys()`. A suggestion: `d` may be something that only looks like a dictionary."""
     if (pair := single(node)) and isinstance(pair[1], ast.In | ast.NotIn) and isinstance(call := pair[2], ast.Call):
         if isinstance(call.func, ast.Attribute) and call.func.attr == "keys" and not call.args and not call.keywords:

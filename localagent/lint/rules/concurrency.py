@@ -3,13 +3,13 @@
 import ast
 from collections.abc import Iterator
 
-from localagent.lint.file_view import View
-from localagent.lint.lint_rule import Grade, Hit, bad, rule
+from localagent.lint.file_view import FileView
+from localagent.lint.lint_rule import FixGrade, Hit, bad, rule
 
-_SUGGESTION = Grade.SUGGESTION
+_SUGGESTION = FixGrade.SUGGESTION
 
 
-def _coroutine(view: View, func: ast.expr) -> bool:
+def _coroutine(view: FileView, func: ast.expr) -> bool:
     """Whether a function is certainly an `async def` of this file: by its name, or as a method of the class around."""
     if isinstance(func, ast.Name):
         bound = view.bindings(func)
@@ -57,7 +57,7 @@ def _is_coroutine(node: ast.AST) -> bool:
         "async def f():\n    pass\nasync def g():\n    x = f()\n",
     ],
 )
-def missing_await(view: View, node: ast.AST) -> Iterator[Hit]:
+def missing_await(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """A statement that only calls a coroutine function of this file. A suggestion: it has never run so far."""
     call = node.value if isinstance(node, ast.Expr) else None
     if isinstance(call, ast.Call) and _coroutine(view, call.func):
@@ -79,7 +79,7 @@ def missing_await(view: View, node: ast.AST) -> Iterator[Hit]:
         "async def f():\n    group.create_task(g())\n",
     ],
 )
-def dropped_task(view: View, node: ast.AST) -> Iterator[Hit]:
+def dropped_task(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """A task of asyncio whose reference is dropped."""
     if isinstance(node, ast.Expr) and view.call_of(node.value, "asyncio.create_task", "asyncio.ensure_future"):
         yield Hit(node, "keep the task, or await it")

@@ -3,10 +3,10 @@
 import ast
 from collections.abc import Iterator
 
-from localagent.lint.file_view import View
-from localagent.lint.lint_rule import Grade, Hit, bad, rule
+from localagent.lint.file_view import FileView
+from localagent.lint.lint_rule import FixGrade, Hit, bad, rule
 
-_SAFE, _SUGGESTION = Grade.SAFE, Grade.SUGGESTION
+_SAFE, _SUGGESTION = FixGrade.SAFE, FixGrade.SUGGESTION
 _WITHOUT_LENGTH = ("range", "zip", "map", "filter", "enumerate", "sorted")
 
 
@@ -21,7 +21,7 @@ def _waits(node: ast.AST) -> bool:
     )
 
 
-def _sole(view: View, node: ast.AST, *names: str) -> ast.expr | None:
+def _sole(view: FileView, node: ast.AST, *names: str) -> ast.expr | None:
     """The only argument of a call of one of some builtins, where nothing else stands between the parentheses."""
     if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords or not view.builtin(node.func, *names):
         return None
@@ -53,7 +53,7 @@ def _sole(view: View, node: ast.AST, *names: str) -> ast.expr | None:
         "a = list(y)\n",
     ],
 )
-def list_of_comprehension(view: View, node: ast.AST) -> Iterator[Hit]:
+def list_of_comprehension(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """`list`, `set` or `tuple` of a list that is written out: the same container as a display or comprehension."""
     if (inner := _sole(view, node, "list", "set", "tuple")) is None or _waits(inner):
         return
@@ -93,7 +93,7 @@ def list_of_comprehension(view: View, node: ast.AST) -> Iterator[Hit]:
         "a = dict([p for p in y])\n",
     ],
 )
-def dict_of_pairs(view: View, node: ast.AST) -> Iterator[Hit]:
+def dict_of_pairs(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """`dict` of a comprehension of pairs."""
     if not isinstance(node, ast.Call) or len(node.args) != 1 or node.keywords or not view.builtin(node.func, "dict"):
         return
@@ -139,7 +139,7 @@ def dict_of_pairs(view: View, node: ast.AST) -> Iterator[Hit]:
         "a = sum([next(x) for x in y])\n",
     ],
 )
-def needless_list(view: View, node: ast.AST) -> Iterator[Hit]:
+def needless_list(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """A list comprehension as the only argument of a builtin that reads it once.
 
     `any` and `all` stop early and then skip what the rest would have done, so those are suggestions.
@@ -169,7 +169,7 @@ def needless_list(view: View, node: ast.AST) -> Iterator[Hit]:
         "a = [x for x, in y]\n",
     ],
 )
-def copy_comprehension(view: View, node: ast.AST) -> Iterator[Hit]:
+def copy_comprehension(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """A comprehension that takes every element as it is.
 
     Safe over some builtins; `list` also asks for a length, and a `__len__` that counts in this way would then
@@ -211,7 +211,7 @@ def copy_comprehension(view: View, node: ast.AST) -> Iterator[Hit]:
         "a = set(list())\n",
     ],
 )
-def redundant_conversion(view: View, node: ast.AST) -> Iterator[Hit]:
+def redundant_conversion(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """A container made of a list, tuple or sorted list that nothing else sees.
 
     A suggestion where the outer one hashes: the copy may be there because other threads change the source meanwhile.
@@ -241,7 +241,7 @@ def _key(node: ast.AST) -> object:
     bad=[bad("a = {'x': 1, 'y': 2, 'x': 3}\n"), bad("a = {1: b, 1: c}\n")],
     good=["a = {'x': 1, 'y': 2}\n", "a = {'1': 1, 1: 2}\n", "a = {**b, 'x': 1, **c}\n"],
 )
-def duplicate_key(view: View, node: ast.AST) -> Iterator[Hit]:
+def duplicate_key(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """A constant key that occurs more than once in a dictionary display."""
     seen: set[object] = set()
     for key in node.keys if isinstance(node, ast.Dict) else ():
@@ -260,7 +260,7 @@ def duplicate_key(view: View, node: ast.AST) -> Iterator[Hit]:
     bad=[bad("a = {1, 2, 1}\n", "a = {1, 2}\n", _SAFE), bad("a = {'x', 'x', y}\n", "a = {'x', y}\n", _SAFE)],
     good=["a = {1, 2}\n", "a = {1, True, 1.0}\n", "a = {f(), f()}\n"],
 )
-def duplicate_member(view: View, node: ast.AST) -> Iterator[Hit]:
+def duplicate_member(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """A constant that occurs more than once in a set display."""
     if not isinstance(node, ast.Set):
         return

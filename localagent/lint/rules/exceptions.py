@@ -4,10 +4,10 @@ import ast
 import builtins
 from collections.abc import Iterator
 
-from localagent.lint.file_view import View, dotted
-from localagent.lint.lint_rule import Grade, Hit, bad, rule
+from localagent.lint.file_view import FileView, dotted
+from localagent.lint.lint_rule import FixGrade, Hit, bad, rule
 
-_SAFE, _SUGGESTION = Grade.SAFE, Grade.SUGGESTION
+_SAFE, _SUGGESTION = FixGrade.SAFE, FixGrade.SUGGESTION
 _ALIASES = ("builtins.IOError", "builtins.EnvironmentError", "socket.error", "select.error", "os.error")
 
 
@@ -25,7 +25,7 @@ def _caught(handler: ast.ExceptHandler) -> list[ast.expr]:
     bad=[bad("try:\n    f()\nexcept:\n    g()\n", "try:\n    f()\nexcept Exception:\n    g()\n", _SUGGESTION)],
     good=["try:\n    f()\nexcept ValueError:\n    g()\n", "try:\n    f()\nexcept:\n    g()\n    raise\n"],
 )
-def bare_except(view: View, node: ast.AST) -> Iterator[Hit]:
+def bare_except(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """`except:` that does not raise again. Which exceptions are meant only a person knows; `Exception` is the least."""
     if not isinstance(node, ast.ExceptHandler) or node.type is not None:
         return
@@ -35,7 +35,7 @@ def bare_except(view: View, node: ast.AST) -> Iterator[Hit]:
         yield Hit(node, "name what is caught; at least Exception", cuts, _SUGGESTION)
 
 
-def _class(view: View, node: ast.expr) -> type[BaseException] | None:
+def _class(view: FileView, node: ast.expr) -> type[BaseException] | None:
     found = view.qualified(node) if isinstance(node, ast.Name) else None
     made = getattr(builtins, found.removeprefix("builtins."), None) if found and found.startswith("builtins.") else None
     return made if isinstance(made, type) and issubclass(made, BaseException) else None
@@ -52,7 +52,7 @@ def _class(view: View, node: ast.expr) -> type[BaseException] | None:
         "try:\n    f()\nexcept (OSError, KeyError):\n    g()\nexcept IndexError:\n    h()\n",
     ],
 )
-def except_order(view: View, node: ast.AST) -> Iterator[Hit]:
+def except_order(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """An `except` clause all of whose classes an earlier one has caught."""
     earlier: list[type[BaseException]] = []
     for handler in node.handlers if isinstance(node, ast.Try) else ():
@@ -74,7 +74,7 @@ def except_order(view: View, node: ast.AST) -> Iterator[Hit]:
     ],
     good=["try:\n    f()\nexcept (A, B):\n    g()\n", "try:\n    f()\nexcept (f(), f()):\n    g()\n"],
 )
-def duplicate_except(view: View, node: ast.AST) -> Iterator[Hit]:
+def duplicate_except(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """A class that occurs twice in one `except` clause."""
     if not isinstance(node, ast.ExceptHandler) or not isinstance(node.type, ast.Tuple):
         return
@@ -107,7 +107,7 @@ def duplicate_except(view: View, node: ast.AST) -> Iterator[Hit]:
         "class IOError(Exception):\n    pass\ntry:\n    f()\nexcept IOError:\n    g()\n",
     ],
 )
-def os_error_alias(view: View, node: ast.AST) -> Iterator[Hit]:
+def os_error_alias(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """An old name of `OSError`, caught or raised."""
     if isinstance(node, ast.ExceptHandler):
         places: list[ast.expr] = _caught(node)
@@ -131,7 +131,7 @@ def os_error_alias(view: View, node: ast.AST) -> Iterator[Hit]:
     ],
     good=["raise NotImplementedError\n", "def f():\n    return NotImplemented\n"],
 )
-def raise_not_implemented(view: View, node: ast.AST) -> Iterator[Hit]:
+def raise_not_implemented(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """Raising `NotImplemented`. Both fail; only the name of the failure becomes what was meant."""
     raised = node.exc if isinstance(node, ast.Raise) else None
     place = raised.func if isinstance(raised, ast.Call) else raised
@@ -156,7 +156,7 @@ def raise_not_implemented(view: View, node: ast.AST) -> Iterator[Hit]:
         "try:\n    g()\nfinally:\n    def f():\n        return 1\n",
     ],
 )
-def jump_in_finally(view: View, node: ast.AST) -> Iterator[Hit]:
+def jump_in_finally(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """`return`, `break` or `continue` that leaves a `finally` block."""
     below = node
     for above in view.parents(node):
@@ -182,7 +182,7 @@ def jump_in_finally(view: View, node: ast.AST) -> Iterator[Hit]:
     bad=[bad("assert (x, 'must be set')\n", "assert x, 'must be set'\n", _SUGGESTION), bad("assert (a, b, c)\n")],
     good=["assert x, 'must be set'\n", "assert (x)\n", "assert ()\n"],
 )
-def assert_tuple(view: View, node: ast.AST) -> Iterator[Hit]:
+def assert_tuple(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """An assertion on a tuple. A suggestion, because the assertion may begin to fail."""
     if isinstance(node, ast.Assert) and isinstance(node.test, ast.Tuple) and node.test.elts:
         text = view.text(node.test)

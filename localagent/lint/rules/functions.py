@@ -3,13 +3,13 @@
 import ast
 from collections.abc import Iterator
 
-from localagent.lint.file_view import View
-from localagent.lint.lint_rule import Cut, Grade, Hit, bad, rule
+from localagent.lint.file_view import FileView
+from localagent.lint.lint_rule import Cut, FixGrade, Hit, bad, rule
 
-_SAFE, _SUGGESTION = Grade.SAFE, Grade.SUGGESTION
+_SAFE, _SUGGESTION = FixGrade.SAFE, FixGrade.SUGGESTION
 
 
-def _mutable(view: View, node: ast.expr) -> bool:
+def _mutable(view: FileView, node: ast.expr) -> bool:
     if isinstance(node, ast.List | ast.Dict | ast.Set | ast.ListComp | ast.DictComp | ast.SetComp):
         return True
     return isinstance(node, ast.Call) and not node.args and view.named(
@@ -38,7 +38,7 @@ def _mutable(view: View, node: ast.expr) -> bool:
     ],
     good=["def f(x, y=None):\n    pass\n", "def f(x=()):\n    pass\n", "def f(x=g()):\n    pass\n"],
 )
-def mutable_default(view: View, node: ast.AST) -> Iterator[Hit]:
+def mutable_default(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """A default that is a new list, dictionary or set. A suggestion: some functions keep a cache so."""
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         return
@@ -83,7 +83,7 @@ def mutable_default(view: View, node: ast.AST) -> Iterator[Hit]:
         "a = [lambda y: y for i in x]\n",
     ],
 )
-def late_binding(view: View, node: ast.AST) -> Iterator[Hit]:
+def late_binding(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """A lambda that is kept (an element, or put into a container) and uses the variable of the loop around it."""
     if not isinstance(node, ast.Lambda):
         return
@@ -135,7 +135,7 @@ def late_binding(view: View, node: ast.AST) -> Iterator[Hit]:
         "class A(B):\n    def f(self):\n        return super(A, self).f()\nA = g(A)\n",
     ],
 )
-def super_arguments(view: View, node: ast.AST) -> Iterator[Hit]:
+def super_arguments(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """`super(A, self)` directly in a method of class `A` that has no decorators and whose name is bound once."""
     if not isinstance(node, ast.Call) or len(node.args) != 2 or node.keywords or not view.builtin(node.func, "super"):
         return
@@ -172,7 +172,7 @@ def super_arguments(view: View, node: ast.AST) -> Iterator[Hit]:
         "class A(object, metaclass=M):\n    pass\n",
     ],
 )
-def object_base(view: View, node: ast.AST) -> Iterator[Hit]:
+def object_base(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """`object` as the only base of a class."""
     if (
         isinstance(node, ast.ClassDef)

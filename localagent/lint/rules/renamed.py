@@ -3,10 +3,10 @@
 import ast
 from collections.abc import Iterator
 
-from localagent.lint.file_view import View
-from localagent.lint.lint_rule import Grade, Hit, bad, rule
+from localagent.lint.file_view import FileView
+from localagent.lint.lint_rule import FixGrade, Hit, bad, rule
 
-_SAFE = Grade.SAFE
+_SAFE = FixGrade.SAFE
 _ABSTRACT = frozenset(
     {
         "AsyncGenerator", "AsyncIterable", "AsyncIterator", "Awaitable", "ByteString", "Callable",
@@ -50,7 +50,7 @@ _OLD_ASSERTIONS = {
         "import unittest\nclass T(unittest.TestCase):\n    def test_x(self):\n        self.assertEqual(1, 1)\n",
     ],
 )
-def unittest_alias(view: View, node: ast.AST) -> Iterator[Hit]:
+def unittest_alias(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """An old name of an assertion, in a class whose only base is `unittest`'s."""
     func = node.func if isinstance(node, ast.Call) else None
     if not isinstance(func, ast.Attribute) or func.attr not in _OLD_ASSERTIONS or not isinstance(func.value, ast.Name):
@@ -88,7 +88,7 @@ def unittest_alias(view: View, node: ast.AST) -> Iterator[Hit]:
         "try:\n    from collections import Mapping\nexcept ImportError:\n    from collections.abc import Mapping\n",
     ],
 )
-def collections_abstract(view: View, node: ast.AST) -> Iterator[Hit]:
+def collections_abstract(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """Abstract classes imported from `collections`. Inside `try` somebody has thought of it."""
     if not isinstance(node, ast.ImportFrom) or node.module != "collections" or node.level:
         return

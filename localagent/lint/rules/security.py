@@ -4,10 +4,10 @@ import ast
 import shlex
 from collections.abc import Iterator
 
-from localagent.lint.file_view import View
-from localagent.lint.lint_rule import Cut, Grade, Hit, bad, rule
+from localagent.lint.file_view import FileView
+from localagent.lint.lint_rule import Cut, FixGrade, Hit, bad, rule
 
-_SAFE, _SUGGESTION = Grade.SAFE, Grade.SUGGESTION
+_SAFE, _SUGGESTION = FixGrade.SAFE, FixGrade.SUGGESTION
 _RUNS = tuple(f"subprocess.{n}" for n in ("run", "call", "check_call", "check_output", "Popen"))
 _METHODS = ("get", "post", "put", "patch", "delete", "head", "options", "request")
 _REQUESTS = tuple(f"requests.{n}" for n in _METHODS)
@@ -24,7 +24,7 @@ def _open_ended(node: ast.Call) -> bool:
     return any(k.arg is None for k in node.keywords) or any(isinstance(a, ast.Starred) for a in node.args)
 
 
-def added(view: View, node: ast.Call, text: str) -> tuple[Cut, ...] | None:
+def added(view: FileView, node: ast.Call, text: str) -> tuple[Cut, ...] | None:
     """A cut that adds a keyword argument at a call's end; None where a comment or comma stands there."""
     last = [*node.args, *(k.value for k in node.keywords)]
     at = view.end(node) - 1
@@ -59,7 +59,7 @@ def added(view: View, node: ast.Call, text: str) -> tuple[Cut, ...] | None:
         "run('ls', shell=True)\n",
     ],
 )
-def shell_constant(view: View, node: ast.AST) -> Iterator[Hit]:
+def shell_constant(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """`shell=True` with a constant command. A suggestion: a shell reports a missing program in another way."""
     if not isinstance(node, ast.Call) or not node.args or not view.named(node.func, *_RUNS):
         return
@@ -91,7 +91,7 @@ def shell_constant(view: View, node: ast.AST) -> Iterator[Hit]:
         "import yaml\na = yaml.load(f, yaml.CSafeLoader)\n",
     ],
 )
-def yaml_load(view: View, node: ast.AST) -> Iterator[Hit]:
+def yaml_load(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """`yaml.load` without a loader. A suggestion: the text may rely on tags that `safe_load` refuses."""
     if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords and view.named(node.func, "yaml.load"):
         cuts = None
@@ -124,7 +124,7 @@ def yaml_load(view: View, node: ast.AST) -> Iterator[Hit]:
         "md5(b)\n",
     ],
 )
-def weak_hash(view: View, node: ast.AST) -> Iterator[Hit]:
+def weak_hash(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """A weak hash that does not say that it protects nothing. Only a person knows whether it does."""
     if isinstance(node, ast.Call) and view.named(node.func, "hashlib.md5", "hashlib.sha1"):
         if keyword(node, "usedforsecurity") is None and not _open_ended(node):
@@ -141,7 +141,7 @@ def weak_hash(view: View, node: ast.AST) -> Iterator[Hit]:
     bad=[bad("import tempfile\na = tempfile.mktemp()\n"), bad("from tempfile import mktemp as m\na = m('.x')\n")],
     good=["import tempfile\na = tempfile.mkstemp()\n", "a = self.mktemp()\n"],
 )
-def mktemp(view: View, node: ast.AST) -> Iterator[Hit]:
+def mktemp(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """`tempfile.mktemp`, which gives a name only."""
     if view.call_of(node, "tempfile.mktemp"):
         yield Hit(node, "use mkstemp or NamedTemporaryFile")
@@ -165,7 +165,7 @@ def mktemp(view: View, node: ast.AST) -> Iterator[Hit]:
         "requests = {}\na = requests.get(url)\n",
     ],
 )
-def request_timeout(view: View, node: ast.AST) -> Iterator[Hit]:
+def request_timeout(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """A call of `requests` without a timeout. How long to wait only a person knows; 30 seconds are offered."""
     if isinstance(node, ast.Call) and view.named(node.func, *_REQUESTS):
         if keyword(node, "timeout") is None and not _open_ended(node):
@@ -180,7 +180,7 @@ def request_timeout(view: View, node: ast.AST) -> Iterator[Hit]:
     bad=[bad("import requests\na = requests.get(url, verify=False, timeout=5)\n")],
     good=["import requests\na = requests.get(url, verify=path, timeout=5)\n", "f(verify=False)\n"],
 )
-def verify_off(view: View, node: ast.AST) -> Iterator[Hit]:
+def verify_off(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """A request that does not verify the other side's certificate."""
     if (
         isinstance(node, ast.Call)

@@ -3,11 +3,11 @@
 import ast
 from collections.abc import Iterator
 
-from localagent.code.scopes import Kind
-from localagent.lint.file_view import View
-from localagent.lint.lint_rule import Grade, Hit, bad, rule
+from localagent.code.scopes import ScopeKind
+from localagent.lint.file_view import FileView
+from localagent.lint.lint_rule import FixGrade, Hit, bad, rule
 
-_SAFE, _SUGGESTION = Grade.SAFE, Grade.SUGGESTION
+_SAFE, _SUGGESTION = FixGrade.SAFE, FixGrade.SUGGESTION
 _JUMPS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
 
 
@@ -18,9 +18,9 @@ _JUMPS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
     bad=[bad("def f(self, x):\n    self.x = self.x\n"), bad("def f(x):\n    x = x\n")],
     good=["x = x\n", "class A:\n    x = x\n", "def f(self, x):\n    self.x = x\n", "def f(x):\n    x = y = x\n"],
 )
-def self_assignment(view: View, node: ast.AST) -> Iterator[Hit]:
+def self_assignment(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """A name or attribute assigned to itself inside a function. Modules and classes do so to export a name."""
-    if isinstance(node, ast.Assign) and len(node.targets) == 1 and view.scope(node).kind is Kind.FUNCTION:
+    if isinstance(node, ast.Assign) and len(node.targets) == 1 and view.scope(node).kind is ScopeKind.FUNCTION:
         target, value = node.targets[0], node.value
         same = isinstance(target, ast.Name | ast.Attribute) and type(target) is type(value)
         if same and view.text(target) == view.text(value):
@@ -47,7 +47,7 @@ def _silent(node: ast.stmt) -> bool:
     ],
     good=["def f():\n    return\n    yield\n", "def f():\n    if x:\n        return 1\n    return 2\n"],
 )
-def unreachable(view: View, node: ast.AST) -> Iterator[Hit]:
+def unreachable(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """A statement after `return`, `raise`, `break` or `continue`.
 
     Other jumps are taken away; the rest is only shown, as it may hold what somebody wants back. A `yield` there
@@ -89,7 +89,7 @@ def unreachable(view: View, node: ast.AST) -> Iterator[Hit]:
         "if x:\n    pass\n    # why\n    f()\n",
     ],
 )
-def redundant_pass(view: View, node: ast.AST) -> Iterator[Hit]:
+def redundant_pass(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """`pass` beside other statements, where no comment hangs on it."""
     block = view.block(node)
     above = view.parent(node)
@@ -107,7 +107,7 @@ def redundant_pass(view: View, node: ast.AST) -> Iterator[Hit]:
     )
 
 
-def _comment_above(view: View, node: ast.stmt) -> bool:
+def _comment_above(view: FileView, node: ast.stmt) -> bool:
     line = view.line_of(node)
     starts = view.source.line_starts
     return line > 1 and view.between(starts[line - 2], starts[line - 1]).strip().startswith("#")
@@ -133,7 +133,7 @@ def _listed(node: ast.AST) -> list[ast.Constant] | None:
         "__all__ = ['f']\nglobals().update(f=1)\n",
     ],
 )
-def all_names(view: View, node: ast.AST) -> Iterator[Hit]:
+def all_names(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """A name in `__all__` that nothing in the module binds.
 
     Packages, whose submodules count, and modules that bind names in other ways are let pass.

@@ -5,10 +5,10 @@ import re
 import string
 from collections.abc import Iterator
 
-from localagent.lint.file_view import View
-from localagent.lint.lint_rule import Grade, Hit, bad, rule
+from localagent.lint.file_view import FileView
+from localagent.lint.lint_rule import FixGrade, Hit, bad, rule
 
-_SAFE, _SUGGESTION = Grade.SAFE, Grade.SUGGESTION
+_SAFE, _SUGGESTION = FixGrade.SAFE, FixGrade.SUGGESTION
 _ONE = re.compile(r"""([A-Za-z]*)('''|\"\"\"|'|")(.*)\2\Z""", re.DOTALL)
 _ESCAPE = re.compile(r"\\(\r\n|.)", re.DOTALL)
 _LEVELS = ("debug", "info", "warning", "error", "critical", "exception")
@@ -29,7 +29,7 @@ _PERCENT = re.compile(r"%(?:\((\w*)\))?[-+ #0]*(\*|\d+)?(?:\.(\*|\d+))?[hlL]?([a
     ],
     good=["a = f'{x}'\n", "a = 'plain'\n", "a = f'a' f'{x}'\n"],
 )
-def fstring_without_fields(view: View, node: ast.AST) -> Iterator[Hit]:
+def fstring_without_fields(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """An f-string without a field. With doubled braces it is only shown."""
     if not isinstance(node, ast.JoinedStr) or any(isinstance(v, ast.FormattedValue) for v in node.values):
         return
@@ -70,7 +70,7 @@ def _wrong_escapes(body: str, *, binary: bool) -> list[int]:
     ],
     good=["a = r'\\d'\n", "a = '\\n'\n", "a = '\\\\d'\n", "a = '\\N{BULLET}'\n"],
 )
-def invalid_escape(view: View, node: ast.AST) -> Iterator[Hit]:
+def invalid_escape(view: FileView, node: ast.AST) -> Iterator[Hit]:
     r"""A backslash before a character that it does not change. The value stays the same, which is checked."""
     if not isinstance(node, ast.Constant) or not isinstance(node.value, str | bytes):
         return
@@ -126,7 +126,7 @@ def _value(text: str) -> object:
         "import logging\nlogging.info(f'plain')\n",
     ],
 )
-def logging_fstring(view: View, node: ast.AST) -> Iterator[Hit]:
+def logging_fstring(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """An f-string as the message of a logging call."""
     if not isinstance(node, ast.Call) or len(node.args) != 1 or not _logs(view, node.func, _LEVELS):
         return
@@ -144,7 +144,7 @@ def logging_fstring(view: View, node: ast.AST) -> Iterator[Hit]:
     yield Hit(node, "give the values as arguments", cuts, _SUGGESTION)
 
 
-def _logs(view: View, func: ast.expr, levels: tuple[str, ...]) -> bool:
+def _logs(view: FileView, func: ast.expr, levels: tuple[str, ...]) -> bool:
     """Whether a function is a level of `logging` or of a logger that the module made."""
     if not isinstance(func, ast.Attribute) or func.attr not in levels:
         return False
@@ -177,7 +177,7 @@ def _logs(view: View, func: ast.expr, levels: tuple[str, ...]) -> bool:
     ],
     good=["import warnings\nwarnings.warn('x')\n", "x.warn('y')\n"],
 )
-def logging_warn(view: View, node: ast.AST) -> Iterator[Hit]:
+def logging_warn(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """The deprecated `warn` of `logging` and of loggers that the module made."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _logs(view, node.func, ("warn",)):
         end = view.end(node.func)
@@ -210,7 +210,7 @@ def _fields(text: str) -> tuple[int, bool] | None:
         "a = '%s %s' % (*x,)\n",
     ],
 )
-def percent_count(view: View, node: ast.AST) -> Iterator[Hit]:
+def percent_count(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """A `%` format whose tuple of values has another length than the format asks for."""
     if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mod) or not isinstance(node.right, ast.Tuple):
         return
@@ -235,7 +235,7 @@ def percent_count(view: View, node: ast.AST) -> Iterator[Hit]:
         "a = '{0.b[c]}'.format(x)\n",
     ],
 )
-def format_count(view: View, node: ast.AST) -> Iterator[Hit]:
+def format_count(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """A field of `str.format` that no argument fills."""
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "format":
         return
@@ -266,7 +266,7 @@ def format_count(view: View, node: ast.AST) -> Iterator[Hit]:
     bad=[bad("a = ''\nfor x in y:\n    a += str(x)\n")],
     good=["a = 0\nfor x in y:\n    a += x\n", "a = ''\na += 'x'\n"],
 )
-def text_in_loop(view: View, node: ast.AST) -> Iterator[Hit]:
+def text_in_loop(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """A text that grows by `+=` in a loop."""
     if not isinstance(node, ast.AugAssign) or not isinstance(node.op, ast.Add) or view.in_loop(node) is None:
         return

@@ -3,11 +3,11 @@
 import ast
 from collections.abc import Iterator
 
-from localagent.lint.file_view import View, dotted
-from localagent.lint.lint_rule import Grade, Hit, bad, rule
+from localagent.lint.file_view import FileView, dotted
+from localagent.lint.lint_rule import FixGrade, Hit, bad, rule
 from localagent.lint.rules.comparisons import CLASSES, is_value, single
 
-_SAFE, _SUGGESTION = Grade.SAFE, Grade.SUGGESTION
+_SAFE, _SUGGESTION = FixGrade.SAFE, FixGrade.SUGGESTION
 
 
 @rule(
@@ -22,7 +22,7 @@ _SAFE, _SUGGESTION = Grade.SAFE, Grade.SUGGESTION
     ],
     good=["if not x:\n    y()\n", "n = len(x) == 0\n", "if len(x) > 1:\n    y()\n"],
 )
-def len_zero(view: View, node: ast.AST) -> Iterator[Hit]:
+def len_zero(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """Asking whether a length is zero where only truth is asked."""
     pair = single(node)
     if not pair or not isinstance(pair[1], ast.Eq | ast.NotEq | ast.Gt) or not view.asks(node):
@@ -46,7 +46,7 @@ def len_zero(view: View, node: ast.AST) -> Iterator[Hit]:
     bad=[bad("a = not not x\n", "a = bool(x)\n", _SAFE), bad("a = not not x or y\n", "a = bool(x) or y\n", _SAFE)],
     good=["a = not x\n", "bool = str\na = not not x\n", "from y import *\na = not not x\n"],
 )
-def double_not(view: View, node: ast.AST) -> Iterator[Hit]:
+def double_not(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """Two negations in a row; `bool` gives the same value."""
     if not isinstance(node, ast.UnaryOp) or not isinstance(node.op, ast.Not):
         return
@@ -70,7 +70,7 @@ def double_not(view: View, node: ast.AST) -> Iterator[Hit]:
     ],
     good=["a = True if x else None\n", "a = 1 if x else 0\n", "a = True if x else True\n"],
 )
-def bool_ternary(view: View, node: ast.AST) -> Iterator[Hit]:
+def bool_ternary(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """`True if x else False` and its opposite; `bool` and `not` give the same value."""
     if not isinstance(node, ast.IfExp):
         return
@@ -103,7 +103,7 @@ def bool_ternary(view: View, node: ast.AST) -> Iterator[Hit]:
         "def isinstance(a, b):\n    return 1\na = isinstance(x, int) or isinstance(x, str)\n",
     ],
 )
-def isinstance_merge(view: View, node: ast.AST) -> Iterator[Hit]:
+def isinstance_merge(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """Alternatives of `isinstance` on one name. Safe where all classes are builtin ones."""
     if not isinstance(node, ast.BoolOp) or not isinstance(node.op, ast.Or):
         return

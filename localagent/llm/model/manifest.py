@@ -16,7 +16,7 @@ _MAX_BYTES = 64 << 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Origin:
+class ModelSource:
     """Where the file came from, as far as known."""
 
     package: str = ""
@@ -37,7 +37,7 @@ class Mender:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Manifest:
+class ModelManifest:
     """One model. `file` is a bare name, looked for in the user's models and beside the manifest.
 
     `writing` names the ways in which it writes edits, joined by `+`, as measured.
@@ -52,7 +52,7 @@ class Manifest:
     dialect: str
     quantization: str
     default: bool
-    origin: Origin
+    origin: ModelSource
     writing: str = WRITING
     mender: Mender | None = None
 
@@ -72,7 +72,7 @@ _SHAPES = {
 _MENDER_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}\.mender")
 
 
-def load_manifest(path: Path) -> Manifest:
+def load_manifest(path: Path) -> ModelManifest:
     """Reads one manifest. UsageFault with every fault of the file at once."""
     try:
         with path.open("rb") as stream:
@@ -88,17 +88,17 @@ def load_manifest(path: Path) -> Manifest:
     if faults:
         raise UsageFault([f"{path}: {fault}" for fault in faults], remedy="restore the manifest, or remove it")
     del table["schema"]
-    return Manifest(origin=Origin(**origin), mender=None if mender is None else Mender(**mender), **table)
+    return ModelManifest(origin=ModelSource(**origin), mender=None if mender is None else Mender(**mender), **table)
 
 
-def manifest_text(manifest: Manifest) -> str:
+def manifest_text(manifest: ModelManifest) -> str:
     """The TOML of a manifest; `load_manifest` reads back an equal one."""
     lines = [f"schema = {SCHEMA}"]
     lines += [f"{key} = {_toml(getattr(manifest, key))}" for key in _TYPES]
     lines += ["", "[origin]"]
     lines += [
         f"{field.name} = {_toml(getattr(manifest.origin, field.name))}"
-        for field in dataclasses.fields(Origin)
+        for field in dataclasses.fields(ModelSource)
         if getattr(manifest.origin, field.name)
     ]
     if manifest.mender is not None:
@@ -142,7 +142,7 @@ def _mender_faults(mender: object) -> list[str]:
 def _origin_faults(origin: object) -> list[str]:
     if not isinstance(origin, dict):
         return ["origin must be a table"]
-    known = {field.name for field in dataclasses.fields(Origin)}
+    known = {field.name for field in dataclasses.fields(ModelSource)}
     faults = [f"unknown key origin.{key}" for key in origin if key not in known]
     return faults + [f"origin.{key} must be text" for key, value in origin.items() if not isinstance(value, str)]
 

@@ -21,7 +21,7 @@ from typing import BinaryIO
 from localagent.errors import AnswerIsNo, CannotEnforce, UsageFault
 from localagent.llm.model.adapter import AdapterFile
 from localagent.llm.model.gguf import GgufFault, GgufHeader, read_header
-from localagent.llm.model.manifest import WRITING, Manifest, Mender, Origin, load_manifest, manifest_text
+from localagent.llm.model.manifest import WRITING, Mender, ModelManifest, ModelSource, load_manifest, manifest_text
 
 _CHUNK_BYTES = 1 << 20
 _MAX_MODEL_BYTES = 64 << 30
@@ -127,7 +127,7 @@ class Registry:
                 header = read_header(copy)
             if name is None:
                 self._refuse_damaged(label, digest, size)
-            manifest = self._known(digest, size) or Manifest(
+            manifest = self._known(digest, size) or ModelManifest(
                 name=self._free_name(name or _name_from(label), digest),
                 file="",
                 bytes=size,
@@ -137,7 +137,7 @@ class Registry:
                 dialect=_dialect(header),
                 quantization=f"file type {header.scalars.get('general.file_type', 'unknown')}",
                 default=False,
-                origin=Origin(upstream=label),
+                origin=ModelSource(upstream=label),
             )
             ours = bool(manifest.file)
             manifest = manifest if ours else replace(manifest, file=f"{manifest.name}.gguf")
@@ -147,13 +147,13 @@ class Registry:
             self._write(self._user_dir / f"{manifest.name}.toml", manifest_text(manifest))
         return self._located(manifest)
 
-    def _manifests(self) -> Iterator[Manifest]:
+    def _manifests(self) -> Iterator[ModelManifest]:
         for folder in (self._models_dir, self._user_dir):
             for path in sorted(folder.glob("*.toml")) if folder.is_dir() else ():
                 manifest = load_manifest(path)
                 yield manifest if folder == self._models_dir else replace(manifest, default=False)
 
-    def _located(self, manifest: Manifest) -> ModelFile:
+    def _located(self, manifest: ModelManifest) -> ModelFile:
         places = (self._user_dir / manifest.file, self._models_dir / manifest.file)
         return ModelFile(
             name=manifest.name,
@@ -185,7 +185,7 @@ class Registry:
         self._write(path, manifest_text(replace(load_manifest(path), writing="+".join(ways))))
         return True
 
-    def _known(self, digest: str, size: int) -> Manifest | None:
+    def _known(self, digest: str, size: int) -> ModelManifest | None:
         return next((known for known in self._manifests() if (known.sha256, known.bytes) == (digest, size)), None)
 
     def _refuse_damaged(self, label: str, digest: str, size: int) -> None:

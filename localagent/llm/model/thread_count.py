@@ -4,8 +4,8 @@ Threads wait for each other by spinning: one more than cores are free costs most
 load of the last minute is a guess of what is free; where it leaves room for several they are tried before the first
 request, twice as many each time. Once chosen this usual number stays for the life of the child.
 
-While it reads, a batch at a time, more may help (`Crew`): a search waits for its order, and its cores are idle. That
-alters no answer. A lone token's does depend on the number (llama.cpp shares out its attention among the threads, and
+While it reads, a batch at a time, more may help (`ThreadCount`): a search waits for its order, and its cores are idle.
+That alters no answer. A lone token's does depend on the number (llama.cpp shares out its attention among the threads, and
 sums what they found), so it is always decoded by the usual number.
 """
 
@@ -65,7 +65,7 @@ def worthwhile(rate: Callable[[int], float], most: int) -> int:
     return best
 
 
-class Crew:
+class ThreadCount:
     """How many threads decode the next batch: as many as found cores of their own at the last one.
 
     Threads that all have a core spend as many seconds of the processor as there are of them in each second. Where they

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from localagent.llm.process.logits import log_total
-from localagent.llm.process.shared_prefix import SEQUENCES, Grove, NoRoom
+from localagent.llm.process.shared_prefix import SEQUENCES, ContextFull, Grove
 
 MAX_AT_ONCE = min(64, SEQUENCES - 1)
 MAX_TOP = 256
@@ -119,9 +119,9 @@ class Sampling:
         """Each text as it ends; those cut off by time too. Fewer when cancelled. NoRoom, GrammarFault before any."""
         path, cells = self._grove.path_tokens, self._grove.branch_cells
         if len(prompt) + how.most_tokens > path:
-            raise NoRoom(f"{len(prompt)} tokens and an answer of {how.most_tokens} do not fit into {path}")
+            raise ContextFull(f"{len(prompt)} tokens and an answer of {how.most_tokens} do not fit into {path}")
         if how.most_tokens + 1 > cells:
-            raise NoRoom(f"an answer of {how.most_tokens} tokens does not fit into {cells - 1}")
+            raise ContextFull(f"an answer of {how.most_tokens} tokens does not fit into {cells - 1}")
         until = time.monotonic() + how.seconds
         if how.grammar:
             Grammar(self._llama, self._vocab, how.grammar).close()

@@ -18,12 +18,12 @@ from localagent.errors import CannotEnforce, LocalagentError
 from localagent.llm.model.gguf import GgufHeader, read_adapter, read_header
 from localagent.llm.model.llama_build import gpus
 from localagent.llm.model.memory_estimate import needs_of
-from localagent.llm.model.thread_count import Crew, most_reading, worthwhile
+from localagent.llm.model.thread_count import ThreadCount, most_reading, worthwhile
 from localagent.llm.process.child_decode import Growing, RequestFault
 from localagent.llm.process.child_sample import Drawing
 from localagent.llm.process.chunks import CHUNK_TOKENS
 from localagent.llm.process.edit_codec import place_of, splices_of
-from localagent.llm.process.first_difference import Text
+from localagent.llm.process.first_difference import TokenizedText
 from localagent.llm.process.llama_engine import Ask, Engine
 from localagent.llm.process.memory_usage import resident_bytes
 from localagent.llm.process.protocol import (
@@ -39,7 +39,7 @@ from localagent.llm.process.protocol import (
 )
 from localagent.llm.process.utf8 import utf8
 from localagent.llm.scoring.repair_scoring import Mending
-from localagent.llm.scoring.source_windows import Window, plan_windows
+from localagent.llm.scoring.source_windows import SourceWindow, plan_windows
 
 NICENESS = 5
 TESTS_IN_FRONT_TOKENS = 3 * CHUNK_TOKENS - 1  # with the token in front whole chunks, which all files' texts begin with
@@ -153,7 +153,7 @@ def _open(request: Message, descriptor: int, inbox: Inbox) -> tuple[Engine, Mess
     if request.get("try") is True:
         threads = worthwhile(engine.rate, threads)
         engine.use(threads)
-        engine.use_idle_cores(Crew(threads, most_reading(threads)))
+        engine.use_idle_cores(ThreadCount(threads, most_reading(threads)))
         engine.tokens_decoded = 0
     return engine, {
         "kind": "ready",
@@ -253,7 +253,7 @@ def _context(engine: Engine, text: str) -> tuple[list[int], list[int]]:
 
 
 def _questions(
-    engine: Engine, front: list[int], source: bytes, window: Window, edits: list[list[object]]
+    engine: Engine, front: list[int], source: bytes, window: SourceWindow, edits: list[list[object]]
 ) -> tuple[list[int], dict[int, list[Ask]], int]:
     """Tokens to decode, what to ask at which position, and how many edits the context has no room for."""
     text, lead = _read(engine, source, window, engine.context_tokens - len(front))
@@ -272,11 +272,11 @@ def _questions(
     return tokens, asks, unasked
 
 
-def _read(engine: Engine, source: bytes, window: Window, room_tokens: int) -> tuple[Text, int]:
+def _read(engine: Engine, source: bytes, window: SourceWindow, room_tokens: int) -> tuple[TokenizedText, int]:
     """The tokenized window and where it begins: without what stands in front if there is no room for it."""
     end = engine.end_token if window.end == len(source) else -1
     for lead in (window.lead, window.start):
-        text = Text(
+        text = TokenizedText(
             source[lead : window.end],
             engine.tokenize,
             engine.token_bytes,

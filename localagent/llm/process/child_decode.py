@@ -10,7 +10,7 @@ from typing import Any
 from localagent.llm.process.llama_engine import Engine
 from localagent.llm.process.memory_usage import resident_bytes
 from localagent.llm.process.protocol import Message, send
-from localagent.llm.process.shared_prefix import MAX_TOP, Branch, NoRoom, Row
+from localagent.llm.process.shared_prefix import MAX_TOP, Branch, ContextFull, LogitRow
 from localagent.llm.process.utf8 import utf8
 
 MAX_BRANCHES = 4096
@@ -55,7 +55,7 @@ class Growing:
                 ]
                 pieces = self._pieces(token for r in readings for token, _ in r.top)
                 send(self._channel, {"kind": "grown", "id": request["id"], "items": items, "pieces": pieces})
-        except NoRoom as no:
+        except ContextFull as no:
             send(self._channel, {"kind": "crowded", "id": request["id"], "why": str(no)})
             return
         spent = {"tokens": grove.tokens_decoded - before, "resident_bytes": resident_bytes()}
@@ -98,9 +98,9 @@ def _branch(value: Any, vocabulary: int) -> Branch:
     return Branch(at=value[0], tokens=tokens, rows=tuple(rows))
 
 
-def _row(value: Any, length: int, vocabulary: int) -> Row:
+def _row(value: Any, length: int, vocabulary: int) -> LogitRow:
     if not isinstance(value, list) or len(value) != 3 or type(value[0]) is not int or type(value[1]) is not int:
         raise RequestFault("a row")
     if not -1 <= value[0] < length or not 0 <= value[1] <= min(MAX_TOP, vocabulary - 1):
         raise RequestFault("a row outside its branch, or too wide")
-    return Row(index=value[0], top=value[1], asked=_numbers(value[2], vocabulary))
+    return LogitRow(index=value[0], top=value[1], asked=_numbers(value[2], vocabulary))

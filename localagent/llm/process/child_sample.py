@@ -14,7 +14,7 @@ from localagent.llm.process.child_decode import RequestFault
 from localagent.llm.process.llama_engine import Engine
 from localagent.llm.process.memory_usage import resident_bytes
 from localagent.llm.process.protocol import Message, send
-from localagent.llm.process.shared_prefix import NoRoom
+from localagent.llm.process.shared_prefix import ContextFull
 from localagent.llm.process.utf8 import utf8
 
 MAX_SEEDS = 256
@@ -47,7 +47,7 @@ class Drawing:
                     "end": drawn.end.value,
                 }
                 send(self._channel, {"kind": "drawn", "id": request["id"], **told})
-        except (NoRoom, NoDialect, TemplateFault, GrammarFault) as no:
+        except (ContextFull, NoDialect, TemplateFault, GrammarFault) as no:
             send(self._channel, {"kind": "crowded", "id": request["id"], "why": str(no)})
             return
         spent = {"tokens": grove.tokens_decoded - before, "resident_bytes": resident_bytes()}

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 
 from localagent.llm.process.utf8 import utf8
-from localagent.llm.scoring.source_windows import Place
+from localagent.llm.scoring.source_windows import EditSpan
 
 
-def place_of(edit: Sequence[object]) -> Place:
+def place_of(edit: Sequence[object]) -> EditSpan:
     """The bytes that an edit touches, and its function's."""
     cuts, scope_start, scope_end = edit
     assert isinstance(cuts, list)
@@ -14,8 +14,8 @@ def place_of(edit: Sequence[object]) -> Place:
     assert isinstance(scope_end, int)
     start, end = int(cuts[0][0]), int(cuts[-1][1])
     if scope_start < 0:
-        return Place(start=start, end=end, scope_start=start, scope_end=end)
-    return Place(start=start, end=end, scope_start=min(scope_start, start), scope_end=max(scope_end, end))
+        return EditSpan(start=start, end=end, scope_start=start, scope_end=end)
+    return EditSpan(start=start, end=end, scope_start=min(scope_start, start), scope_end=max(scope_end, end))
 
 
 def splices_of(

@@ -24,7 +24,7 @@ Known = dict[bytes, "array[int]"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Departure:
+class FirstDifference:
     """At token `index` the edited text has `new` where the original has `old`."""
 
     index: int
@@ -32,7 +32,7 @@ class Departure:
     new: int
 
 
-class Text:
+class TokenizedText:
     """A tokenized window in which edits are placed."""
 
     def __init__(
@@ -72,7 +72,7 @@ class Text:
             if 0 < at < len(data) and data[at] == _SPACE and data[at - 1] not in _BLANKS
         ]
 
-    def departure(self, splices: Sequence[Cut]) -> Departure | None:
+    def departure(self, splices: Sequence[Cut]) -> FirstDifference | None:
         """The first token that differs, or None if no token does. Splices are sorted and apart."""
         first, last = splices[0][0], splices[-1][1]
         left_at, left_index = self._left(first)
@@ -92,15 +92,15 @@ class Text:
         for index in range(left_index + len(new), old_count):
             moved = self.tokens[index + shift] if 0 <= index + shift < old_count else self._end
             if moved != self.tokens[index]:
-                return Departure(index=index, old=self.tokens[index], new=moved)
+                return FirstDifference(index=index, old=self.tokens[index], new=moved)
         return None
 
-    def _departs(self, start: int, new: Sequence[int]) -> Departure | None:
+    def _departs(self, start: int, new: Sequence[int]) -> FirstDifference | None:
         """Where tokens from `start` on are others than these; None if they begin with these."""
         for index, token in enumerate(new, start):
             old = self.tokens[index] if index < len(self.tokens) else self._end
             if token != old:
-                return Departure(index=index, old=old, new=token)
+                return FirstDifference(index=index, old=old, new=token)
         return None
 
     def _left(self, first: int) -> tuple[int, int]:

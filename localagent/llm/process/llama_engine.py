@@ -22,7 +22,7 @@ import numpy as np
 
 from localagent.errors import CannotEnforce
 from localagent.llm.model.memory_estimate import Needs
-from localagent.llm.model.thread_count import TRIAL_SECONDS, Crew
+from localagent.llm.model.thread_count import TRIAL_SECONDS, ThreadCount
 from localagent.llm.process.chunks import CHUNK_TOKENS, LEAST_FRONT_TOKENS, Chunks
 from localagent.llm.process.first_difference import Known
 from localagent.llm.process.logits import log_total
@@ -140,7 +140,7 @@ class Engine:
         self.known: Known = {}
         self._guard = self._guarding()
         self._threads = threads
-        self._crew: Crew | None = None
+        self._crew: ThreadCount | None = None
         self._sequence = _READING
         self._chunks = {_READING: Chunks(), _MENDING: Chunks()}
         self.tokens_decoded = 0
@@ -296,7 +296,7 @@ class Engine:
         self._threads = threads
         self._llama.llama_set_n_threads(self._context, threads, threads)
 
-    def use_idle_cores(self, crew: Crew) -> None:
+    def use_idle_cores(self, crew: ThreadCount) -> None:
         """From now on it says how many threads compare. Not beside a GPU, for which threads wait."""
         if not self._offloads:
             self._crew = crew

@@ -1,8 +1,8 @@
 """One model for several processes: each asks over a socket of its own, in the child's own words, and never sees it.
 
 `Hosted` is the asking side: in the place of a jail it hands out that socket as if it were a child's. `Shared` keeps a
-confined child a model, makes a new one where one died, and lets idle ones go. `Line` serves one asking process, whom it
-trusts with nothing but its own requests: what is malformed ends that line. Requests of all lines take turns, in the
+confined child a model, makes a new one where one died, and lets idle ones go. `ClientConnection` serves one asking
+process, whom it trusts with nothing but its own requests: what is malformed ends that line. Requests of all lines take turns, in the
 order they come (ADR 0036); those that were waiting when a child died are asked of the new one. Not promised: that one
 line cannot tell from waiting that there are others, or that a request which kills the child costs its own task nothing.
 """
@@ -136,7 +136,7 @@ class Shared:
             self._children.clear()
 
 
-class Line:
+class ClientConnection:
     """One asking process. `run` until it hangs up or says something that is none of the protocol."""
 
     def __init__(self, channel: socket.socket, shared: Shared) -> None:

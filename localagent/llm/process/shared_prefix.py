@@ -25,12 +25,12 @@ BRANCH_CELLS = 1024  # of the cache, beside the trunk's: at least
 MAX_TOP = 64
 
 
-class NoRoom(Exception):  # noqa: N818
+class ContextFull(Exception):  # noqa: N818
     """Trunk and branches do not fit into the context: nothing was cut, nothing was answered."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Row:
+class LogitRow:
     """What is asked of the distribution that follows a branch's token `index` (-1: the trunk's last token used)."""
 
     index: int
@@ -44,11 +44,11 @@ class Branch:
 
     at: int
     tokens: tuple[int, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[LogitRow, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reading:
+class LogitReading:
     """The answer to one row: the likeliest tokens with log-probabilities, and those of the asked tokens; nats."""
 
     branch: int
@@ -60,7 +60,7 @@ class Reading:
 class _Asking(NamedTuple):
     branch: int
     number: int
-    row: Row
+    row: LogitRow
 
 
 class _Slot(NamedTuple):
@@ -131,17 +131,19 @@ class Grove:
         adapt(self._llama, self._context, adapter)
         self._adapter = adapter
 
-    def grow(self, trunk: Sequence[int], branches: Sequence[Branch], *, fresh: bool = False) -> Iterator[list[Reading]]:
+    def grow(
+        self, trunk: Sequence[int], branches: Sequence[Branch], *, fresh: bool = False
+    ) -> Iterator[list[LogitReading]]:
         """Readings of each decoded batch. Ends early, without error, when cancelled. NoRoom before anything ran.
 
         `fresh`: nothing is used of branches that were grown before. Whether there were any is in `self.fresh` then.
         """
         longest = max((b.at + len(b.tokens) for b in branches), default=0)
         if max(len(trunk), longest) > self.path_tokens:
-            raise NoRoom(f"{max(len(trunk), longest)} tokens do not fit into {self.path_tokens}")
+            raise ContextFull(f"{max(len(trunk), longest)} tokens do not fit into {self.path_tokens}")
         widest = max((len(b.tokens) + 1 for b in branches), default=0)
         if widest > self.branch_cells:
-            raise NoRoom(f"a branch of {widest} tokens does not fit into {self.branch_cells}")
+            raise ContextFull(f"a branch of {widest} tokens does not fit into {self.branch_cells}")
         if self._plant(trunk):
             if fresh:
                 self._forget()
@@ -201,7 +203,7 @@ class Grove:
         self._resident.clear()
         self._rooted.clear()
 
-    def _grow(self, group: Sequence[tuple[int, Branch]]) -> Iterator[list[Reading]]:
+    def _grow(self, group: Sequence[tuple[int, Branch]]) -> Iterator[list[LogitReading]]:
         """One group of branches, each in a sequence of its own that begins as the likest resident one does."""
         cells = sum(len(path) - self._rooted[sequence] for sequence, path in self._resident.items())
         if cells + sum(len(b.tokens) + 1 for _, b in group) > self.branch_cells:
@@ -281,7 +283,7 @@ class Grove:
             raise CannotEnforce("llama.cpp gave no logits")
         return np.ctypeslib.as_array(pointer, shape=(self._vocabulary,))
 
-    def _read(self, slot: int, asked: Sequence[_Asking]) -> Iterator[Reading]:
+    def _read(self, slot: int, asked: Sequence[_Asking]) -> Iterator[LogitReading]:
         if not asked:
             return
         logits = self.logits(slot)
@@ -293,7 +295,7 @@ class Grove:
                 ids = ids[np.lexsort((ids, -logits[ids]))]
                 top = [(int(k), min(0.0, float(logits[k]) - total)) for k in ids]
             told = tuple(min(0.0, float(logits[k]) - total) for k in row.asked)
-            yield Reading(branch=branch, row=number, top=tuple(top), asked=told)
+            yield LogitReading(branch=branch, row=number, top=tuple(top), asked=told)
 
 
 def _groups(branches: Sequence[Branch], most_cells: int = BRANCH_CELLS) -> Iterator[list[tuple[int, Branch]]]:

@@ -8,7 +8,7 @@ Not promised: that a question fits; the child counts its tokens and says so, and
 from dataclasses import dataclass, replace
 
 from localagent.llm.process.protocol import CONTEXT_TOKENS
-from localagent.llm.writing.reply_parser import MOST_TOKENS, View, Way, spans_lines
+from localagent.llm.writing.reply_parser import MOST_TOKENS, PromptView, ReplyFormat, spans_lines
 
 CODE_BYTES = 2400
 KNOWN_BYTES = 500  # of signatures, where the code leaves room
@@ -22,7 +22,7 @@ _ENVELOPE_TOKENS = 32
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Room:
+class ContextBudget:
     """Sizes of one question. `beside`: how much of what stands beside the code is shown, 1 is all."""
 
     path_tokens: int = CONTEXT_TOKENS
@@ -53,15 +53,15 @@ class Room:
         """Of what became of earlier answers."""
         return round(self.beside * self._scaled(HEARD_BYTES))
 
-    def tighter(self) -> "Room | None":
+    def tighter(self) -> "ContextBudget | None":
         """Half as much beside the code; None where nothing is left to leave out."""
         return replace(self, beside=self.beside / 2) if self.beside > _LEAST_BESIDE else None
 
-    def answer_tokens(self, way: Way, view: View, line: int) -> int:
+    def answer_tokens(self, way: ReplyFormat, view: PromptView, line: int) -> int:
         """The most that an answer may have, by what it replaces."""
-        if way is Way.CHOICE or (not way.chat and not spans_lines(view, line)):
+        if way is ReplyFormat.CHOICE or (not way.chat and not spans_lines(view, line)):
             return MOST_TOKENS[way]
-        stretch = view.function if way in (Way.FUNCTION, Way.SKELETON) else view.page.statement(line)
+        stretch = view.function if way in (ReplyFormat.FUNCTION, ReplyFormat.SKELETON) else view.page.statement(line)
         old = 0 if stretch is None else stretch.end - stretch.start
         wanted = _ENVELOPE_TOKENS + round(old / _BYTES_A_TOKEN)
         return min(max(MOST_TOKENS[way], wanted), max(MOST_TOKENS[way], self.path_tokens // _ANSWER_SHARE))

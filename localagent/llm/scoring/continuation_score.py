@@ -16,11 +16,11 @@ from itertools import accumulate
 from localagent.domain.edit import Edit
 from localagent.domain.paths import RepoPath
 from localagent.llm.process.model_client import Served
-from localagent.llm.process.shared_prefix import Branch, Row
+from localagent.llm.process.shared_prefix import Branch, LogitRow
 from localagent.llm.scoring.decoder import ModelDecoder, RowAnswer
 from localagent.llm.scoring.repair_prompt import BODY_BYTES, RIGHT, WRONG, lead_of
 from localagent.llm.scoring.source_windows import BODY_BYTES as PLAIN_BYTES
-from localagent.llm.scoring.source_windows import Place, Window, plan_windows
+from localagent.llm.scoring.source_windows import EditSpan, SourceWindow, plan_windows
 
 FOLLOWING = 24  # tokens behind an edit that are read with it,
 FOLLOWING_MENDED = 4  # by a model that mends
@@ -141,7 +141,7 @@ class ModelOnward:
 class _Page:
     """The stretch of a window: its text as it stood and edited, and what a model that mends is shown in front of it."""
 
-    def __init__(self, source: bytes, window: Window, path: RepoPath, mends: bool) -> None:
+    def __init__(self, source: bytes, window: SourceWindow, path: RepoPath, mends: bool) -> None:
         self._source, self._high, self.mends = source, window.end, mends
         self._low = source.rfind(b"\n", 0, window.start) + 1 if mends else window.lead
         self.text = source[self._low : self._high]
@@ -188,15 +188,15 @@ class _Reads:
 
     def asked(self, at: int, tokens: Sequence[int]) -> Branch:
         """A branch that is asked for each of its tokens; the last one is not decoded."""
-        rows = tuple(Row(index=k - 1, asked=(token,)) for k, token in enumerate(tokens))
+        rows = tuple(LogitRow(index=k - 1, asked=(token,)) for k, token in enumerate(tokens))
         return Branch(at=len(self.front) + at, tokens=tuple(tokens[:-1]), rows=rows)
 
 
-def _place(edit: Edit) -> Place:
+def _place(edit: Edit) -> EditSpan:
     start, end = edit.splices[0].start, edit.splices[-1].end
     if edit.scope is None:
-        return Place(start=start, end=end, scope_start=start, scope_end=end)
-    return Place(start=start, end=end, scope_start=min(edit.scope.start, start), scope_end=max(edit.scope.end, end))
+        return EditSpan(start=start, end=end, scope_start=start, scope_end=end)
+    return EditSpan(start=start, end=end, scope_start=min(edit.scope.start, start), scope_end=max(edit.scope.end, end))
 
 
 def _total(rows: Sequence[RowAnswer]) -> float:

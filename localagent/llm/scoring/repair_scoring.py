@@ -11,13 +11,13 @@ import time
 from collections.abc import Sequence
 
 from localagent.llm.process.edit_codec import place_of, splices_of
-from localagent.llm.process.first_difference import Text
+from localagent.llm.process.first_difference import TokenizedText
 from localagent.llm.process.llama_engine import Ask, Engine
 from localagent.llm.process.memory_usage import resident_bytes
 from localagent.llm.process.protocol import Message, send
 from localagent.llm.process.utf8 import utf8
 from localagent.llm.scoring.repair_prompt import BODY_BYTES, RIGHT, TESTS_TOKENS, WRONG, lead_of
-from localagent.llm.scoring.source_windows import Window, plan_windows
+from localagent.llm.scoring.source_windows import SourceWindow, plan_windows
 
 Edits = Sequence[list[object]]
 
@@ -62,11 +62,11 @@ class Mending:
         send(self._channel, {"kind": kind, "id": request["id"], "tokens": tokens, **more})
 
     def _questions(
-        self, front: list[int], path: bytes, source: bytes, window: Window, edits: Edits
+        self, front: list[int], path: bytes, source: bytes, window: SourceWindow, edits: Edits
     ) -> tuple[list[int], dict[int, list[Ask]]]:
         """What is read, and what is asked where; nothing of a stretch that does not fit twice."""
         engine, begin = self._engine, source.rfind(b"\n", 0, window.start) + 1
-        text = Text(
+        text = TokenizedText(
             source[begin : window.end],
             engine.tokenize,
             engine.token_bytes,
@@ -84,7 +84,7 @@ class Mending:
         return [], {}
 
 
-def _asks(text: Text, at: int, begin: int, window: Window, edits: Edits) -> dict[int, list[Ask]]:
+def _asks(text: TokenizedText, at: int, begin: int, window: SourceWindow, edits: Edits) -> dict[int, list[Ask]]:
     found: dict[int, list[Ask]] = {}
     for member, splices in splices_of(window.members, begin, edits):
         departure = text.departure(splices)

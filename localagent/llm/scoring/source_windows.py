@@ -13,7 +13,7 @@ _MERGE_GAP_BYTES = 600
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class EditSpan:
     """The bytes an edit touches, and its function's bytes (the same where there is none)."""
 
     start: int
@@ -23,7 +23,7 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Window:
+class SourceWindow:
     """Bytes [lead, end) of a file; places lie in [start, end). `members` are indexes of places, in the order given."""
 
     lead: int
@@ -32,7 +32,9 @@ class Window:
     members: tuple[int, ...]
 
 
-def plan_windows(source: bytes, places: Sequence[Place], *, body_bytes: int = BODY_BYTES) -> tuple[Window, ...]:
+def plan_windows(
+    source: bytes, places: Sequence[EditSpan], *, body_bytes: int = BODY_BYTES
+) -> tuple[SourceWindow, ...]:
     """Windows that hold every place of at most `body_bytes`, in the order in which places first ask for them."""
     spans = _merged(sorted({_span(source, place, body_bytes) for place in places}), body_bytes)
     members: dict[tuple[int, int], list[int]] = {}
@@ -41,7 +43,7 @@ def plan_windows(source: bytes, places: Sequence[Place], *, body_bytes: int = BO
         if span is not None:
             members.setdefault(span, []).append(index)
     return tuple(
-        Window(
+        SourceWindow(
             lead=_line_start(source, max(0, start - LEAD_BYTES), start),
             start=start,
             end=_line_end(source, end),
@@ -51,7 +53,7 @@ def plan_windows(source: bytes, places: Sequence[Place], *, body_bytes: int = BO
     )
 
 
-def _span(source: bytes, place: Place, body_bytes: int) -> tuple[int, int]:
+def _span(source: bytes, place: EditSpan, body_bytes: int) -> tuple[int, int]:
     """The whole function where it fits, else a stretch of it with the place in its second half."""
     start = source.rfind(b"\n", 0, place.scope_start) + 1
     if place.scope_end - start <= body_bytes:
@@ -72,7 +74,7 @@ def _merged(spans: list[tuple[int, int]], body_bytes: int) -> list[tuple[int, in
     return out
 
 
-def _holding(spans: list[tuple[int, int]], place: Place, body_bytes: int) -> tuple[int, int] | None:
+def _holding(spans: list[tuple[int, int]], place: EditSpan, body_bytes: int) -> tuple[int, int] | None:
     """The span that holds the place with the most text in front of it, of those the least beyond the usual length."""
     holding = [(low, high) for low, high in spans if low <= place.start and place.end <= high]
     return min(holding, key=lambda span: (max(0, span[1] - span[0] - body_bytes), span)) if holding else None

@@ -5,7 +5,7 @@ What they share is decoded once. Only differences between texts of one question 
 
 from collections.abc import Sequence
 
-from localagent.llm.process.shared_prefix import Branch, Row
+from localagent.llm.process.shared_prefix import Branch, LogitRow
 from localagent.llm.scoring.decoder import ModelDecoder
 
 MAX_TEXT_BYTES = 16 << 10
@@ -51,5 +51,5 @@ def _shared(texts: Sequence[Sequence[int]]) -> int:
 def _branch(text: Sequence[int], at: int) -> Branch:
     """All of a text after `at`: each token asked for where the one before it stands. The last one is not decoded."""
     rest = tuple(text[at:])
-    rows = tuple(Row(index=i - 1, asked=(token,)) for i, token in enumerate(rest))
+    rows = tuple(LogitRow(index=i - 1, asked=(token,)) for i, token in enumerate(rest))
     return Branch(at=at, tokens=rest[:-1], rows=rows)

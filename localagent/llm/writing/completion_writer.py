@@ -20,10 +20,10 @@ from localagent.domain.task import Suspicion
 from localagent.edit.external_edits import Page
 from localagent.llm.process.batched_sampling import Draw, Drawn, SampleEnd
 from localagent.llm.process.model_client import Served
-from localagent.llm.scoring.context_budget import Room
+from localagent.llm.scoring.context_budget import ContextBudget
 from localagent.llm.writing.chat_prompts import around, messages
-from localagent.llm.writing.reply_parser import LEADS, View, Way, can_ask, edit_of, grammar, spans_lines
-from localagent.llm.writing.sample_client import Answer, ModelSampler, Prompt, chat_prompt, fim_prompt, text_prompt
+from localagent.llm.writing.reply_parser import LEADS, PromptView, ReplyFormat, can_ask, edit_of, grammar, spans_lines
+from localagent.llm.writing.sample_client import ModelSampler, Prompt, Samples, chat_prompt, fim_prompt, text_prompt
 from localagent.llm.writing.skeleton import OUTLINE_GRAMMAR, OUTLINE_TOKENS, OUTLINES, Outline, outline_of
 from localagent.llm.writing.span_writer import lines_of
 from localagent.ports import Sources
@@ -46,13 +46,13 @@ Choices = Callable[[RepoPath, Sequence[int]], Sequence[Edit]]
 class _Target:
     """One place to ask about: a function for conversations, else a line."""
 
-    view: View
+    view: PromptView
     line: int
     weight: float
     tests: str
     rounds: int = 0
     outline: str = ""
-    room: Room = field(default_factory=Room)
+    room: ContextBudget = field(default_factory=ContextBudget)
     remarks: list[tuple[int, str]] = field(default_factory=list)  # failing tests, and what is said of it; oldest first
 
     @property
@@ -77,7 +77,7 @@ class SampleWriter:
         served: Served,
         context: Callable[[RepoPath, Baseline], str],
         *,
-        ways: Sequence[Way],
+        ways: Sequence[ReplyFormat],
         choices: Choices,
         task: str = "",
         seed: int = 0,
@@ -123,7 +123,7 @@ class SampleWriter:
         self._ways = tuple(way for way in self._ways if _form(way) in forms)
         if not self._ways:
             return
-        chat, room = self._ways[0].chat, Room(path_tokens=self._sampler.path_tokens)
+        chat, room = self._ways[0].chat, ContextBudget(path_tokens=self._sampler.path_tokens)
         index, scored = FactIndex(), lines_of(places)
         best = max(scored.values(), default=0.0) or 1.0
         pages: dict[RepoPath, Page] = {}
@@ -141,8 +141,8 @@ class SampleWriter:
                 continue
             seen.add((path, whole[0] if chat else line))
             shown = _window(page, whole, line, room) if chat else range(line, line + 1)
-            picked = tuple(self._choices(path, shown)) if chat and Way.CHOICE in self._ways else ()
-            view = View(page=page, lines=shown, function=page.function(line), choices=picked)
+            picked = tuple(self._choices(path, shown)) if chat and ReplyFormat.CHOICE in self._ways else ()
+            view = PromptView(page=page, lines=shown, function=page.function(line), choices=picked)
             weight = self._localization * math.log(best / max(score, best / 50))
             tests = self._context(path, baseline) + (_complaint(baseline) if chat else "")
             self._targets.append(_Target(view=view, line=line, weight=weight, tests=tests, room=room))
@@ -165,7 +165,7 @@ class SampleWriter:
             target.rounds = MAX_ROUNDS
             return []
         way = ways[target.rounds % len(ways)]
-        if way is Way.SKELETON and not target.outline:
+        if way is ReplyFormat.SKELETON and not target.outline:
             self._draw_outline(target, timeout_seconds)
             return []
         target.rounds += 1
@@ -181,10 +181,10 @@ class SampleWriter:
         """The likeliest of some that is an outline; without one the place has had its round."""
         seeds = self._seeds(OUTLINES)
         how = Draw(seeds=seeds, most_tokens=OUTLINE_TOKENS, grammar=OUTLINE_GRAMMAR)
-        answer = self._sampler.draw(self._prompt(Way.SKELETON, target), how, timeout_seconds=timeout_seconds)
+        answer = self._sampler.draw(self._prompt(ReplyFormat.SKELETON, target), how, timeout_seconds=timeout_seconds)
         self._silent = 0 if answer.drawn else self._silent + 1
         for said in sorted(answer.drawn, key=lambda d: -d.likelihood):
-            found = outline_of(LEADS[Way.SKELETON].encode() + said.text, target.view)
+            found = outline_of(LEADS[ReplyFormat.SKELETON].encode() + said.text, target.view)
             if isinstance(found, Outline):
                 target.outline = found.text
                 return
@@ -210,16 +210,16 @@ class SampleWriter:
         first = (self._seed << 20) + self._asked * 256
         return tuple(range(first, first + count))
 
-    def _ask(self, way: Way, target: _Target, timeout_seconds: float) -> Answer:
+    def _ask(self, way: ReplyFormat, target: _Target, timeout_seconds: float) -> Samples:
         how = Draw(
-            seeds=self._seeds(ANSWERS if way is not Way.CHOICE else 3),
+            seeds=self._seeds(ANSWERS if way is not ReplyFormat.CHOICE else 3),
             most_tokens=target.room.answer_tokens(way, target.view, target.line),
             stops=() if way.chat or spans_lines(target.view, target.line) else (b"\n",),
             grammar=grammar(way, target.view),
         )
         return self._sampler.draw(self._prompt(way, target), how, timeout_seconds=timeout_seconds)
 
-    def _prompt(self, way: Way, target: _Target) -> Prompt:
+    def _prompt(self, way: ReplyFormat, target: _Target) -> Prompt:
         if way.chat:
             asked = messages(
                 way,
@@ -232,15 +232,17 @@ class SampleWriter:
             )
             return chat_prompt(asked, LEADS[way])
         front, behind = around(target.view, target.line, tests=target.tests, room=target.room)
-        return fim_prompt(front, behind) if way is Way.FIM else text_prompt(front)
+        return fim_prompt(front, behind) if way is ReplyFormat.FIM else text_prompt(front)
 
-    def _edits(self, way: Way, target: _Target, drawn: Sequence[Drawn]) -> Iterator[Written]:
+    def _edits(self, way: ReplyFormat, target: _Target, drawn: Sequence[Drawn]) -> Iterator[Written]:
         """Answers as edits, each once; those that are none are remembered for the next question."""
         for said in dict.fromkeys(d.text for d in drawn):
             best = max((d for d in drawn if d.text == said), key=lambda d: d.likelihood)
             text = LEADS.get(way, "").encode() + said
             self.replies += 1
-            open_ended = way is Way.CONTINUE and spans_lines(target.view, target.line)  # nothing tells it to stop
+            open_ended = way is ReplyFormat.CONTINUE and spans_lines(
+                target.view, target.line
+            )  # nothing tells it to stop
             if best.end in (SampleEnd.LENGTH, SampleEnd.SECONDS, SampleEnd.STUCK) and not (
                 open_ended and best.end is SampleEnd.LENGTH
             ):
@@ -251,7 +253,7 @@ class SampleWriter:
                 self.refused += 1
                 _remember(target, f"refused: {found}")
                 continue
-            words = edit_words(found) if way is Way.CHOICE else text.decode("utf-8", "replace")
+            words = edit_words(found) if way is ReplyFormat.CHOICE else text.decode("utf-8", "replace")
             self._made[found] = target, words.replace("```python", "").replace("```", "")[:_SAID]
             yield Written(edit=found, score=-round(min(_DEAREST, -best.likelihood), 4))
 
@@ -296,11 +298,11 @@ def edit_words(edit: Edit) -> str:
     return f"line {edit.line}: {edit.note or edit.operator}"
 
 
-def _form(way: Way) -> str:
-    return "chat" if way.chat else "fim" if way is Way.FIM else "text"
+def _form(way: ReplyFormat) -> str:
+    return "chat" if way.chat else "fim" if way is ReplyFormat.FIM else "text"
 
 
-def _window(page: Page, whole: range, line: int, room: Room) -> range:
+def _window(page: Page, whole: range, line: int, room: ContextBudget) -> range:
     """The lines of a function that are shown: all of it where it fits, else some around a line."""
 
     def size(lines: range) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from localagent.domain.edit import Edit
-from localagent.edit.external_edits import Page, Stretch
+from localagent.edit.external_edits import Page, StatementSpan
 from localagent.llm.writing.reindent import dedented, indented
 
 MAX_REPLY_BYTES = 16 << 10
@@ -24,7 +24,7 @@ _MOST_PARSED = 2 << 20  # characters, over all beginnings of an answer that are 
 _SEARCH = re.compile(r"<<<<<<< SEARCH\n(.*?)\n?=======\n(.*?)\n?>>>>>>> REPLACE\n?", re.DOTALL)
 
 
-class Way(Enum):
+class ReplyFormat(Enum):
     """The ways in which a model may be asked to write."""
 
     CONTINUE = "continue"  # a line, by what stands in front of it
@@ -38,42 +38,50 @@ class Way(Enum):
     @property
     def chat(self) -> bool:
         """Whether it needs a conversation."""
-        return self not in (Way.CONTINUE, Way.FIM)
+        return self not in (ReplyFormat.CONTINUE, ReplyFormat.FIM)
 
 
-LADDER = (Way.CHOICE, Way.LINE, Way.SEARCH, Way.FUNCTION)
+LADDER = (ReplyFormat.CHOICE, ReplyFormat.LINE, ReplyFormat.SEARCH, ReplyFormat.FUNCTION)
 MOST_TOKENS = {
-    Way.CONTINUE: 40, Way.FIM: 64, Way.CHOICE: 8, Way.LINE: 96, Way.SEARCH: 160, Way.FUNCTION: 320,
-    Way.SKELETON: 320,
-}  # fmt: skip
+    ReplyFormat.CONTINUE: 40,
+    ReplyFormat.FIM: 64,
+    ReplyFormat.CHOICE: 8,
+    ReplyFormat.LINE: 96,
+    ReplyFormat.SEARCH: 160,
+    ReplyFormat.FUNCTION: 320,
+    ReplyFormat.SKELETON: 320,
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class View:
+class PromptView:
     """What a model was shown of a file: some lines, the function they are in if they are one, edits to choose from."""
 
     page: Page
     lines: range
-    function: Stretch | None = None
+    function: StatementSpan | None = None
     choices: tuple[Edit, ...] = ()
 
 
 LEADS = {
-    Way.CHOICE: "EDIT ", Way.LINE: "LINE ", Way.SEARCH: "<<<<<<< SEARCH\n", Way.FUNCTION: "```python\n",
-    Way.SKELETON: "```python\n",
-}  # fmt: skip
-_WHOLE = (Way.FUNCTION, Way.SKELETON)
+    ReplyFormat.CHOICE: "EDIT ",
+    ReplyFormat.LINE: "LINE ",
+    ReplyFormat.SEARCH: "<<<<<<< SEARCH\n",
+    ReplyFormat.FUNCTION: "```python\n",
+    ReplyFormat.SKELETON: "```python\n",
+}
+_WHOLE = (ReplyFormat.FUNCTION, ReplyFormat.SKELETON)
 
 
-def grammar(way: Way, view: View) -> str:
+def grammar(way: ReplyFormat, view: PromptView) -> str:
     """GBNF of the envelope behind its lead, "" where the reply is raw code."""
-    if way is Way.CHOICE:
+    if way is ReplyFormat.CHOICE:
         numbers = " | ".join(f'"{number}"' for number in range(1, len(view.choices) + 1))
         return f'root ::= ({numbers}) "\\n"\n'
-    if way is Way.LINE:
+    if way is ReplyFormat.LINE:
         numbers = " | ".join(f'"{line}"' for line in _statements(view))
         return f'root ::= ({numbers}) "\\n```python\\n" line+ "```"\n{_LINES}'
-    if way is Way.SEARCH:
+    if way is ReplyFormat.SEARCH:
         return f'root ::= old+ "=======\\n" new* ">>>>>>> REPLACE"\n{_HALVES}'
     if way in _WHOLE:
         return f'root ::= [ \\t]* ("def " | "async def " | "@") line+ "```"\n{_LINES}'
@@ -84,13 +92,13 @@ _LINES = 'line ::= [^`\\n]* "\\n"\n'
 _HALVES = 'old ::= ([^=\\n] [^\\n]*)? "\\n"\nnew ::= ([^>\\n] [^\\n]*)? "\\n"\n'
 
 
-def _statements(view: View) -> list[int]:
+def _statements(view: PromptView) -> list[int]:
     return [line for line in view.lines if view.page.statement(line) is not None]
 
 
-def can_ask(way: Way, view: View) -> bool:
+def can_ask(way: ReplyFormat, view: PromptView) -> bool:
     """Whether a view has what a way needs."""
-    if way is Way.CHOICE:
+    if way is ReplyFormat.CHOICE:
         return len(view.choices) > 1
     if way in _WHOLE:
         whole = view.function
@@ -98,24 +106,24 @@ def can_ask(way: Way, view: View) -> bool:
     return bool(_statements(view))
 
 
-def edit_of(way: Way, reply: bytes, view: View, *, line: int = 0, prior: float = 0.0) -> Edit | str:
+def edit_of(way: ReplyFormat, reply: bytes, view: PromptView, *, line: int = 0, prior: float = 0.0) -> Edit | str:
     """The edit that a reply is, or why it is refused. `line` is where a way without an envelope was asked."""
     text, why = text_of(reply)
     if why:
         return why
-    if way is Way.CHOICE:
+    if way is ReplyFormat.CHOICE:
         return _chosen(text, view)
-    if way is Way.LINE:
+    if way is ReplyFormat.LINE:
         return _at_line(text, view, prior)
-    if way is Way.SEARCH:
+    if way is ReplyFormat.SEARCH:
         return _searched(text, view, prior)
     if way in _WHOLE:
         return _whole(text, view, way, prior)
     code = first_statement(text) if spans_lines(view, line) else text
-    return _instead(line, code, view, way, prior, known=way is Way.CONTINUE)
+    return _instead(line, code, view, way, prior, known=way is ReplyFormat.CONTINUE)
 
 
-def spans_lines(view: View, line: int) -> bool:
+def spans_lines(view: PromptView, line: int) -> bool:
     """Whether the statement at a line (or its header) has further lines."""
     stretch = view.page.statement(line)
     return stretch is not None and b"\n" in view.page.text[stretch.start : stretch.end]
@@ -148,7 +156,7 @@ def text_of(reply: bytes) -> tuple[str, str]:
     return text, "the reply has characters that no source has" if "\0" in text or "\r" in text else ""
 
 
-def _chosen(text: str, view: View) -> Edit | str:
+def _chosen(text: str, view: PromptView) -> Edit | str:
     found = _CHOICE.fullmatch(text)
     if found is None:
         return "the reply must be `EDIT` and one of the numbers"
@@ -164,7 +172,7 @@ def fenced(text: str) -> str | None:
     return None if found is None or "```" in found.group(1) else found.group(1)
 
 
-def _at_line(text: str, view: View, prior: float) -> Edit | str:
+def _at_line(text: str, view: PromptView, prior: float) -> Edit | str:
     found = _LINE.fullmatch(text)
     code = fenced(found.group(2)) if found else None
     if found is None or code is None:
@@ -172,15 +180,15 @@ def _at_line(text: str, view: View, prior: float) -> Edit | str:
     line = int(found.group(1))
     if line not in view.lines:
         return f"line {line} was not shown"
-    return _instead(line, code, view, Way.LINE, prior, known=False)
+    return _instead(line, code, view, ReplyFormat.LINE, prior, known=False)
 
 
-def _instead(line: int, code: str, view: View, way: Way, prior: float, *, known: bool) -> Edit | str:
+def _instead(line: int, code: str, view: PromptView, way: ReplyFormat, prior: float, *, known: bool) -> Edit | str:
     """The statement at a line replaced; a compound one's header alone where the code is but a header."""
     stretch = view.page.statement(line)
     if stretch is None:
         return f"at line {line} stands no statement"
-    in_line = way in (Way.CONTINUE, Way.FIM)  # it goes on behind the indentation
+    in_line = way in (ReplyFormat.CONTINUE, ReplyFormat.FIM)  # it goes on behind the indentation
     code = code.strip() if in_line else _indented(code, stretch.indent)
     if not code.strip():
         return "there is no code in the reply"
@@ -189,7 +197,7 @@ def _instead(line: int, code: str, view: View, way: Way, prior: float, *, known:
     return view.page.put(line, stretch.start, end, code, prior=prior, operator=way.value, known=known)
 
 
-def _searched(text: str, view: View, prior: float) -> Edit | str:
+def _searched(text: str, view: PromptView, prior: float) -> Edit | str:
     once = all(text.count(mark) == 1 for mark in _MARKS)  # else matching takes the square of the length
     found = _SEARCH.fullmatch(text) if once else None
     if found is None or any(mark in part for part in found.groups() for mark in _MARKS):
@@ -210,10 +218,12 @@ def _searched(text: str, view: View, prior: float) -> Edit | str:
         skip = 0
     elif not new.strip():
         new, skip = "", 0
-    return view.page.put(first, start + skip, end, new[skip:], prior=prior, operator=Way.SEARCH.value, known=False)
+    return view.page.put(
+        first, start + skip, end, new[skip:], prior=prior, operator=ReplyFormat.SEARCH.value, known=False
+    )
 
 
-def _whole(text: str, view: View, way: Way, prior: float) -> Edit | str:
+def _whole(text: str, view: PromptView, way: ReplyFormat, prior: float) -> Edit | str:
     code, stretch = fenced(text), view.function
     if code is None:
         return "the reply must be one fenced block of code"
@@ -257,5 +267,5 @@ def _parses(code: str) -> bool:
     return True
 
 
-def _span(page: Page, stretch: Stretch) -> Sequence[int]:
+def _span(page: Page, stretch: StatementSpan) -> Sequence[int]:
     return range(stretch.line, stretch.line + page.text[stretch.start : stretch.end].count(b"\n") + 1)

@@ -38,7 +38,7 @@ def chat_prompt(messages: Sequence[tuple[str, str]], answer: str = "") -> Prompt
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
+class Samples:
     """Texts in the order of their seeds, those that were not finished left out; `refused` says why there are none."""
 
     drawn: tuple[Drawn, ...] = ()
@@ -70,7 +70,7 @@ class ModelSampler:
         """Which forms of prompts the model knows, after it was loaded (which is waited for); empty without one."""
         return self._served.forms(self._served.load_limit_seconds)
 
-    def draw(self, prompt: Prompt, how: Draw, *, timeout_seconds: float) -> Answer:
+    def draw(self, prompt: Prompt, how: Draw, *, timeout_seconds: float) -> Samples:
         """Texts drawn until time runs out; partial ones, ended by SECONDS, are among them."""
         request: Message = {
             "kind": "sample",
@@ -97,7 +97,7 @@ class ModelSampler:
                     self.tokens_used += int(number(message.get("tokens")))
                 elif message["kind"] == "crowded":
                     refused = str(message.get("why"))[:500]
-        return Answer(drawn=tuple(found[k] for k in sorted(found)), refused=refused)
+        return Samples(drawn=tuple(found[k] for k in sorted(found)), refused=refused)
 
 
 def _drawn(message: Message, how: Draw) -> Drawn:

@@ -7,7 +7,7 @@ code is, stands in the next question as data, and is never part of an edit.
 from dataclasses import dataclass
 
 from localagent.llm.writing.reindent import dedented
-from localagent.llm.writing.reply_parser import View, defined, fenced, text_of
+from localagent.llm.writing.reply_parser import PromptView, defined, fenced, text_of
 
 OUTLINE_TOKENS = 160
 OUTLINES = 3  # drawn at once; the likeliest that is one is taken
@@ -24,7 +24,7 @@ class Outline:
     text: str
 
 
-def outline_of(reply: bytes, view: View) -> Outline | str:
+def outline_of(reply: bytes, view: PromptView) -> Outline | str:
     """The outline that a reply is, or why it is refused."""
     text, why = text_of(reply)
     code = fenced(text)

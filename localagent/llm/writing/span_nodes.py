@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 
 from localagent.domain.edit import Edit
-from localagent.edit.external_edits import Place
-from localagent.llm.process.shared_prefix import Branch, Row
+from localagent.edit.external_edits import CodeLine
+from localagent.llm.process.shared_prefix import Branch, LogitRow
 
 TOP = 24
 MAX_REMOVED = 12
@@ -15,7 +15,7 @@ MAX_REST_TOKENS = 6
 class Stem:
     """A place in tokens: they leave the trunk at `at`; those of the old line are [first, end], `end` its line end."""
 
-    place: Place
+    place: CodeLine
     at: int
     tokens: list[int]
     starts: list[int]  # offset in the file of each token of the old line, by token - first
@@ -44,7 +44,7 @@ def _asked(stem: Stem, at: int) -> tuple[int, ...]:
 
 def stem_branch(stem: Stem) -> Branch:
     """A whole line: at each token the likeliest others, and the old ones with which it may go on."""
-    rows = [Row(index=k - 1, top=TOP, asked=_asked(stem, k)) for k in range(stem.first, stem.end + 1)]
+    rows = [LogitRow(index=k - 1, top=TOP, asked=_asked(stem, k)) for k in range(stem.first, stem.end + 1)]
     return Branch(at=stem.at, tokens=tuple(stem.tokens), rows=tuple(rows))
 
 
@@ -53,9 +53,9 @@ def node_branch(node: Node) -> Branch:
     stem = node.stem
     head = (*stem.tokens[: node.at], *node.tokens)
     if node.removed < 0:
-        row = Row(index=len(head) - 1, top=TOP, asked=_asked(stem, node.at))
+        row = LogitRow(index=len(head) - 1, top=TOP, asked=_asked(stem, node.at))
         return Branch(at=stem.at, tokens=head, rows=(row,))
     join = node.at + node.removed
     rest = stem.tokens[join : min(stem.end, join + MAX_REST_TOKENS) + 1]
-    rows = [Row(index=len(head) + k, asked=(token,)) for k, token in enumerate(rest[1:])]
+    rows = [LogitRow(index=len(head) + k, asked=(token,)) for k, token in enumerate(rest[1:])]
     return Branch(at=stem.at, tokens=(*head, *rest[:-1]), rows=tuple(rows))

@@ -2,8 +2,8 @@
 
 Best first over (place, position, removed length, tokens so far) by log-probability, whole batches in one request. A
 text is joined again to what stood behind it and scored through that; what cannot go on to a statement, or names what
-does not exist, is dropped before the model spends a token on it. One `Region` is some places that one trunk of tokens
-can serve. Not promised: that a span makes sense; that two runs cut off by a clock find the same ones.
+does not exist, is dropped before the model spends a token on it. One `SpanRegion` is some places that one trunk of
+tokens can serve. Not promised: that a span makes sense; that two runs cut off by a clock find the same ones.
 """
 
 import heapq
@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from localagent.domain.edit import Edit, Written
-from localagent.edit.external_edits import Page, Place
+from localagent.edit.external_edits import CodeLine, Page
 from localagent.llm.process.shared_prefix import Branch
 from localagent.llm.scoring.decoder import RowAnswer
 from localagent.llm.writing.span_nodes import MAX_REST_TOKENS, Node, Stem, node_branch, stem_branch
@@ -47,13 +47,13 @@ class Decoder(Protocol):
         ...
 
 
-class Region:
+class SpanRegion:
     """The search at some places of one page that one trunk serves, each with what it costs to be there, in nats."""
 
     def __init__(
         self,
         page: Page,
-        places: Sequence[tuple[Place, float]],
+        places: Sequence[tuple[CodeLine, float]],
         *,
         context: str,
         lead: int,
@@ -72,7 +72,7 @@ class Region:
         self._wrong = wrong
         self._trunk: list[int] = []
         self._ends: list[int] = []
-        self._heap: list[tuple[float, int, Node | Place]] = []
+        self._heap: list[tuple[float, int, Node | CodeLine]] = []
         self._pushed = 0
         self._opened = False
         self._weights = {place.line: weight for place, weight in places}
@@ -112,13 +112,13 @@ class Region:
 
     # ---- what to ask ----------------------------------------------------------------------------------------------
 
-    def _batch(self) -> tuple[list[Place], list[Node]]:
+    def _batch(self) -> tuple[list[CodeLine], list[Node]]:
         """The cheapest items that are worth a token; at most a few places at once, for they are long."""
-        places: list[Place] = []
+        places: list[CodeLine] = []
         nodes: list[Node] = []
         while self._heap and len(nodes) + 8 * len(places) < BATCH_NODES:
             _, _, item = heapq.heappop(self._heap)
-            if isinstance(item, Place):
+            if isinstance(item, CodeLine):
                 places.append(item)
             elif item.removed < 0:
                 nodes += [item] if self._viable(item) else []
@@ -187,7 +187,7 @@ class Region:
         heapq.heapify(self._heap)
         self.skipped += 1
 
-    def _stems(self, decoder: Decoder, places: Sequence[Place], timeout_seconds: float) -> list[Stem] | None:
+    def _stems(self, decoder: Decoder, places: Sequence[CodeLine], timeout_seconds: float) -> list[Stem] | None:
         if not places:
             return []
         texts = [self._stem_text(place) for place in places]
@@ -203,7 +203,7 @@ class Region:
                 stems.append(stem)
         return stems
 
-    def _stem_text(self, place: Place) -> tuple[bytes, int, int]:
+    def _stem_text(self, place: CodeLine) -> tuple[bytes, int, int]:
         """Text that follows the trunk from a line end on; where the old code begins in it, and where it ends."""
         page = self.page.text
         line_start = page.rfind(b"\n", 0, place.start) + 1
@@ -216,7 +216,7 @@ class Region:
         text = head + code + b"\n" + next_line.decode("utf-8", "ignore").encode()
         return text, len(head), len(head) + len(code)
 
-    def _stem(self, decoder: Decoder, place: Place, line_at: int, newline: int, tokens: list[int]) -> Stem | None:
+    def _stem(self, decoder: Decoder, place: CodeLine, line_at: int, newline: int, tokens: list[int]) -> Stem | None:
         """Tokens and their places; None where the line's end is within a token that holds more than blanks."""
         until = self.page.text.rfind(b"\n", 0, place.start) + (
             1 if tokens and not self._begins_line(decoder, tokens) else 0
@@ -242,7 +242,7 @@ class Region:
 
     # ---- what came of it --------------------------------------------------------------------------------------------
 
-    def _push(self, cost: float, item: Node | Place) -> None:
+    def _push(self, cost: float, item: Node | CodeLine) -> None:
         self._pushed += 1
         heapq.heappush(self._heap, (cost, self._pushed, item))
 

@@ -12,13 +12,13 @@ from localagent.domain.edit import Edit, Written
 from localagent.domain.outcome import Baseline, Failure
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
-from localagent.edit.external_edits import Page, Place
+from localagent.edit.external_edits import CodeLine, Page
 from localagent.llm.process.model_client import Served
 from localagent.llm.scoring import source_windows
 from localagent.llm.scoring.decoder import ModelDecoder
 from localagent.llm.scoring.repair_prompt import BODY_BYTES, TESTS_BYTES, lead_of, shown_as_wrong
 from localagent.llm.writing.replay_decoder import CutDecoder
-from localagent.llm.writing.span_search import Region
+from localagent.llm.writing.span_search import SpanRegion
 from localagent.ports import Sources
 
 MAX_PLACES = 40
@@ -50,10 +50,10 @@ class SpanWriter:
         self._decoder = CutDecoder(ModelDecoder(served))
         self._cut = list(cut)
         self._localization, self._malus = localization, malus
-        self._plan: list[tuple[Page, str, list[tuple[Place, float]]]] = []  # file, what stands in front, places
+        self._plan: list[tuple[Page, str, list[tuple[CodeLine, float]]]] = []  # file, what stands in front, places
         self._mending = False
-        self._regions: list[Region] = []
-        self._current: Region | None = None
+        self._regions: list[SpanRegion] = []
+        self._current: SpanRegion | None = None
         self._silent = 0
 
     @property
@@ -83,7 +83,7 @@ class SpanWriter:
         index, lines = FactIndex(), lines_of(places)
         best = max(lines.values(), default=0.0) or 1.0
         pages: dict[RepoPath, Page] = {}
-        spots: dict[RepoPath, list[tuple[Place, float]]] = {}
+        spots: dict[RepoPath, list[tuple[CodeLine, float]]] = {}
         count = 0
         for (path, line), score in sorted(lines.items(), key=lambda item: (-item[1], item[0])):
             page = pages.setdefault(path, Page(path, sources, index)) if path in sources else None
@@ -107,13 +107,13 @@ class SpanWriter:
             for region in (self._mended if self._mending else self._plain)(page, context, found)
         ]
 
-    def _plain(self, page: Page, context: str, found: Sequence[tuple[Place, float]]) -> list[Region]:
+    def _plain(self, page: Page, context: str, found: Sequence[tuple[CodeLine, float]]) -> list[SpanRegion]:
         return [
             self._region(page, group, context, _lead(page.text, min(place.start for place, _ in group)))
             for group in _grouped(found)
         ]
 
-    def _mended(self, page: Page, context: str, found: Sequence[tuple[Place, float]]) -> list[Region]:
+    def _mended(self, page: Page, context: str, found: Sequence[tuple[CodeLine, float]]) -> list[SpanRegion]:
         """One for each stretch that is read twice; as for another model where a place is in none."""
         stretches = source_windows.plan_windows(
             page.text, [_around(page, place) for place, _ in found], body_bytes=BODY_BYTES
@@ -129,9 +129,9 @@ class SpanWriter:
         return regions + self._plain(page, context, [f for n, f in enumerate(found) if n not in held])
 
     def _region(
-        self, page: Page, places: Sequence[tuple[Place, float]], context: str, lead: int, wrong: bytes = b""
-    ) -> Region:
-        return Region(
+        self, page: Page, places: Sequence[tuple[CodeLine, float]], context: str, lead: int, wrong: bytes = b""
+    ) -> SpanRegion:
+        return SpanRegion(
             page,
             places,
             context=context,
@@ -170,9 +170,9 @@ def lines_of(places: Sequence[Suspicion]) -> dict[tuple[RepoPath, int], float]:
     return lines
 
 
-def _grouped(found: Sequence[tuple[Place, float]]) -> list[list[tuple[Place, float]]]:
+def _grouped(found: Sequence[tuple[CodeLine, float]]) -> list[list[tuple[CodeLine, float]]]:
     """Places near enough to each other for one trunk."""
-    groups: list[list[tuple[Place, float]]] = []
+    groups: list[list[tuple[CodeLine, float]]] = []
     for place, weight in sorted(found, key=lambda f: f[0].start):
         if groups and place.start - groups[-1][0][0].start <= REGION_BYTES:
             groups[-1].append((place, weight))
@@ -181,13 +181,13 @@ def _grouped(found: Sequence[tuple[Place, float]]) -> list[list[tuple[Place, flo
     return groups
 
 
-def _around(page: Page, place: Place) -> source_windows.Place:
+def _around(page: Page, place: CodeLine) -> source_windows.EditSpan:
     """A place with the function, or the statements, around it."""
     lines = page.lines(place.line)
     if lines is None:
-        return source_windows.Place(start=place.start, end=place.end, scope_start=place.start, scope_end=place.end)
+        return source_windows.EditSpan(start=place.start, end=place.end, scope_start=place.start, scope_end=place.end)
     begin, end = page.line_span(lines[0])[0], page.line_span(lines[-1])[1]
-    return source_windows.Place(start=place.start, end=place.end, scope_start=begin, scope_end=end)
+    return source_windows.EditSpan(start=place.start, end=place.end, scope_start=begin, scope_end=end)
 
 
 def _tail(text: str, limit_bytes: int) -> str:

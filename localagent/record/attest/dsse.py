@@ -44,7 +44,7 @@ class Signer:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Opened:
+class VerifiedPayload:
     """A payload whose signature holds, and the id of the key that made it."""
 
     payload: bytes
@@ -73,7 +73,7 @@ def sign(signer: Signer, payload_type: str, payload: bytes) -> dict[str, Any]:
     }
 
 
-def open_envelope(found: object, payload_type: str, keys: Mapping[str, Ed25519PublicKey]) -> Opened:
+def open_envelope(found: object, payload_type: str, keys: Mapping[str, Ed25519PublicKey]) -> VerifiedPayload:
     """The payload, if one of `keys` (by id) signed it as that type, and none wrongly. NotVerified with the reason."""
     if not isinstance(found, dict) or set(found) != {"payload", "payloadType", "signatures"}:
         raise NotVerified("not a DSSE envelope: exactly payload, payloadType and signatures are wanted")
@@ -95,7 +95,7 @@ def open_envelope(found: object, payload_type: str, keys: Mapping[str, Ed25519Pu
                 f"the signature of key {key_id[:16]} does not fit what is signed: payload or signature was altered"
             ) from None
     if known:
-        return Opened(payload=payload, key_id=known[0][0])
+        return VerifiedPayload(payload=payload, key_id=known[0][0])
     raise KeyUnknown(", ".join(one_line(key_id, 64) for key_id, _ in signed))
 
 

@@ -17,7 +17,7 @@ from localagent.fs.atomic_files import RecordDamaged, read_bounded
 from localagent.record.attest.dsse import KeyUnknown, NotVerified, open_envelope
 from localagent.record.audit.entry import BEFORE_FIRST, DIGEST, AuditKind, now_text
 from localagent.record.audit.segments import read_signed
-from localagent.record.audit.verify_chain import AuditCheck, Span
+from localagent.record.audit.verify_chain import AuditCheck, EntrySpan
 from localagent.text.bounded import one_line
 from localagent.text.strict_json import load
 
@@ -87,7 +87,7 @@ def check_heads(
     check: AuditCheck,
     keys: Mapping[str, Ed25519PublicKey],
     *,
-    span: Span | None = None,
+    span: EntrySpan | None = None,
     known: Remembered | None = None,
     opened: int = 0,
 ) -> HeadsCheck:
@@ -97,7 +97,7 @@ def check_heads(
     outside what was checked (the span) must only be signed and in their order. `known`, what the signer remembers, must
     be there as well. The signatures of the first `opened` heads are not looked at: `known` vouches for them.
     """
-    span = span or Span()
+    span = span or EntrySpan()
     rows = check.signed.splitlines(keepends=True)
     _named(path, check, rows)
     _remembered(path, check, rows, span, known)
@@ -158,7 +158,9 @@ def _named(path: Path, check: AuditCheck, rows: Sequence[bytes]) -> None:
             raise RecordDamaged(f"{path}: signed head {number}, which entry {entry.seq} names, {what}")
 
 
-def _remembered(path: Path, check: AuditCheck, rows: Sequence[bytes], span: Span, known: Remembered | None) -> None:
+def _remembered(
+    path: Path, check: AuditCheck, rows: Sequence[bytes], span: EntrySpan, known: Remembered | None
+) -> None:
     """What the signer remembers is still there, or is named by a journal that began anew on the record."""
     if known is None or span.first or (span.last is not None and span.last < known.seq):
         return

@@ -15,7 +15,7 @@ from localagent.record.audit.clock import since as from_day
 from localagent.record.audit.entry import AuditKind, Entry
 from localagent.record.audit.heads import UNVERIFIABLE, SignedHead
 from localagent.record.audit.verify_chain import AuditCheck
-from localagent.record.journal import Standing
+from localagent.record.journal import JournalStatus
 
 SCHEMA = "localagent/audit-report/1"
 _LANDINGS = {
@@ -65,7 +65,7 @@ def audit_report(
 
 def _chain(check: AuditCheck, heads: Sequence[SignedHead], fault: str, unknown: str) -> dict[str, Any]:
     newest = heads[-1] if heads else None
-    standing = Standing.ALTERED.value if fault else check.standing.value
+    standing = JournalStatus.ALTERED.value if fault else check.standing.value
     return {
         "standing": UNVERIFIABLE if unknown else standing,
         "entries": len(check.entries),

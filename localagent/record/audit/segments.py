@@ -31,7 +31,7 @@ class Head:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Line:
+class SegmentLine:
     """A line as it lies in a file; `whole` is False for bytes behind the last newline."""
 
     file: str
@@ -104,14 +104,14 @@ def read_segment(path: Path) -> bytes:
         raise RecordDamaged(f"{path} went away while it was read") from error
 
 
-def lines_of(path: Path, *, exported: bool = False) -> Iterator[Line]:
+def lines_of(path: Path, *, exported: bool = False) -> Iterator[SegmentLine]:
     """Every line of a segment, or of a file with all that was exported; a torn one behind the last newline included."""
     rows = (read_bounded(path, _EXPORT_BYTES) if exported else read_segment(path)).split(b"\n")
     torn = rows.pop()
     for number, row in enumerate(rows, 1):
-        yield Line(file=path.name, number=number, data=row)
+        yield SegmentLine(file=path.name, number=number, data=row)
     if torn:
-        yield Line(file=path.name, number=len(rows) + 1, data=torn, whole=False)
+        yield SegmentLine(file=path.name, number=len(rows) + 1, data=torn, whole=False)
 
 
 def head_bytes(head: Head) -> bytes:

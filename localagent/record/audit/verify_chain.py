@@ -12,14 +12,23 @@ from pathlib import Path
 
 from localagent.fs.atomic_files import RecordDamaged
 from localagent.record.audit.entry import BEFORE_FIRST, AuditKind, Entry, parse_line
-from localagent.record.audit.segments import Head, Line, first_of, lines_of, read_head, read_signed, reading, segments
-from localagent.record.journal import Standing
+from localagent.record.audit.segments import (
+    Head,
+    SegmentLine,
+    first_of,
+    lines_of,
+    read_head,
+    read_signed,
+    reading,
+    segments,
+)
+from localagent.record.journal import JournalStatus
 
 _ENVELOPE = b'{"payload":'  # how a signed head begins among the entries of an export
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class EntryLocation:
     """Where a fault is: a line of a file, and the number that the entry there should have."""
 
     file: str
@@ -37,9 +46,9 @@ class AuditCheck:
     `signed` are the signed heads as they lay beside these entries; `heads.check_heads` looks into them.
     """
 
-    standing: Standing
+    standing: JournalStatus
     entries: tuple[Entry, ...]
-    place: Place | None = None
+    place: EntryLocation | None = None
     reason: str = ""
     signed: bytes = b""
 
@@ -52,26 +61,29 @@ class AuditCheck:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Span:
+class EntrySpan:
     """Which entries to check, both ends included. `first` None: from the very first, which must be there."""
 
     first: int | None = None
     last: int | None = None
 
 
-def check_audit(folder: Path, span: Span | None = None, *, head: str = "") -> AuditCheck:
+def check_audit(folder: Path, span: EntrySpan | None = None, *, head: str = "") -> AuditCheck:
     """Check the journal in a folder. `head`: a digest that one of the entries must have."""
     with reading(folder):
-        return check_held(folder, span or Span(), head)
+        return check_held(folder, span or EntrySpan(), head)
 
 
-def check_held(folder: Path, span: Span, head: str = "") -> AuditCheck:
+def check_held(folder: Path, span: EntrySpan, head: str = "") -> AuditCheck:
     """`check_audit` for whoever keeps others from writing already."""
     try:
         kept: Head | None = read_head(folder)
     except RecordDamaged as damage:
         return AuditCheck(
-            standing=Standing.ALTERED, entries=(), place=Place(file="head.json", line=1, seq=-1), reason=str(damage)
+            standing=JournalStatus.ALTERED,
+            entries=(),
+            place=EntryLocation(file="head.json", line=1, seq=-1),
+            reason=str(damage),
         )
     there = segments(folder)
     if span.first:  # what lies wholly before is not looked at
@@ -79,12 +91,14 @@ def check_held(folder: Path, span: Span, head: str = "") -> AuditCheck:
         there = there[max(0, len(later) - 1) :]
     lines = [line for path in there for line in lines_of(path)]
     if kept is None and there:
-        return _altered((), lines[0] if lines else Line(file=there[0].name, number=1, data=b""), 0, "no head is kept")
+        return _altered(
+            (), lines[0] if lines else SegmentLine(file=there[0].name, number=1, data=b""), 0, "no head is kept"
+        )
     check = _with_head(_Walk(lines, kept, span).check(), head)
     return replace(check, signed=read_signed(folder))
 
 
-def check_export(path: Path, *, head: str = "", span: Span | None = None) -> AuditCheck:
+def check_export(path: Path, *, head: str = "", span: EntrySpan | None = None) -> AuditCheck:
     """Check entries that `audit export` wrote into one file: without a head, so a cut end shows only by `head`.
 
     Signed heads that stand behind the entries are handed out like those that lie beside a journal.
@@ -94,34 +108,34 @@ def check_export(path: Path, *, head: str = "", span: Span | None = None) -> Aud
     lines = list(lines_of(path, exported=True))
     signed = [line for line in lines if line.whole and line.data.startswith(_ENVELOPE)]
     entries = [line for line in lines if not (line.whole and line.data.startswith(_ENVELOPE))]
-    check = _Walk(entries, None, span or Span(first=-1), named=False).check()
-    if check.standing is Standing.TORN:
-        check = replace(check, standing=Standing.ALTERED, reason="the file ends within a line: it was cut")
+    check = _Walk(entries, None, span or EntrySpan(first=-1), named=False).check()
+    if check.standing is JournalStatus.TORN:
+        check = replace(check, standing=JournalStatus.ALTERED, reason="the file ends within a line: it was cut")
     return replace(_with_head(check, head), signed=b"".join(line.data + b"\n" for line in signed))
 
 
 def _with_head(check: AuditCheck, head: str) -> AuditCheck:
-    if not head or check.standing is Standing.ALTERED or any(e.digest == head for e in check.entries):
+    if not head or check.standing is JournalStatus.ALTERED or any(e.digest == head for e in check.entries):
         return check
     last = check.tip.seq + 1
-    place = Place(file="", line=0, seq=last)
+    place = EntryLocation(file="", line=0, seq=last)
     return AuditCheck(
-        standing=Standing.ALTERED,
+        standing=JournalStatus.ALTERED,
         entries=check.entries,
         place=place,
         reason=f"no entry has the digest {head}: the journal was cut before it, or is another one",
     )
 
 
-def _altered(entries: Sequence[Entry], line: Line, seq: int, reason: str) -> AuditCheck:
-    place = Place(file=line.file, line=line.number, seq=seq)
-    return AuditCheck(standing=Standing.ALTERED, entries=tuple(entries), place=place, reason=reason)
+def _altered(entries: Sequence[Entry], line: SegmentLine, seq: int, reason: str) -> AuditCheck:
+    place = EntryLocation(file=line.file, line=line.number, seq=seq)
+    return AuditCheck(standing=JournalStatus.ALTERED, entries=tuple(entries), place=place, reason=reason)
 
 
 class _Walk:
     """One pass over the lines."""
 
-    def __init__(self, lines: list[Line], head: Head | None, span: Span, *, named: bool = True) -> None:
+    def __init__(self, lines: list[SegmentLine], head: Head | None, span: EntrySpan, *, named: bool = True) -> None:
         self._lines, self._head, self._span, self._named = lines, head, span, named
         self._entries: list[Entry] = []
         self._needed = -1  # the entry that lets this one begin late: the walk must come to it
@@ -145,16 +159,16 @@ class _Walk:
             entries.append(entry)
             if self._span.last is not None and entry.seq >= max(self._span.last, self._needed):
                 wanted = tuple(e for e in entries if e.seq <= self._span.last)
-                return AuditCheck(standing=Standing.WHOLE, entries=wanted)
+                return AuditCheck(standing=JournalStatus.WHOLE, entries=wanted)
         return self._ended(None)
 
-    def _start(self, line: Line) -> int:
+    def _start(self, line: SegmentLine) -> int:
         """The number that the first line must have: 0, or what its segment is called where a span begins later."""
         first = first_of(line.file)
         wanted = self._span.first
         return first if wanted and wanted > 0 and first is not None and first <= wanted else max(0, wanted or 0)
 
-    def _fault(self, at: int, line: Line, entry: Entry, expected: int) -> AuditCheck | None:
+    def _fault(self, at: int, line: SegmentLine, entry: Entry, expected: int) -> AuditCheck | None:
         entries = self._entries
         if not entries and self._retired_before(entry):
             return None
@@ -199,15 +213,15 @@ class _Walk:
                 return False
         return self._head is not None and self._head == Head(seq=entry.seq, digest=entry.digest)
 
-    def _ended(self, torn: Line | None) -> AuditCheck:
+    def _ended(self, torn: SegmentLine | None) -> AuditCheck:
         """The end, held against the kept head."""
         entries, head = self._entries, self._head
         last = entries[-1].seq if entries else -1
-        end = torn or (self._lines[-1] if self._lines else Line(file="head.json", number=1, data=b""))
+        end = torn or (self._lines[-1] if self._lines else SegmentLine(file="head.json", number=1, data=b""))
         if head is not None:
             if head.seq > last:
                 missing = head.seq - last
-                where = end if torn else Line(file=end.file, number=end.number + bool(entries), data=b"")
+                where = end if torn else SegmentLine(file=end.file, number=end.number + bool(entries), data=b"")
                 return _altered(entries, where, last + 1, f"{missing} entries are missing at the end")
             if head.seq < last - 1:
                 late = len(entries) - (last - head.seq)
@@ -220,9 +234,9 @@ class _Walk:
                 return _altered(entries[: -1 - behind], line, head.seq, "was altered: the head carries another digest")
         if torn is not None:
             return AuditCheck(
-                standing=Standing.TORN,
+                standing=JournalStatus.TORN,
                 entries=tuple(entries),
-                place=Place(file=torn.file, line=torn.number, seq=last + 1),
+                place=EntryLocation(file=torn.file, line=torn.number, seq=last + 1),
                 reason=f"the last line is cut after {len(torn.data)} bytes; the next entry cuts it off, on the record",
             )
-        return AuditCheck(standing=Standing.WHOLE, entries=tuple(entries))
+        return AuditCheck(standing=JournalStatus.WHOLE, entries=tuple(entries))

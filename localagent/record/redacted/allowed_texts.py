@@ -4,8 +4,8 @@ A field that is added to one of these documents is marked until its shape is nam
 too little. Rules of a user's own policy are not among the words.
 """
 
-from localagent.domain.claim import Claim, Effect, FunctionEffect
-from localagent.domain.dependency import Answer
+from localagent.domain.claim import Claim, DifferenceKind, FunctionEffect
+from localagent.domain.dependency import DependencyVerdict
 from localagent.domain.outcome import Ending
 from localagent.domain.review import PatchVerdict
 from localagent.domain.strength import Grade
@@ -26,13 +26,13 @@ BACKEND = matching(r"(bubblewrap|nsjail)( \d{1,4}(\.\d{1,4}){0,3})?")
 LEVEL = matching(r"L[0-4]|none")
 POLICY = among(frozenset({"default", "strict", "permissive", "appliance"}))
 KIND = among(frozenset({*(kind.value for kind in AuditKind), "gate", "verify", "deps", "task"}))
-VERDICT = among(frozenset({*map(str, PatchVerdict), *map(str, VerifyVerdict), *map(str, Answer)}))
+VERDICT = among(frozenset({*map(str, PatchVerdict), *map(str, VerifyVerdict), *map(str, DependencyVerdict)}))
 BUILDER = among(frozenset(builder.value for builder in Builder))
 HOOK = among(frozenset({"fix"}))
 OUTCOME = among(frozenset({*(verdict.value for verdict in Verdict), "unfinished", CHOSEN}))
 ENDING = among(frozenset(ending.value for ending in Ending))
 CLAIM = among(frozenset(claim.value for claim in Claim))
-EFFECT = among(frozenset(effect.value for effect in Effect))
+EFFECT = among(frozenset(effect.value for effect in DifferenceKind))
 FUNCTION_EFFECT = among(frozenset(effect.value for effect in FunctionEffect))
 GRADE = among(frozenset(grade.value for grade in Grade))
 CHECK = among(frozenset({"ruff", "mypy", "bandit", "hypothesis", "shuffled", "properties", "pytest"}))

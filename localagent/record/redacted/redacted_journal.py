@@ -7,9 +7,9 @@ from typing import Any
 from localagent.record.audit.entry import DIGEST as DIGEST_FORM
 from localagent.record.audit.entry import AuditKind, Entry
 from localagent.record.audit.heads import UNVERIFIABLE
-from localagent.record.audit.segments import Line, lines_of
-from localagent.record.audit.verify_chain import AuditCheck, Place
-from localagent.record.journal import Standing
+from localagent.record.audit.segments import SegmentLine, lines_of
+from localagent.record.audit.verify_chain import AuditCheck, EntryLocation
+from localagent.record.journal import JournalStatus
 from localagent.record.redacted.allowed_texts import (
     BUILDER,
     COMMIT,
@@ -115,7 +115,7 @@ def _chain() -> Fields:
     """The reason goes: over an altered journal it cites what was altered."""
     return Fields(
         {
-            "standing": among(frozenset({*(standing.value for standing in Standing), UNVERIFIABLE})),
+            "standing": among(frozenset({*(standing.value for standing in JournalStatus), UNVERIFIABLE})),
             **each("entries signed_heads reason"),
             "head": Fields({"entry": never, "digest": DIGEST}),
             "place": _PLACE,
@@ -161,17 +161,17 @@ def check_redacted(path: Path, *, head: str = "") -> AuditCheck:
                 raise ValueError("does not follow from the line before it")
         except ValueError as fault:
             seq = entries[-1].seq + 1 if entries else 0
-            place = Place(file=line.file, line=line.number, seq=seq)
-            return AuditCheck(standing=Standing.ALTERED, entries=tuple(entries), place=place, reason=str(fault))
+            place = EntryLocation(file=line.file, line=line.number, seq=seq)
+            return AuditCheck(standing=JournalStatus.ALTERED, entries=tuple(entries), place=place, reason=str(fault))
         entries.append(entry)
     if head and not any(entry.digest == head for entry in entries):
-        place = Place(file=path.name, line=0, seq=entries[-1].seq + 1 if entries else 0)
+        place = EntryLocation(file=path.name, line=0, seq=entries[-1].seq + 1 if entries else 0)
         why = f"no entry has the digest {head}"
-        return AuditCheck(standing=Standing.ALTERED, entries=tuple(entries), place=place, reason=why)
-    return AuditCheck(standing=Standing.WHOLE, entries=tuple(entries))
+        return AuditCheck(standing=JournalStatus.ALTERED, entries=tuple(entries), place=place, reason=why)
+    return AuditCheck(standing=JournalStatus.WHOLE, entries=tuple(entries))
 
 
-def _entry(line: Line) -> Entry:
+def _entry(line: SegmentLine) -> Entry:
     if not line.whole:
         raise ValueError(f"the last line is cut after {len(line.data)} bytes")
     found = load(line.data)

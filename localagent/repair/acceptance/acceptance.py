@@ -16,14 +16,14 @@ from localagent.repair.acceptance.behaviour_clusters import by_mass
 from localagent.repair.acceptance.crash_hardening import Hardening
 from localagent.repair.acceptance.give_up import crash_text
 from localagent.repair.acceptance.goal_controls import examined
-from localagent.repair.acceptance.ranking import READ, Standing, crashes, ranked, reread
+from localagent.repair.acceptance.ranking import READ, RankedCandidate, crashes, ranked, reread
 from localagent.repair.acceptance.regression_guard import guarded
 from localagent.repair.acceptance.signals import Choice, signals
 from localagent.repair.ordering.cost import reaches
 from localagent.repair.ordering.naturalness import naturalness
 from localagent.repair.ordering.scored_edit import repriced
 from localagent.repair.search.replay_schedule import PATIENCE
-from localagent.repair.search.run_context import Run
+from localagent.repair.search.run_context import RunContext
 
 FULL_CHECKS = 8
 MORE_AFTER_FIRST = 60
@@ -45,7 +45,7 @@ _FIRST = "the first patch that passes every check was taken (--first): it was co
 Accepted = tuple[Candidate, FullResult]
 
 
-def more_after_first(run: Run) -> int:
+def more_after_first(run: RunContext) -> int:
     """How many more candidates to try once one is plausible, so that there is a choice.
 
     Where the model wrote it, twice as many: an enumerated one is worth more. None where the first is to be taken.
@@ -73,8 +73,8 @@ class _Weighed:
     """
 
     near: Behaviours
-    order: Sequence[Standing]
-    rivals: Sequence[Standing]
+    order: Sequence[RankedCandidate]
+    rivals: Sequence[RankedCandidate]
     read: bool
     sturdier: Candidate | None
     crash: Crash | None
@@ -82,7 +82,7 @@ class _Weighed:
     unsure: bool
 
 
-def choose(run: Run, hardening: Hardening) -> Accepted | None:
+def choose(run: RunContext, hardening: Hardening) -> Accepted | None:
     """The best plausible candidate that passes the full check; None if none does or nothing tells the best apart.
 
     Where the tests are few, one that crashes on inputs near theirs is not believed: one more edit may end the crashes,
@@ -104,7 +104,7 @@ def choose(run: Run, hardening: Hardening) -> Accepted | None:
     return _best_accepted(run, weighed)
 
 
-def _weigh(run: Run, open_ones: Sequence[Candidate], hardening: Hardening) -> _Weighed:
+def _weigh(run: RunContext, open_ones: Sequence[Candidate], hardening: Hardening) -> _Weighed:
     """Compare them by what they do on inputs near the tests', and by reading where that is not enough."""
     s = run.state
     tests = len(run.baseline.tests) + len(run.baseline.checks)
@@ -149,7 +149,9 @@ def _weigh(run: Run, open_ones: Sequence[Candidate], hardening: Hardening) -> _W
     )
 
 
-def _told_by_signals(run: Run, order: Sequence[Standing], near: Behaviours, tested: Literals) -> list[Standing]:
+def _told_by_signals(
+    run: RunContext, order: Sequence[RankedCandidate], near: Behaviours, tested: Literals
+) -> list[RankedCandidate]:
     """The order once what else is known of each candidate counts; the signals are kept for whoever accepts."""
     s = run.state
     choice = Choice(
@@ -174,7 +176,7 @@ def _may_harden(candidate: Candidate) -> bool:
     return all(explained(e) for e in candidate.edits)
 
 
-def _propose(run: Run, weighed: _Weighed) -> None:
+def _propose(run: RunContext, weighed: _Weighed) -> None:
     """Leave the choice to a person: what passes every check is proposed; what does not is booked as rejected."""
     s = run.state
     best = weighed.order[0]
@@ -189,7 +191,7 @@ def _propose(run: Run, weighed: _Weighed) -> None:
         s.ambiguity = ambiguity(run, s.proposals)
 
 
-def rivals(run: Run, chosen: Candidate) -> list[Accepted]:
+def rivals(run: RunContext, chosen: Candidate) -> list[Accepted]:
     """The best plausible candidates of other behaviours that pass every check as well, while there is time."""
     rows = {x.row for x in run.state.order if x.candidate.number == chosen.number}
     others = [
@@ -200,7 +202,7 @@ def rivals(run: Run, chosen: Candidate) -> list[Accepted]:
     return _proposals(run, others, most=PROPOSALS - 1)
 
 
-def ambiguity(run: Run, proposals: Sequence[Candidate]) -> Ambiguity | None:
+def ambiguity(run: RunContext, proposals: Sequence[Candidate]) -> Ambiguity | None:
     """An input on which the proposals differ, with what each makes of it; None where none can be shown."""
     numbers = {c.number: at for at, c in enumerate(proposals, 1)}
     found = run.state.behaviours.distinguishing(numbers)
@@ -212,7 +214,7 @@ def ambiguity(run: Run, proposals: Sequence[Candidate]) -> Ambiguity | None:
     return Ambiguity(call=found.call, answers=answers, function=found.function, exact=exact)
 
 
-def _best_accepted(run: Run, weighed: _Weighed) -> Accepted | None:
+def _best_accepted(run: RunContext, weighed: _Weighed) -> Accepted | None:
     """The first in order that passes the full check, the sturdier form of the best alone where there is one."""
     s = run.state
     sturdier = weighed.sturdier
@@ -236,7 +238,7 @@ def _best_accepted(run: Run, weighed: _Weighed) -> Accepted | None:
     return None
 
 
-def _others(run: Run, weighed: _Weighed, taken: Candidate) -> int:
+def _others(run: RunContext, weighed: _Weighed, taken: Candidate) -> int:
     """How many known behaviours pass the tests beside that of what was taken; what failed a full check counts not.
 
     Of the first made sturdier only crashes differ: it stands for the first.
@@ -259,7 +261,7 @@ def _differing(weighed: _Weighed, taken: Candidate) -> str:
     return f". On {found.call} it answers {mine}; others that pass: {' | '.join(rest)}"
 
 
-def _first_accepted(run: Run, candidates: Sequence[Candidate]) -> Accepted | None:
+def _first_accepted(run: RunContext, candidates: Sequence[Candidate]) -> Accepted | None:
     """The first of them that passes the full check; what does not is booked as rejected."""
     for candidate in candidates:
         full = _full(run, candidate)
@@ -270,7 +272,7 @@ def _first_accepted(run: Run, candidates: Sequence[Candidate]) -> Accepted | Non
     return None
 
 
-def _read(run: Run, order: Sequence[Standing]) -> list[Standing] | None:
+def _read(run: RunContext, order: Sequence[RankedCandidate]) -> list[RankedCandidate] | None:
     """The order once the model has read the first of it, where that tells which is right; None where it does not."""
     reader = run.parts.reader
     pace = run.parts.pace
@@ -285,7 +287,7 @@ def _read(run: Run, order: Sequence[Standing]) -> list[Standing] | None:
     return again if settled(again, run.state.verified) else None
 
 
-def _proposals(run: Run, standings: Sequence[Standing], *, most: int = PROPOSALS) -> list[Accepted]:
+def _proposals(run: RunContext, standings: Sequence[RankedCandidate], *, most: int = PROPOSALS) -> list[Accepted]:
     """What a person may choose from, checked: one of each known behaviour, and only what passes every check.
 
     What does not is booked as rejected, like any other plausible candidate that fails the full check.
@@ -308,7 +310,7 @@ def _proposals(run: Run, standings: Sequence[Standing], *, most: int = PROPOSALS
     return out
 
 
-def some_turned(run: Run) -> Accepted | None:
+def some_turned(run: RunContext) -> Accepted | None:
     """Keep the best candidate that turns some of what fails and breaks nothing, as progress: it is never accepted.
 
     Where nobody named tests or checks, the rest must not run what it changes, as far as lines tell: those that do, and
@@ -333,7 +335,7 @@ def some_turned(run: Run) -> Accepted | None:
     return None
 
 
-def _believed(run: Run, candidate: Candidate, full: FullResult) -> Accepted | None:
+def _believed(run: RunContext, candidate: Candidate, full: FullResult) -> Accepted | None:
     """What passed every check, unless there are doubts that the task leaves to a person: then it is proposed."""
     s = run.state
     if full.doubts and run.task.choosing is not Choosing.ASSUME:
@@ -344,7 +346,7 @@ def _believed(run: Run, candidate: Candidate, full: FullResult) -> Accepted | No
     return candidate, full
 
 
-def _full(run: Run, candidate: Candidate, *, may_fail: Sequence[str] = ()) -> FullResult:
+def _full(run: RunContext, candidate: Candidate, *, may_fail: Sequence[str] = ()) -> FullResult:
     """The full check on the goal's tests, controls on its checks, then the guard: the one way to acceptance."""
     with run.timed(Stage.FULL):
         full = run.parts.verifier.full(candidate, run.baseline, seed=run.task.seed, may_fail=may_fail)

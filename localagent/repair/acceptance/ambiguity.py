@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from localagent.domain.edit import BY_TOKENS, WRITTEN, Edit
 from localagent.repair.acceptance.leftover_faults import left_faults
 from localagent.repair.acceptance.meaningless_expressions import degenerate
-from localagent.repair.acceptance.ranking import COMMENTED_OUT, Standing, alike, far
+from localagent.repair.acceptance.ranking import COMMENTED_OUT, RankedCandidate, alike, far
 from localagent.repair.acceptance.undefined_names import half_mended, left_undefined
 
 _CALL = re.compile(r"\w\([^()]")
@@ -119,23 +119,23 @@ def _literal(text: str) -> bool:
     return True
 
 
-def weak(order: Sequence[Standing], verified: int) -> bool:
+def weak(order: Sequence[RankedCandidate], verified: int) -> bool:
     """Whether the tests tell little: programs of many kinds pass, or a quarter of all that ran and not all alike."""
     many = len(order) > max(1.0, _WEAK_SHARE * verified) and not _agreed(order)
     return _kinds(order) >= _WEAK_TESTS or many
 
 
-def _kinds(order: Sequence[Standing]) -> int:
+def _kinds(order: Sequence[RankedCandidate]) -> int:
     return len({s.row for s in order if s.row})
 
 
-def _agreed(order: Sequence[Standing]) -> bool:
+def _agreed(order: Sequence[RankedCandidate]) -> bool:
     """Whether more than one program is known to do what the first does, and none to do anything else."""
     rows = [s.row for s in order if s.row]
     return len(rows) > 1 and len(set(rows)) == 1 and bool(order[0].row)
 
 
-def unproven(order: Sequence[Standing], tests: int, failing: int) -> bool:
+def unproven(order: Sequence[RankedCandidate], tests: int, failing: int) -> bool:
     """Whether the tests are too few to believe the first candidate even without a rival.
 
     So it is with many edits of which more were guessed than there are failing tests to vouch for them, with a guess
@@ -164,7 +164,7 @@ def unproven(order: Sequence[Standing], tests: int, failing: int) -> bool:
     return tests <= FEW_TESTS and len(guessed) > failing and not agreed and (many or doubled)
 
 
-def undecided(order: Sequence[Standing], tests: int, verified: int) -> list[Standing]:
+def undecided(order: Sequence[RankedCandidate], tests: int, verified: int) -> list[RankedCandidate]:
     """The rivals of the first that nothing tells apart from it, when the tests are too few to believe the first alone.
 
     A rival costs nearly as much and does something else (or nobody knows what). Where programs of many kinds pass, the
@@ -193,7 +193,7 @@ def undecided(order: Sequence[Standing], tests: int, verified: int) -> list[Stan
     return [s for s in order[1:] if s.cost - first.cost < margin and (not s.row or not first.row or s.row != first.row)]
 
 
-def settled(order: Sequence[Standing], verified: int) -> bool:
+def settled(order: Sequence[RankedCandidate], verified: int) -> bool:
     """Whether a reread order tells which single guess is right: all that do something else cost more by a margin.
 
     Not where a quarter of all programs pass, or programs of many kinds (of 15 such readings of the development cases,

@@ -9,21 +9,23 @@ cluster is right, or that candidates which nobody could compare differ: each of 
 import math
 from collections.abc import Sequence
 
-from localagent.repair.acceptance.ranking import Standing
+from localagent.repair.acceptance.ranking import RankedCandidate
 
 
-def mass(members: Sequence[Standing]) -> float:
+def mass(members: Sequence[RankedCandidate]) -> float:
     """The logarithm of a cluster's mass."""
     least = min(s.cost for s in members)
     return math.log(sum(math.exp(least - s.cost) for s in members)) - least
 
 
-def by_mass(order: Sequence[Standing], rivals: Sequence[Standing]) -> tuple[list[Standing], list[Standing]]:
+def by_mass(
+    order: Sequence[RankedCandidate], rivals: Sequence[RankedCandidate]
+) -> tuple[list[RankedCandidate], list[RankedCandidate]]:
     """The order and the rivals of its first, once the first and its rivals stand by the mass of their clusters.
 
     `rivals` are some of `order`, its first is none of them. Whoever is no rival stays behind them, in order.
     """
-    clusters: dict[tuple[str, ...] | int, list[Standing]] = {}
+    clusters: dict[tuple[str, ...] | int, list[RankedCandidate]] = {}
     for standing in order:
         clusters.setdefault(_key(standing), []).append(standing)
     weight = {key: mass(members) for key, members in clusters.items()}
@@ -33,5 +35,5 @@ def by_mass(order: Sequence[Standing], rivals: Sequence[Standing]) -> tuple[list
     return [*near, *(s for s in order if s.candidate.number not in numbers)], others
 
 
-def _key(standing: Standing) -> tuple[str, ...] | int:
+def _key(standing: RankedCandidate) -> tuple[str, ...] | int:
     return standing.row or standing.candidate.number

@@ -11,7 +11,7 @@ from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 
 
-class Severity(StrEnum):
+class ContradictionWeight(StrEnum):
     """How much a contradiction weighs by itself."""
 
     HARD = "hard"  # never accepted with this alone
@@ -59,7 +59,7 @@ class Contradiction:
     """One reason against a patch. `line` is 1-based in the file before; `why` is one sentence for people."""
 
     kind: ContradictionKind
-    severity: Severity
+    severity: ContradictionWeight
     path: RepoPath
     line: int
     function: str
@@ -78,7 +78,7 @@ class Support:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Context:
+class PatchContext:
     """What is known besides the patch: other files, how the failing tests failed, and the lines each of them ran.
 
     `covered` is empty where no test was traced.

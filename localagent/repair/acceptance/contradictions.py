@@ -21,21 +21,21 @@ from localagent.repair.acceptance import (
     sibling_rules,
 )
 from localagent.repair.acceptance.contradiction import (
-    Context,
     Contradiction,
     ContradictionKind,
-    Severity,
+    ContradictionWeight,
+    PatchContext,
     Support,
     SupportKind,
 )
-from localagent.repair.acceptance.effect import Effect, EffectKind
+from localagent.repair.acceptance.effect import EffectKind, PatchEffect
 from localagent.repair.acceptance.identifier_words import last_name, mentions
 from localagent.repair.acceptance.meaningless_expressions import new_expressions
 from localagent.repair.acceptance.touched import FunctionPair, TouchedFile, touched_file
 from localagent.repair.acceptance.undefined_names import left_undefined, missing_names
 from localagent.text.escaping import escaped
 
-__all__ = ["Context", "Contradiction", "ContradictionKind", "Severity", "Support", "SupportKind"]
+__all__ = ["Contradiction", "ContradictionKind", "ContradictionWeight", "PatchContext", "Support", "SupportKind"]
 __all__ += ["contradictions", "supports"]
 
 Rule = Callable[[TouchedFile, FunctionPair], Iterator[Contradiction] | Iterator[Contradiction | Support]]
@@ -63,17 +63,17 @@ _IDENTIFIERS = frozenset({EffectKind.CHANGES_NAME, EffectKind.CHANGES_ATTRIBUTE,
 _LONGEST_WHY = 400
 
 
-def contradictions(patch: Patch, context: Context) -> tuple[Contradiction, ...]:
+def contradictions(patch: Patch, context: PatchContext) -> tuple[Contradiction, ...]:
     """What speaks against a patch, in the order of its files and the rules; each said once."""
     return read(patch, context)[0]
 
 
-def supports(patch: Patch, context: Context) -> tuple[Support, ...]:
+def supports(patch: Patch, context: PatchContext) -> tuple[Support, ...]:
     """What speaks for a patch, in the same order."""
     return read(patch, context)[1]
 
 
-def read(patch: Patch, context: Context) -> tuple[tuple[Contradiction, ...], tuple[Support, ...]]:
+def read(patch: Patch, context: PatchContext) -> tuple[tuple[Contradiction, ...], tuple[Support, ...]]:
     """Both at once. RecursionError for code that is nested deeper than the syntax tree can be walked."""
     files = _files(patch)
     ruled = list(_by_function(files))
@@ -133,10 +133,10 @@ def _unset(before: bytes, after: bytes, file: TouchedFile) -> int:
 
 
 def _first_of(file: TouchedFile, kind: ContradictionKind, why: str) -> Contradiction:
-    first: Effect | None = file.effects[0] if file.effects else None
+    first: PatchEffect | None = file.effects[0] if file.effects else None
     return Contradiction(
         kind=kind,
-        severity=Severity.HARD,
+        severity=ContradictionWeight.HARD,
         path=file.path,
         line=first.line if first else 1,
         function=first.function if first else "",
@@ -144,7 +144,7 @@ def _first_of(file: TouchedFile, kind: ContradictionKind, why: str) -> Contradic
     )
 
 
-def _named_by_errors(file: TouchedFile, context: Context) -> Iterator[Support]:
+def _named_by_errors(file: TouchedFile, context: PatchContext) -> Iterator[Support]:
     """The failing test's message names what the edit puts in, and not what it takes out."""
     told = "\n".join(f.message for f in context.failures)
     for effect in file.effects:

@@ -14,11 +14,11 @@ from localagent.domain.edit import Candidate
 from localagent.domain.outcome import QuickResult
 from localagent.domain.paths import RepoPath
 from localagent.ports import QuickCheck
-from localagent.repair.acceptance.ranking import Standing, malus, ranked
+from localagent.repair.acceptance.ranking import RankedCandidate, malus, ranked
 from localagent.repair.search.code_equivalence import behaviour_key
 from localagent.repair.search.enclosing_function import outermost_function
-from localagent.repair.search.run_context import Run
-from localagent.repair.search.search_node import Lineage, Step
+from localagent.repair.search.run_context import RunContext
+from localagent.repair.search.search_node import Lineage, SearchStep
 
 CANDIDATES = 80
 EDITS = 3_000
@@ -44,7 +44,7 @@ _FRAME_SCORE, _FUNCTION_SCORE = 0.8, 0.4
 class Hardening:
     """Tries edits on top of plausible candidates, on the search's own workers and within its budget."""
 
-    def __init__(self, run: Run, quick: QuickCheck, pool: cf.Executor, *, cpu_seconds: float) -> None:
+    def __init__(self, run: RunContext, quick: QuickCheck, pool: cf.Executor, *, cpu_seconds: float) -> None:
         self._run, self._quick, self._pool, self._cpu = run, quick, pool, cpu_seconds
 
     def sturdier(self, candidate: Candidate, crashes: Sequence[Crash]) -> Candidate | None:
@@ -52,7 +52,7 @@ class Hardening:
         run = self._run
         run.emit("hardening", number=candidate.number, calls=[c.call for c in crashes])
         passing = list(self._children(candidate, crashes))
-        good: list[Standing] = []
+        good: list[RankedCandidate] = []
         for first in range(0, len(passing), PROGRAMS):
             children = passing[first : first + PROGRAMS]
             near = run.parts.verifier.behaviours([candidate, *children], run.baseline, seed=run.task.seed)
@@ -91,7 +91,7 @@ class Hardening:
         limit = self._run.parts.pace.cpu_seconds(child.number, self._cpu)
         return self._quick.check(child, cpu_seconds=limit, stop_early=True)
 
-    def _steps(self, candidate: Candidate, crashes: Sequence[Crash]) -> list[Step]:
+    def _steps(self, candidate: Candidate, crashes: Sequence[Crash]) -> list[SearchStep]:
         """Edits of the functions that crashed, cheapest first, each behaviour once."""
         run = self._run
         changed = {c.path: c.after for c in candidate.patch.changes}
@@ -107,7 +107,7 @@ class Hardening:
             progress=1.0,
         )
         sources = lineage.sources(run.parts.sources)
-        steps: list[Step] = []
+        steps: list[SearchStep] = []
         for path, scores in self._lines(lineage, crashes).items():
             found = islice(
                 run.parts.space.edits(path, sources, lines=frozenset(scores), failures=lineage.failures), EDITS
@@ -127,7 +127,7 @@ class Hardening:
                 own += malus(edit, b" ".join(before[s.start : s.end] for s in edit.splices))
                 if edit.operator in _SHIFTS and scores.get(edit.line, 0.0) >= 1.0:
                     own += _SYMPTOM
-                steps.append(Step(parent=lineage, edit=edit, cost=candidate.cost + own))
+                steps.append(SearchStep(parent=lineage, edit=edit, cost=candidate.cost + own))
         return sorted(steps, key=lambda s: s.cost)[:CANDIDATES]
 
     def _lines(self, lineage: Lineage, crashes: Sequence[Crash]) -> dict[RepoPath, dict[int, float]]:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from localagent.repair.acceptance.contradiction import (
     Contradiction,
     ContradictionKind,
-    Severity,
+    ContradictionWeight,
     Support,
     SupportKind,
 )
-from localagent.repair.acceptance.effect import Effect, EffectKind
+from localagent.repair.acceptance.effect import EffectKind, PatchEffect
 from localagent.repair.acceptance.expression_diff import is_constant, key
 from localagent.repair.acceptance.identifier_words import last_name, mentions
 from localagent.repair.acceptance.touched import Function, FunctionPair, TouchedFile
@@ -71,7 +71,7 @@ def returned_no_more(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradi
         if is_constant(value) and key(value) not in still and (said := _says_returned(doc, ast.unparse(value))):
             yield Contradiction(
                 kind=ContradictionKind.DOCSTRING,
-                severity=Severity.HARD,
+                severity=ContradictionWeight.HARD,
                 path=file.path,
                 line=pair.effects[0].line,
                 function=pair.qualname,
@@ -80,7 +80,7 @@ def returned_no_more(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradi
             return
 
 
-def _stated(doc: str, effect: Effect) -> _Statement | None:
+def _stated(doc: str, effect: PatchEffect) -> _Statement | None:
     was, now = _sentence(doc, effect, effect.old), _sentence(doc, effect, effect.new)
     if was and not now:
         return _Statement(where=f'"{was}", the edit makes it {effect.new}', agrees=False)
@@ -89,7 +89,7 @@ def _stated(doc: str, effect: Effect) -> _Statement | None:
     return None
 
 
-def _sentence(doc: str, effect: Effect, literal: str) -> str:
+def _sentence(doc: str, effect: PatchEffect, literal: str) -> str:
     """The words of a docstring that state a literal as a default or as what is returned, or ""."""
     if effect.kind is EffectKind.CHANGES_DEFAULT and effect.keyword and (shape := _literal_shape(literal)):
         name = re.escape(effect.keyword)
@@ -153,7 +153,7 @@ def annotated(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
         if is_constant(value) and key(value) not in had and not _is_a(value, allowed):
             yield Contradiction(
                 kind=ContradictionKind.ANNOTATION,
-                severity=Severity.HARD,
+                severity=ContradictionWeight.HARD,
                 path=file.path,
                 line=pair.effects[0].line,
                 function=pair.qualname,
@@ -187,13 +187,18 @@ def own_nodes(function: ast.AST) -> Iterator[ast.AST]:
             queue += ast.iter_child_nodes(node)
 
 
-def _against(file: TouchedFile, effect: Effect, kind: ContradictionKind, why: str) -> Contradiction:
+def _against(file: TouchedFile, effect: PatchEffect, kind: ContradictionKind, why: str) -> Contradiction:
     return Contradiction(
-        kind=kind, severity=Severity.HARD, path=file.path, line=effect.line, function=effect.function, why=why
+        kind=kind,
+        severity=ContradictionWeight.HARD,
+        path=file.path,
+        line=effect.line,
+        function=effect.function,
+        why=why,
     )
 
 
-def _support(file: TouchedFile, effect: Effect, why: str) -> Support:
+def _support(file: TouchedFile, effect: PatchEffect, why: str) -> Support:
     return Support(
         kind=SupportKind.DOCSTRING_AGREES, path=file.path, line=effect.line, function=effect.function, why=why
     )

@@ -76,7 +76,7 @@ class Message(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Effect:
+class PatchEffect:
     """One difference. `line` is 1-based, in the file before; `old` and `new` are bounded source text, "" for nothing.
 
     `form_old` and `form_new` are the same place with what stands around it, enough to look for it elsewhere.
@@ -108,7 +108,7 @@ class Effect:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class TreePosition:
     """Where the comparison of two trees stands. `fallback` is the kind of a difference without a better name."""
 
     line: int = 1
@@ -126,9 +126,9 @@ class Place:
     fallback: EffectKind = EffectKind.OTHER
     message_names: frozenset[str] = frozenset()
 
-    def effect(self, kind: EffectKind, old: ast.AST | str, new: ast.AST | str) -> Effect:
+    def effect(self, kind: EffectKind, old: ast.AST | str, new: ast.AST | str) -> PatchEffect:
         """An effect of this kind here."""
-        return Effect(
+        return PatchEffect(
             kind=kind,
             line=self.line,
             function=self.function,

@@ -13,16 +13,16 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from localagent.domain.edit import Patch
-from localagent.repair.acceptance.effect import Effect, EffectKind, Message, Place
+from localagent.repair.acceptance.effect import EffectKind, Message, PatchEffect, TreePosition
 from localagent.repair.acceptance.statement_diff import Found, Loose, Sources, statements
 from localagent.repair.search.enclosing_function import parsed
 
-__all__ = ["Effect", "EffectKind", "Message", "effects_of", "patch_effects"]
+__all__ = ["EffectKind", "Message", "PatchEffect", "effects_of", "patch_effects"]
 
 _ROW_END = re.compile(rb"\r\n|\r|\n")
 
 
-def patch_effects(patch: Patch) -> tuple[Effect, ...]:
+def patch_effects(patch: Patch) -> tuple[PatchEffect, ...]:
     """The effects of all files that a patch changes, in its order; other files than Python's have none."""
     return tuple(
         replace(effect, path=change.path)
@@ -32,7 +32,7 @@ def patch_effects(patch: Patch) -> tuple[Effect, ...]:
     )
 
 
-def effects_of(before: bytes, after: bytes) -> tuple[Effect, ...]:
+def effects_of(before: bytes, after: bytes) -> tuple[PatchEffect, ...]:
     """What changes between two versions of one file, in the order of the file before."""
     if before == after:
         return ()
@@ -41,21 +41,23 @@ def effects_of(before: bytes, after: bytes) -> tuple[Effect, ...]:
     if old is None or new is None:
         return (_unread(sources),)
     try:
-        found = list(statements(old.body, new.body, Place(), sources))
+        found = list(statements(old.body, new.body, TreePosition(), sources))
         effects = sorted(_resolved(found), key=lambda e: e.line)
     except RecursionError:
         return (_unread(sources),)
     return tuple(effects)
 
 
-def _unread(sources: Sources) -> Effect:
+def _unread(sources: Sources) -> PatchEffect:
     """One effect for two sources of which a tree is lacking."""
     rows = enumerate(zip_longest(sources.before, sources.after, fillvalue=b""), start=1)
     line, (was, now) = next((n, pair) for n, pair in rows if pair[0] != pair[1])
-    return Place(line=line).effect(EffectKind.OTHER, was.decode("utf-8", "replace"), now.decode("utf-8", "replace"))
+    return TreePosition(line=line).effect(
+        EffectKind.OTHER, was.decode("utf-8", "replace"), now.decode("utf-8", "replace")
+    )
 
 
-def _resolved(found: Iterable[Found]) -> Iterator[Effect]:
+def _resolved(found: Iterable[Found]) -> Iterator[PatchEffect]:
     """Plain effects, with statements that left one place and came to another matched as moves."""
     loose: list[Loose] = []
     for item in found:

@@ -11,7 +11,7 @@ from enum import Enum, auto
 from localagent.repair.acceptance.contradiction import (
     Contradiction,
     ContradictionKind,
-    Severity,
+    ContradictionWeight,
     Support,
     SupportKind,
 )
@@ -65,7 +65,7 @@ def error_texts(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction
             why = f'the guard raises "{said}" now when `{ast.unparse(guard.test)[:80]}`'
             yield Contradiction(
                 kind=ContradictionKind.ERROR_TEXT,
-                severity=Severity.HARD,
+                severity=ContradictionWeight.HARD,
                 path=file.path,
                 line=old.lineno,
                 function=pair.qualname,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from localagent.repair.acceptance.effect import Effect, EffectKind, Message, Place, text_of
+from localagent.repair.acceptance.effect import EffectKind, Message, PatchEffect, TreePosition, text_of
 from localagent.repair.acceptance.message_text import is_text, literal_text, message_call
 
 _INVERSE: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -37,7 +37,7 @@ def size(node: ast.AST) -> int:
     return sum(1 for n in ast.walk(node) if isinstance(n, ast.expr))
 
 
-def expressions(old: ast.expr, new: ast.expr, at: Place) -> Iterator[Effect]:
+def expressions(old: ast.expr, new: ast.expr, at: TreePosition) -> Iterator[PatchEffect]:
     """The effects of replacing one expression by another."""
     if key(old) == key(new):
         return
@@ -51,7 +51,7 @@ def expressions(old: ast.expr, new: ast.expr, at: Place) -> Iterator[Effect]:
     yield at.effect(at.fallback, old, new)
 
 
-def _negation(old: ast.expr, new: ast.expr, at: Place) -> Iterator[Effect]:
+def _negation(old: ast.expr, new: ast.expr, at: TreePosition) -> Iterator[PatchEffect]:
     if negated(old, new):
         yield at.effect(EffectKind.NEGATES_CONDITION, old, new)
 
@@ -67,7 +67,7 @@ def negated(old: ast.expr, new: ast.expr) -> bool:
     return same and _INVERSE[type(old.ops[0])] is type(new.ops[0])
 
 
-def _parts_of_condition(old: ast.expr, new: ast.expr, at: Place) -> Iterator[Effect]:
+def _parts_of_condition(old: ast.expr, new: ast.expr, at: TreePosition) -> Iterator[PatchEffect]:
     """`and` and `or` parts that were added, dropped or changed."""
     if isinstance(old, ast.BoolOp) and isinstance(new, ast.BoolOp) and type(old.op) is not type(new.op):
         if [key(v) for v in old.values] == [key(v) for v in new.values]:
@@ -116,7 +116,7 @@ def _aligned(
     return kept, dropped, added
 
 
-def _text(old: ast.expr, new: ast.expr, at: Place) -> Iterator[Effect]:
+def _text(old: ast.expr, new: ast.expr, at: TreePosition) -> Iterator[PatchEffect]:
     """Literal texts, f-strings of another shape included."""
     texts = (ast.JoinedStr, ast.Constant)
     if not isinstance(old, texts) or not isinstance(new, texts):
@@ -128,7 +128,7 @@ def _text(old: ast.expr, new: ast.expr, at: Place) -> Iterator[Effect]:
     yield at.effect(EffectKind.CHANGES_MESSAGE if at.message is not Message.NONE else EffectKind.CHANGES_TEXT, old, new)
 
 
-def _constant(old: ast.expr, new: ast.expr, at: Place) -> Iterator[Effect]:
+def _constant(old: ast.expr, new: ast.expr, at: TreePosition) -> Iterator[PatchEffect]:
     was, now = is_constant(old), is_constant(new)
     if was and now:
         numbers = all(isinstance(n, ast.UnaryOp) or _is_number(n) for n in (old, new))
@@ -153,7 +153,7 @@ def _is_number(node: ast.AST) -> bool:
     return isinstance(node.value, int | float | complex)
 
 
-def _wrapping(old: ast.expr, new: ast.expr, at: Place) -> Iterator[Effect]:
+def _wrapping(old: ast.expr, new: ast.expr, at: TreePosition) -> Iterator[PatchEffect]:
     if holds(new, old):
         yield at.effect(EffectKind.WRAPS, old, new)
     elif holds(old, new):
@@ -171,7 +171,7 @@ def holds(outer: ast.expr, inner: ast.expr) -> bool:
     return False
 
 
-def _alike(old: ast.expr, new: ast.expr, at: Place) -> Iterator[Effect]:
+def _alike(old: ast.expr, new: ast.expr, at: TreePosition) -> Iterator[PatchEffect]:
     """Two expressions of one type, part by part; a name and an attribute are one type."""
     if isinstance(old, _NAMED) and isinstance(new, _NAMED) and type(old) is not type(new):
         yield at.effect(EffectKind.CHANGES_NAME, old, new)
@@ -181,7 +181,7 @@ def _alike(old: ast.expr, new: ast.expr, at: Place) -> Iterator[Effect]:
     yield from _BY_TYPE.get(type(old), parts)(old, new, at)
 
 
-def _compare(old: ast.Compare, new: ast.Compare, at: Place) -> Iterator[Effect]:
+def _compare(old: ast.Compare, new: ast.Compare, at: TreePosition) -> Iterator[PatchEffect]:
     before, after = [old.left, *old.comparators], [new.left, *new.comparators]
     ops_before, ops_after = [type(o) for o in old.ops], [type(o) for o in new.ops]
     if len(before) != len(after):
@@ -196,7 +196,7 @@ def _compare(old: ast.Compare, new: ast.Compare, at: Place) -> Iterator[Effect]:
         yield from expressions(one, other, inner)
 
 
-def _binary(old: ast.BinOp, new: ast.BinOp, at: Place) -> Iterator[Effect]:
+def _binary(old: ast.BinOp, new: ast.BinOp, at: TreePosition) -> Iterator[PatchEffect]:
     if key(old.left) == key(new.right) and key(old.right) == key(new.left):
         yield at.effect(EffectKind.SWAPS_OPERANDS, old, new)
         return
@@ -206,23 +206,23 @@ def _binary(old: ast.BinOp, new: ast.BinOp, at: Place) -> Iterator[Effect]:
     yield from expressions(old.right, new.right, at)
 
 
-def _unary(old: ast.UnaryOp, new: ast.UnaryOp, at: Place) -> Iterator[Effect]:
+def _unary(old: ast.UnaryOp, new: ast.UnaryOp, at: TreePosition) -> Iterator[PatchEffect]:
     if type(old.op) is not type(new.op):
         yield at.effect(EffectKind.CHANGES_OPERATOR, old, new)
     yield from expressions(old.operand, new.operand, at)
 
 
-def _name(old: ast.Name, new: ast.Name, at: Place) -> Iterator[Effect]:
+def _name(old: ast.Name, new: ast.Name, at: TreePosition) -> Iterator[PatchEffect]:
     yield at.effect(EffectKind.CHANGES_NAME, old, new)
 
 
-def _attribute(old: ast.Attribute, new: ast.Attribute, at: Place) -> Iterator[Effect]:
+def _attribute(old: ast.Attribute, new: ast.Attribute, at: TreePosition) -> Iterator[PatchEffect]:
     if old.attr != new.attr:
         yield at.effect(EffectKind.CHANGES_ATTRIBUTE, old, new)
     yield from expressions(old.value, new.value, at)
 
 
-def _call(old: ast.Call, new: ast.Call, at: Place) -> Iterator[Effect]:
+def _call(old: ast.Call, new: ast.Call, at: TreePosition) -> Iterator[PatchEffect]:
     if key(old.func) != key(new.func):
         yield from _callee(old.func, new.func, at)
     inner = replace(at, in_argument=True, whole=False, fallback=EffectKind.CHANGES_ARGUMENT)
@@ -239,7 +239,7 @@ def _call(old: ast.Call, new: ast.Call, at: Place) -> Iterator[Effect]:
     yield from _keywords(old.keywords, new.keywords, inner)
 
 
-def _callee(old: ast.expr, new: ast.expr, at: Place) -> Iterator[Effect]:
+def _callee(old: ast.expr, new: ast.expr, at: TreePosition) -> Iterator[PatchEffect]:
     same_method = isinstance(old, ast.Attribute) and isinstance(new, ast.Attribute) and old.attr == new.attr
     if isinstance(old, _NAMED) and isinstance(new, _NAMED) and not same_method:
         yield at.effect(EffectKind.CHANGES_CALLEE, old, new)
@@ -247,7 +247,7 @@ def _callee(old: ast.expr, new: ast.expr, at: Place) -> Iterator[Effect]:
         yield from expressions(old, new, replace(at, whole=False))
 
 
-def _arguments(old: Sequence[ast.expr], new: Sequence[ast.expr], at: Place) -> Iterator[Effect]:
+def _arguments(old: Sequence[ast.expr], new: Sequence[ast.expr], at: TreePosition) -> Iterator[PatchEffect]:
     was, now = [key(n) for n in old], [key(n) for n in new]
     if was == now:
         return
@@ -277,7 +277,7 @@ def _common(was: Sequence[str], now: Sequence[str]) -> tuple[int, int]:
     return start, end
 
 
-def _keywords(old: Sequence[ast.keyword], new: Sequence[ast.keyword], at: Place) -> Iterator[Effect]:
+def _keywords(old: Sequence[ast.keyword], new: Sequence[ast.keyword], at: TreePosition) -> Iterator[PatchEffect]:
     if [key(k) for k in old] == [key(k) for k in new]:
         return
     left = {(k.arg or f"**{i}"): k for i, k in enumerate(new)}
@@ -304,7 +304,7 @@ def _argument(k: ast.keyword) -> str:
     return f"{k.arg}={ast.unparse(k.value)}" if k.arg else f"**{ast.unparse(k.value)}"
 
 
-def _if_expression(old: ast.IfExp, new: ast.IfExp, at: Place) -> Iterator[Effect]:
+def _if_expression(old: ast.IfExp, new: ast.IfExp, at: TreePosition) -> Iterator[PatchEffect]:
     if key(old.body) == key(new.orelse) and key(old.orelse) == key(new.body) and key(old.test) == key(new.test):
         yield at.effect(EffectKind.SWAPS_OPERANDS, old, new)
         return
@@ -313,7 +313,7 @@ def _if_expression(old: ast.IfExp, new: ast.IfExp, at: Place) -> Iterator[Effect
     yield from expressions(old.orelse, new.orelse, at)
 
 
-def parts(old: ast.AST, new: ast.AST, at: Place) -> Iterator[Effect]:
+def parts(old: ast.AST, new: ast.AST, at: TreePosition) -> Iterator[PatchEffect]:
     """Two nodes of one type field by field, for types without a rule of their own."""
     for field in old._fields:
         if field == "ctx":
@@ -326,7 +326,7 @@ def parts(old: ast.AST, new: ast.AST, at: Place) -> Iterator[Effect]:
             yield from _field(one, other, at)
 
 
-def _field(one: object, other: object, at: Place) -> Iterator[Effect]:
+def _field(one: object, other: object, at: TreePosition) -> Iterator[PatchEffect]:
     if isinstance(one, ast.expr) and isinstance(other, ast.expr):
         yield from expressions(one, other, at)
     elif isinstance(one, ast.AST) and isinstance(other, ast.AST):
@@ -345,7 +345,7 @@ def _shown(value: object) -> ast.AST | str:
     return "" if value is None else str(value)
 
 
-def _elements(old: Sequence[object], new: Sequence[object], at: Place) -> Iterator[Effect]:
+def _elements(old: Sequence[object], new: Sequence[object], at: TreePosition) -> Iterator[PatchEffect]:
     was = [key(n) if isinstance(n, ast.AST) else repr(n) for n in old]
     now = [key(n) if isinstance(n, ast.AST) else repr(n) for n in new]
     start, end = _common(was, now)
@@ -366,7 +366,7 @@ def _joined(nodes: Sequence[object]) -> str:
     return ", ".join(ast.unparse(n) if isinstance(n, ast.AST) else str(n) for n in nodes)
 
 
-def message_arguments(old: ast.Call, new: ast.Call, at: Place) -> Iterator[Effect]:
+def message_arguments(old: ast.Call, new: ast.Call, at: TreePosition) -> Iterator[PatchEffect]:
     """The effects in a raised exception: its type, its messages, and arguments that are no message."""
     if key(old.func) != key(new.func):
         yield at.effect(EffectKind.CHANGES_EXCEPTION, old.func, new.func)
@@ -382,7 +382,7 @@ def message_arguments(old: ast.Call, new: ast.Call, at: Place) -> Iterator[Effec
     yield from _keywords(old.keywords, new.keywords, plain)
 
 
-_BY_TYPE: dict[type[ast.expr], Callable[..., Iterator[Effect]]] = {
+_BY_TYPE: dict[type[ast.expr], Callable[..., Iterator[PatchEffect]]] = {
     ast.Compare: _compare,
     ast.BinOp: _binary,
     ast.UnaryOp: _unary,

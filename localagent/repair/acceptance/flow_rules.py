@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from localagent.repair.acceptance.contradiction import Contradiction, ContradictionKind, Severity
+from localagent.repair.acceptance.contradiction import Contradiction, ContradictionKind, ContradictionWeight
 from localagent.repair.acceptance.control_flow import completes
 from localagent.repair.acceptance.documentation_rules import own_nodes
 from localagent.repair.acceptance.effect import EffectKind
@@ -37,7 +37,7 @@ def unreachable(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction
         had = Counter(f.same for f in find(pair.old))
         for fault in find(pair.new):
             if had[fault.same] <= 0:
-                yield _against(file, pair, ContradictionKind.UNREACHABLE, Severity.HARD, fault.why)
+                yield _against(file, pair, ContradictionKind.UNREACHABLE, ContradictionWeight.HARD, fault.why)
             had[fault.same] -= 1
 
 
@@ -152,7 +152,7 @@ def loops(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
                 _loop_head(n) for n in own_nodes(pair.old) if isinstance(n, _LOOPS)
             }:
                 why = f"the loop `{_line(loop)}` now ends on its first pass"
-                yield _against(file, pair, ContradictionKind.LOOP_ENDS_EARLY, Severity.HARD, why)
+                yield _against(file, pair, ContradictionKind.LOOP_ENDS_EARLY, ContradictionWeight.HARD, why)
             had[_loop_head(loop)] -= 1
     yield from _left_loops(file, pair)
 
@@ -190,7 +190,7 @@ def _left_loops(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction
                     f"`{_line(statement)}` left the loop over `{_line(loop.iter)}`: it now runs for the last "
                     f"`{min(uses)}` only"
                 )
-                yield _against(file, pair, ContradictionKind.LOOP_BODY_LEFT, Severity.HARD, why)
+                yield _against(file, pair, ContradictionKind.LOOP_BODY_LEFT, ContradictionWeight.HARD, why)
 
 
 def _loops_by_head(function: Function) -> dict[str, list[ast.stmt]]:
@@ -208,11 +208,11 @@ def constant_answers(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradi
         computed = any(not is_constant(v) for v in old) or len({key(v) for v in old}) > 1
         if computed and not (isinstance(new[0], ast.Constant) and new[0].value is None):
             why = f"`{pair.new.name}` computed its answer before and now always returns {ast.unparse(new[0])[:60]}"
-            yield _against(file, pair, ContradictionKind.CONSTANT_ANSWER, Severity.HARD, why)
+            yield _against(file, pair, ContradictionKind.CONSTANT_ANSWER, ContradictionWeight.HARD, why)
     for effect in pair.effects:
         if effect.in_condition and effect.kind is EffectKind.CONSTANT_FOR_EXPRESSION and effect.whole:
             why = f"the condition `{effect.old}` becomes the constant {effect.new}"
-            yield _against(file, pair, ContradictionKind.CONSTANT_CONDITION, Severity.HARD, why, effect.line)
+            yield _against(file, pair, ContradictionKind.CONSTANT_CONDITION, ContradictionWeight.HARD, why, effect.line)
     yield from _independent(file, pair)
 
 
@@ -222,7 +222,7 @@ def ends_without_answer(file: TouchedFile, pair: FunctionPair) -> Iterator[Contr
     if not values or None in values or _yields(pair.old) or completes(pair.old.body) or not completes(pair.new.body):
         return
     why = f"`{pair.new.name}` always returned a value before, and can now end without one"
-    yield _against(file, pair, ContradictionKind.NO_ANSWER, Severity.SOFT, why)
+    yield _against(file, pair, ContradictionKind.NO_ANSWER, ContradictionWeight.SOFT, why)
 
 
 def _returns(function: Function) -> list[ast.expr]:
@@ -245,7 +245,7 @@ def _independent(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradictio
         depending, still = _depending(pair.old), _depending(pair.new)
         if was & depending and not now & still and not _calls(effect.new):
             why = f"the condition `{effect.new}` no longer depends on any argument, `{effect.old}` did"
-            yield _against(file, pair, ContradictionKind.CONSTANT_CONDITION, Severity.SOFT, why, effect.line)
+            yield _against(file, pair, ContradictionKind.CONSTANT_CONDITION, ContradictionWeight.SOFT, why, effect.line)
 
 
 def _names_in(text: str) -> set[str]:
@@ -293,7 +293,9 @@ def branch_negated(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradict
             for at, node in enumerate(block):
                 if isinstance(node, ast.If) and node.test.lineno == effect.line and _works(node, block[at + 1 :]):
                     why = f"the condition `{effect.old}` is turned round, and both ways of the branch do work"
-                    yield _against(file, pair, ContradictionKind.BRANCH_NEGATED, Severity.SOFT, why, effect.line)
+                    yield _against(
+                        file, pair, ContradictionKind.BRANCH_NEGATED, ContradictionWeight.SOFT, why, effect.line
+                    )
 
 
 def none_used(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
@@ -309,7 +311,7 @@ def none_used(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
         )
         if using is not None and asked in {ast.unparse(n) for n in ast.walk(using) if _loads(n)}:
             why = f"the branch now runs where `{asked}` is None, and `{_line(using)}` uses it"
-            yield _against(file, pair, ContradictionKind.BRANCH_NEGATED, Severity.HARD, why, effect.line)
+            yield _against(file, pair, ContradictionKind.BRANCH_NEGATED, ContradictionWeight.HARD, why, effect.line)
 
 
 def _none_asked(test: ast.expr) -> str:
@@ -333,7 +335,12 @@ def _works(node: ast.If, rest: list[ast.stmt]) -> bool:
 
 
 def _against(
-    file: TouchedFile, pair: FunctionPair, kind: ContradictionKind, severity: Severity, why: str, line: int = 0
+    file: TouchedFile,
+    pair: FunctionPair,
+    kind: ContradictionKind,
+    severity: ContradictionWeight,
+    why: str,
+    line: int = 0,
 ) -> Contradiction:
     return Contradiction(
         kind=kind,

@@ -5,7 +5,7 @@ from localagent.domain.edit import Candidate
 from localagent.domain.outcome import FullResult
 from localagent.domain.task import Verdict
 from localagent.repair.ordering.cost import reaches
-from localagent.repair.search.run_context import Run
+from localagent.repair.search.run_context import RunContext
 
 _SHOWN = 5
 
@@ -15,7 +15,7 @@ def crash_text(crash: Crash) -> str:
     return f"{crash.failure.exception} in {crash.call}"
 
 
-def _progress(run: Run, candidate: Candidate, full: FullResult) -> str:
+def _progress(run: RunContext, candidate: Candidate, full: FullResult) -> str:
     """What a patch turns, and what still fails with it."""
     turned, still = full.fail_to_pass, full.still_failing
     asked = "tests and checks that were asked for" if run.task.tests or run.task.checks else "failing tests"
@@ -32,7 +32,7 @@ def _progress(run: Run, candidate: Candidate, full: FullResult) -> str:
     return f"{'; '.join(parts)}: {shown}"
 
 
-def why_not(run: Run) -> tuple[Verdict, str]:
+def why_not(run: RunContext) -> tuple[Verdict, str]:
     """Verdict and reason of a search that ends without an accepted patch."""
     s = run.state
     if s.progress is not None:

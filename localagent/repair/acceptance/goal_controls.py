@@ -15,7 +15,7 @@ from localagent.domain.test_support_names import is_testing_support
 from localagent.repair.acceptance.control_edits import breaking
 from localagent.repair.ordering.cost import reaches
 from localagent.repair.search.enclosing_function import Changed, changed_functions
-from localagent.repair.search.run_context import Run
+from localagent.repair.search.run_context import RunContext
 
 MOST_PLACES = 6
 _MOST_TESTS = 20
@@ -31,7 +31,7 @@ class _Noticed:
     untold: bool
 
 
-def examined(run: Run, candidate: Candidate, full: FullResult) -> FullResult:
+def examined(run: RunContext, candidate: Candidate, full: FullResult) -> FullResult:
     """The answer of a full check that accepted: refused, or with doubts, where the goal does not see the patch."""
     checks = [name for name in full.fail_to_pass if name.startswith(_CHECK)]
     reached = _reached(run, candidate, full)
@@ -68,7 +68,7 @@ def _judged(noticed: Sequence[_Noticed], checks: Sequence[str], *, reached: bool
     return reasons, doubts
 
 
-def _reached(run: Run, candidate: Candidate, full: FullResult) -> bool:
+def _reached(run: RunContext, candidate: Candidate, full: FullResult) -> bool:
     """Whether a test that the patch turns, or one that passed before, is known to run what it changes."""
     if any(name.startswith(_COLLECT) for name in full.fail_to_pass):
         return True
@@ -78,7 +78,7 @@ def _reached(run: Run, candidate: Candidate, full: FullResult) -> bool:
     return by_test or (bool(run.baseline.tests) and reaches(importing, candidate))
 
 
-def _asked(run: Run, full: FullResult) -> list[str]:
+def _asked(run: RunContext, full: FullResult) -> list[str]:
     """The tests that the patch turns, quickest first, as many as are run again."""
     turned = set(full.fail_to_pass)
     return [t.id for t in sorted(run.baseline.tests, key=lambda t: t.seconds) if t.id in turned][:_MOST_TESTS]
@@ -90,7 +90,7 @@ def _places(candidate: Candidate) -> list[tuple[RepoPath, Changed]]:
     return found[:MOST_PLACES]
 
 
-def _broken(run: Run, candidate: Candidate, path: RepoPath, place: Changed, names: Sequence[str]) -> _Noticed:
+def _broken(run: RunContext, candidate: Candidate, path: RepoPath, place: Changed, names: Sequence[str]) -> _Noticed:
     """What fails once a place of the patched tree is broken: by an exception, then by an answer of no use."""
     changes = {c.path: c.after for c in candidate.patch.changes}
     by: set[str] = set()

@@ -10,8 +10,13 @@ from collections.abc import Sequence
 
 from localagent.domain.edit import Patch
 from localagent.domain.outcome import Failure
-from localagent.repair.acceptance.contradiction import Context, Contradiction, ContradictionKind, Severity
-from localagent.repair.acceptance.effect import Effect, EffectKind, Message
+from localagent.repair.acceptance.contradiction import (
+    Contradiction,
+    ContradictionKind,
+    ContradictionWeight,
+    PatchContext,
+)
+from localagent.repair.acceptance.effect import EffectKind, Message, PatchEffect
 from localagent.repair.acceptance.message_text import dotted
 from localagent.repair.acceptance.touched import TouchedFile
 
@@ -28,7 +33,7 @@ _WHERE = {
 _PIECE = re.compile(r"[^\n{}%]{3,}")
 
 
-def message_only(patch: Patch, files: Sequence[TouchedFile], context: Context) -> tuple[Contradiction, ...]:
+def message_only(patch: Patch, files: Sequence[TouchedFile], context: PatchContext) -> tuple[Contradiction, ...]:
     """Every effect of the patch lies in messages, and no failing test asks for their text."""
     effects = [(f, e) for f in files for e in f.effects if e.kind not in _NOT_BEHAVIOUR]
     if not effects or len(files) != len(patch.changes) or not all(e.in_message for _, e in effects):
@@ -40,7 +45,7 @@ def message_only(patch: Patch, files: Sequence[TouchedFile], context: Context) -
     return (
         Contradiction(
             kind=ContradictionKind.MESSAGE_ONLY,
-            severity=Severity.SOFT if printed and not context.failures else Severity.HARD,
+            severity=ContradictionWeight.SOFT if printed and not context.failures else ContradictionWeight.HARD,
             path=file.path,
             line=effect.line,
             function=effect.function,
@@ -49,7 +54,7 @@ def message_only(patch: Patch, files: Sequence[TouchedFile], context: Context) -
     )
 
 
-def _why(effect: Effect) -> str:
+def _why(effect: PatchEffect) -> str:
     where = _WHERE[effect.message]
     if effect.kind in (EffectKind.CHANGES_MESSAGE, EffectKind.CHANGES_TEXT):
         return f"only {where} changes, which the failing test does not ask for"
@@ -58,7 +63,7 @@ def _why(effect: Effect) -> str:
     return f"only {where} is {'dropped' if effect.old else 'added'}, which the failing test does not ask for"
 
 
-def _crashed(file: TouchedFile, effect: Effect, failures: Sequence[Failure]) -> bool:
+def _crashed(file: TouchedFile, effect: PatchEffect, failures: Sequence[Failure]) -> bool:
     """Whether making the message is what failed: the innermost frame is its statement, and another exception flew."""
     around = [
         n
@@ -79,7 +84,7 @@ def _crashed(file: TouchedFile, effect: Effect, failures: Sequence[Failure]) -> 
     return False
 
 
-def asserted(effect: Effect, failures: Sequence[Failure]) -> bool:
+def asserted(effect: PatchEffect, failures: Sequence[Failure]) -> bool:
     """Whether a failing comparison shows a piece of the message around an effect."""
     pieces = [p.strip() if len(p.strip()) >= 3 else p for p in _PIECE.findall(effect.message_text)]
     for failure in failures:

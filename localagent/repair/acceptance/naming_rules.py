@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 from localagent.repair.acceptance.contradiction import (
     Contradiction,
     ContradictionKind,
-    Severity,
+    ContradictionWeight,
     Support,
     SupportKind,
 )
 from localagent.repair.acceptance.documentation_rules import own_nodes
-from localagent.repair.acceptance.effect import Effect, EffectKind
+from localagent.repair.acceptance.effect import EffectKind, PatchEffect
 from localagent.repair.acceptance.expression_diff import is_constant
 from localagent.repair.acceptance.identifier_words import OPPOSITES, last_name, words
 from localagent.repair.acceptance.message_text import dotted
@@ -53,7 +53,7 @@ def predicate_answers(file: TouchedFile, pair: FunctionPair) -> Iterator[Contrad
     if new and not old:
         yield Contradiction(
             kind=ContradictionKind.NAME,
-            severity=Severity.HARD,
+            severity=ContradictionWeight.HARD,
             path=file.path,
             line=pair.effects[0].line,
             function=pair.qualname,
@@ -98,7 +98,7 @@ def swapped_arguments(file: TouchedFile, pair: FunctionPair) -> Iterator[Contrad
                 yield _support(file, effect, f"the arguments of `{callee}` now stand in the order of its parameters")
 
 
-def _signatures(file: TouchedFile, effect: Effect) -> Iterator[tuple[Sequence[str], str]]:
+def _signatures(file: TouchedFile, effect: PatchEffect) -> Iterator[tuple[Sequence[str], str]]:
     """The parameters of the one function that an effect's call can mean."""
     try:
         call = ast.parse(effect.form_old, mode="eval").body
@@ -116,10 +116,10 @@ def _agreeing(arguments: str, parameters: Sequence[str]) -> int:
     return sum(a == p for a, p in zip(given, parameters, strict=False))
 
 
-def _against(file: TouchedFile, effect: Effect, why: str) -> Contradiction:
+def _against(file: TouchedFile, effect: PatchEffect, why: str) -> Contradiction:
     return Contradiction(
         kind=ContradictionKind.NAME,
-        severity=Severity.HARD,
+        severity=ContradictionWeight.HARD,
         path=file.path,
         line=effect.line,
         function=effect.function,
@@ -127,5 +127,5 @@ def _against(file: TouchedFile, effect: Effect, why: str) -> Contradiction:
     )
 
 
-def _support(file: TouchedFile, effect: Effect, why: str) -> Support:
+def _support(file: TouchedFile, effect: PatchEffect, why: str) -> Support:
     return Support(kind=SupportKind.NAME_AGREES, path=file.path, line=effect.line, function=effect.function, why=why)

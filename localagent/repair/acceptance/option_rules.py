@@ -7,7 +7,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from localagent.repair.acceptance.contradiction import Contradiction, ContradictionKind, Severity
+from localagent.repair.acceptance.contradiction import Contradiction, ContradictionKind, ContradictionWeight
 from localagent.repair.acceptance.effect import EffectKind
 from localagent.repair.acceptance.touched import Function, FunctionPair, TouchedFile
 
@@ -26,13 +26,13 @@ def lost_options(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradictio
         documented = re.search(rf"(?m)(?::param[^:\n]* {re.escape(name)}:|^\s*\*{{0,2}}{re.escape(name)}\s*[:(])", doc)
         said = "the documented parameter" if documented else "the parameter"
         why = f"{said} `{name}` was used before and is not used any more"
-        yield _against(file, pair, ContradictionKind.OPTION_LOST, Severity.HARD, why)
+        yield _against(file, pair, ContradictionKind.OPTION_LOST, ContradictionWeight.HARD, why)
     for attribute in sorted(_asked_attributes(pair.old) - _attributes(pair.new)):
         why = f"`self.{attribute}` was asked about before and is not read in `{pair.new.name}` any more"
-        yield _against(file, pair, ContradictionKind.OPTION_LOST, Severity.SOFT, why)
+        yield _against(file, pair, ContradictionKind.OPTION_LOST, ContradictionWeight.SOFT, why)
     for name in sorted((_stores(pair.old) & _stores(pair.new) & was) - now - parameters - _RECEIVERS):
         why = f"`{name}` is still computed and its value is not used any more"
-        yield _against(file, pair, ContradictionKind.VALUE_UNUSED, Severity.HARD, why)
+        yield _against(file, pair, ContradictionKind.VALUE_UNUSED, ContradictionWeight.HARD, why)
 
 
 def _parameters(function: Function) -> Iterator[ast.arg]:
@@ -75,11 +75,18 @@ def reversed_assignments(file: TouchedFile, pair: FunctionPair) -> Iterator[Cont
     for effect in pair.effects:
         if effect.kind is EffectKind.SWAPS_ASSIGNMENT:
             why = f"the assignment `{effect.old}` is turned round: its target is not set any more"
-            yield _against(file, pair, ContradictionKind.ASSIGNMENT_REVERSED, Severity.HARD, why, effect.line)
+            yield _against(
+                file, pair, ContradictionKind.ASSIGNMENT_REVERSED, ContradictionWeight.HARD, why, effect.line
+            )
 
 
 def _against(
-    file: TouchedFile, pair: FunctionPair, kind: ContradictionKind, severity: Severity, why: str, line: int = 0
+    file: TouchedFile,
+    pair: FunctionPair,
+    kind: ContradictionKind,
+    severity: ContradictionWeight,
+    why: str,
+    line: int = 0,
 ) -> Contradiction:
     return Contradiction(
         kind=kind,

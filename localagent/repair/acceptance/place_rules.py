@@ -7,7 +7,12 @@ from collections.abc import Iterator, Sequence
 
 from localagent.domain.edit import Patch
 from localagent.domain.paths import RepoPath
-from localagent.repair.acceptance.contradiction import Context, Contradiction, ContradictionKind, Severity
+from localagent.repair.acceptance.contradiction import (
+    Contradiction,
+    ContradictionKind,
+    ContradictionWeight,
+    PatchContext,
+)
 from localagent.repair.acceptance.touched import TouchedFile
 
 _FOLDERS = frozenset({"testing", "testutils", "test_utils", "testutil", "test_util", "_testing", "testsupport"}) | {
@@ -27,7 +32,7 @@ def testing_support(patch: Patch) -> Iterator[Contradiction]:
         if held or stem in _FILES:
             yield Contradiction(
                 kind=ContradictionKind.TESTING_SUPPORT,
-                severity=Severity.HARD,
+                severity=ContradictionWeight.HARD,
                 path=change.path,
                 line=1,
                 function="",
@@ -35,7 +40,7 @@ def testing_support(patch: Patch) -> Iterator[Contradiction]:
             )
 
 
-def no_failing_behaviour(files: Sequence[TouchedFile], context: Context) -> Iterator[Contradiction]:
+def no_failing_behaviour(files: Sequence[TouchedFile], context: PatchContext) -> Iterator[Contradiction]:
     """No touched function is run by a failing test, or named in a traceback."""
     if not context.covered or any(not f.functions for f in files):
         return
@@ -48,7 +53,7 @@ def no_failing_behaviour(files: Sequence[TouchedFile], context: Context) -> Iter
         pair = file.functions[0]
         yield Contradiction(
             kind=ContradictionKind.NO_FAILING_BEHAVIOUR,
-            severity=Severity.SOFT,
+            severity=ContradictionWeight.SOFT,
             path=file.path,
             line=pair.effects[0].line,
             function=pair.qualname,
@@ -56,7 +61,7 @@ def no_failing_behaviour(files: Sequence[TouchedFile], context: Context) -> Iter
         )
 
 
-def _runs(path: RepoPath, lines: range, context: Context) -> bool:
+def _runs(path: RepoPath, lines: range, context: PatchContext) -> bool:
     frames = (frame for failure in context.failures for frame in failure.frames)
     if any(frame.path == path and frame.line in lines for frame in frames):
         return True

@@ -171,7 +171,7 @@ def crashes(near: Behaviours, number: int) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Standing:
+class RankedCandidate:
     """A plausible candidate with its cost in the choice; lower is better. `row` is what it does, () when not known."""
 
     candidate: Candidate
@@ -181,7 +181,7 @@ class Standing:
 
 def ranked(
     candidates: Sequence[Candidate], near: Behaviours, *, shaky: float = 0.0, tested: Literals | None = None
-) -> list[Standing]:
+) -> list[RankedCandidate]:
     """Best first. What an error message suggested runs early but is no righter for it.
 
     `near` may be empty or lack some candidates, which then count as average. `shaky` is what crashing costs; `tested`
@@ -197,11 +197,11 @@ def ranked(
         said = degenerate(c) + half_mended(c) + left_undefined(c) + left_faults(c)
         cost += (shaky if crashes(near, c.number) else 0.0) + _SAYS_NOTHING * said
         cost += _COPIED * copied(c, tested) if tested is not None else 0.0
-        standings.append(Standing(candidate=c, cost=cost, row=rows.get(c.number, ())))
+        standings.append(RankedCandidate(candidate=c, cost=cost, row=rows.get(c.number, ())))
     return sorted(standings, key=lambda s: (s.cost, s.candidate.number))
 
 
-def reread(order: Sequence[Standing], natural: Mapping[int, float]) -> list[Standing]:
+def reread(order: Sequence[RankedCandidate], natural: Mapping[int, float]) -> list[RankedCandidate]:
     """The order once the model has read the first of it; `natural` is in nats, by candidate number.
 
     What was not read costs as much more as the least natural of those that were.

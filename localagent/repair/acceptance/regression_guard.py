@@ -10,12 +10,12 @@ from localagent.domain.edit import Candidate
 from localagent.domain.guard import GuardResult, GuardScope
 from localagent.domain.outcome import FullResult
 from localagent.domain.task import Stage
-from localagent.repair.search.run_context import Run
+from localagent.repair.search.run_context import RunContext
 
 LEAST_SECONDS = 1.0
 
 
-def guarded(run: Run, candidate: Candidate, full: FullResult) -> FullResult:
+def guarded(run: RunContext, candidate: Candidate, full: FullResult) -> FullResult:
     """The full check's answer with the guard's: not accepted any more where a test outside the goal is broken."""
     why = _nothing_to_run(run)
     asked = run.task.guard.scope is not GuardScope.NONE
@@ -25,7 +25,7 @@ def guarded(run: Run, candidate: Candidate, full: FullResult) -> FullResult:
     return replace(full, accepted=not reasons, reasons=reasons, guard=result)
 
 
-def _nothing_to_run(run: Run) -> str:
+def _nothing_to_run(run: RunContext) -> str:
     """The reason why no guard runs for this task, or "" where one is to run."""
     task = run.task
     if task.guard.scope is GuardScope.NONE:
@@ -37,7 +37,7 @@ def _nothing_to_run(run: Run) -> str:
     return "every test that is found belongs to the goal: the full check ran them"
 
 
-def _measured(run: Run, candidate: Candidate) -> GuardResult:
+def _measured(run: RunContext, candidate: Candidate) -> GuardResult:
     guard, s = run.task.guard, run.state
     seconds = min(guard.seconds, guard.task_seconds - s.guard_seconds)
     if seconds < LEAST_SECONDS and s.guard_seconds > 0:

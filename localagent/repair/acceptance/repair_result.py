@@ -4,11 +4,11 @@ from localagent.domain.edit import Candidate
 from localagent.domain.outcome import FullResult
 from localagent.domain.task import TaskResult, Verdict
 from localagent.repair.acceptance.diagnosis import diagnose
-from localagent.repair.search.run_context import Run
+from localagent.repair.search.run_context import RunContext
 
 
 def task_result(
-    run: Run,
+    run: RunContext,
     verdict: Verdict,
     reason: str,
     code: int,

@@ -11,11 +11,11 @@ from functools import lru_cache
 from localagent.repair.acceptance.contradiction import (
     Contradiction,
     ContradictionKind,
-    Severity,
+    ContradictionWeight,
     Support,
     SupportKind,
 )
-from localagent.repair.acceptance.effect import LONGEST_TEXT, Effect
+from localagent.repair.acceptance.effect import LONGEST_TEXT, PatchEffect
 from localagent.repair.acceptance.touched import FunctionPair, TouchedFile, functions_of
 from localagent.repair.search.enclosing_function import parsed
 
@@ -31,7 +31,7 @@ def siblings(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction | 
         if had >= _STANDS_OFTEN and not has:
             yield Contradiction(
                 kind=ContradictionKind.SIBLINGS,
-                severity=Severity.SOFT,
+                severity=ContradictionWeight.SOFT,
                 path=file.path,
                 line=effect.line,
                 function=pair.qualname,
@@ -52,7 +52,7 @@ def _kin(count: int, pair: FunctionPair) -> str:
     return f"{count} other {word} of {home} has it" if count == 1 else f"{count} other {word}s of {home} have it"
 
 
-def _forms(pair: FunctionPair) -> Iterator[tuple[str, str, Effect]]:
+def _forms(pair: FunctionPair) -> Iterator[tuple[str, str, PatchEffect]]:
     seen: set[tuple[str, str]] = set()
     for effect in pair.effects:
         forms = (effect.form_old, effect.form_new)

@@ -17,10 +17,10 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
 from localagent.ports import Sources
 from localagent.repair.acceptance.behaviour_clusters import mass
-from localagent.repair.acceptance.contradictions import Context, Severity, read
+from localagent.repair.acceptance.contradictions import ContradictionWeight, PatchContext, read
 from localagent.repair.acceptance.copied_literals import copied
 from localagent.repair.acceptance.effects import EffectKind, patch_effects
-from localagent.repair.acceptance.ranking import Standing
+from localagent.repair.acceptance.ranking import RankedCandidate
 from localagent.repair.ordering.cost import reaches
 
 _MOST_NATS = 6.0
@@ -74,7 +74,7 @@ class Choice:
     literals of the failing tests.
     """
 
-    order: Sequence[Standing]
+    order: Sequence[RankedCandidate]
     near: Behaviours
     baseline: Baseline
     suspicions: Sequence[Suspicion]
@@ -105,7 +105,7 @@ def hardened_signals(candidate: Candidate, before: Signals, choice: Choice) -> S
     return {**before, **_of_patch(candidate, choice, _context(choice))}
 
 
-def _of_patch(candidate: Candidate, choice: Choice, context: Context) -> dict[str, Signal]:
+def _of_patch(candidate: Candidate, choice: Choice, context: PatchContext) -> dict[str, Signal]:
     return {
         **_edit(candidate, choice),
         **_tests(candidate, choice.baseline),
@@ -123,8 +123,8 @@ class _Rivals:
     costs: Mapping[object, float]
 
     @classmethod
-    def of(cls, order: Sequence[Standing]) -> "_Rivals":
-        clusters: dict[object, list[Standing]] = {}
+    def of(cls, order: Sequence[RankedCandidate]) -> "_Rivals":
+        clusters: dict[object, list[RankedCandidate]] = {}
         for standing in order:
             clusters.setdefault(_behaviour(standing), []).append(standing)
         return cls(
@@ -132,7 +132,7 @@ class _Rivals:
             costs={key: min(s.cost for s in members) for key, members in clusters.items()},
         )
 
-    def signals(self, standing: Standing, verified: int) -> dict[str, Signal]:
+    def signals(self, standing: RankedCandidate, verified: int) -> dict[str, Signal]:
         key = _behaviour(standing)
         top = max(self.masses.values())
         whole = sum(math.exp(m - top) for m in self.masses.values())
@@ -160,7 +160,7 @@ class _Rivals:
         }
 
 
-def _behaviour(standing: Standing) -> object:
+def _behaviour(standing: RankedCandidate) -> object:
     return standing.row or standing.candidate.number
 
 
@@ -259,27 +259,27 @@ def _edit(candidate: Candidate, choice: Choice) -> dict[str, Signal]:
     }
 
 
-def _context(choice: Choice) -> Context:
+def _context(choice: Choice) -> PatchContext:
     wanted = set(choice.baseline.failing)
     failing = [t for t in choice.baseline.tests if t.id in wanted]
     failures = [t.failure for t in failing if t.failure is not None]
     failures += [c.failure for c in choice.baseline.checks if c.failure is not None]
-    return Context(
+    return PatchContext(
         sources=choice.sources,
         failures=tuple(failures),
         covered={t.id: t.lines for t in failing if t.lines},
     )
 
 
-def _read(candidate: Candidate, context: Context) -> dict[str, Signal]:
+def _read(candidate: Candidate, context: PatchContext) -> dict[str, Signal]:
     """What the patch contradicts and what it agrees with, by reading alone."""
     try:
         against, agreeing = read(candidate.patch, context)
     except RecursionError:
         why = "its code is nested too deeply to be read for what it contradicts"
         return {"hard-contradictions": Signal(value=0.0), "soft-contradictions": Signal(value=1.0, text=why)}
-    hard = [c.why for c in against if c.severity is Severity.HARD]
-    soft = [c.why for c in against if c.severity is Severity.SOFT]
+    hard = [c.why for c in against if c.severity is ContradictionWeight.HARD]
+    soft = [c.why for c in against if c.severity is ContradictionWeight.SOFT]
     return {
         "hard-contradictions": Signal(value=float(min(len(hard), _MOST_REASONS)), text="; ".join(hard[:_MOST_REASONS])),
         "soft-contradictions": Signal(value=float(min(len(soft), _MOST_REASONS)), text="; ".join(soft[:_MOST_REASONS])),

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from localagent.repair.acceptance.effect import Effect, EffectKind, Message, Place, text_of
+from localagent.repair.acceptance.effect import EffectKind, Message, PatchEffect, TreePosition, text_of
 from localagent.repair.acceptance.expression_diff import expressions, key, message_arguments, parts
 from localagent.repair.acceptance.message_text import literal_text, message_call, message_names
 
@@ -40,16 +40,16 @@ class Sources:
 class Loose:
     """A statement that stands on one side only. `block` says of which list; the same for both sides of a pair."""
 
-    effect: Effect
+    effect: PatchEffect
     key: str
     block: int
     added: bool
 
 
-Found = Effect | Loose
+Found = PatchEffect | Loose
 
 
-def statements(old: Sequence[ast.stmt], new: Sequence[ast.stmt], at: Place, sources: Sources) -> Iterator[Found]:
+def statements(old: Sequence[ast.stmt], new: Sequence[ast.stmt], at: TreePosition, sources: Sources) -> Iterator[Found]:
     """The effects of replacing one block of statements by another; loose ones are not yet matched for moves."""
     start, end = _unchanged(old, new, sources)
     before, after = list(old[start : len(old) - end]), list(new[start : len(new) - end])
@@ -201,7 +201,7 @@ def _words(node: ast.stmt) -> Counter[str]:
     return Counter(_WORD.findall(key(node)))
 
 
-def _loose(node: ast.stmt, at: Place, block: int, *, added: bool) -> Loose:
+def _loose(node: ast.stmt, at: TreePosition, block: int, *, added: bool) -> Loose:
     guard = isinstance(node, ast.If) and not node.orelse and len(node.body) <= _LONGEST_GUARD
     guard = guard and isinstance(node, ast.If) and isinstance(node.body[-1], _LEAVES)
     if isinstance(node, ast.Import | ast.ImportFrom):
@@ -217,7 +217,7 @@ def _loose(node: ast.stmt, at: Place, block: int, *, added: bool) -> Loose:
     return Loose(effect=effect, key=key(node), block=block, added=added)
 
 
-def _message_place(node: ast.stmt, at: Place) -> Place:
+def _message_place(node: ast.stmt, at: TreePosition) -> TreePosition:
     """A whole statement that only writes a message; that there is a warning at all is behaviour."""
     from_call = _statement_message(node)
     if from_call in (Message.NONE, Message.WARNING):
@@ -233,7 +233,7 @@ def _is_docstring(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
-def _changed(old: ast.stmt, new: ast.stmt, at: Place, sources: Sources) -> Iterator[Found]:
+def _changed(old: ast.stmt, new: ast.stmt, at: TreePosition, sources: Sources) -> Iterator[Found]:
     """The effects inside a statement that stands on both sides."""
     if _same(old, new, sources):
         return
@@ -242,7 +242,7 @@ def _changed(old: ast.stmt, new: ast.stmt, at: Place, sources: Sources) -> Itera
     yield from found or (at.effect(EffectKind.OTHER, old, new),)
 
 
-def _inside(old: ast.stmt, new: ast.stmt, at: Place, sources: Sources) -> Iterator[Found]:
+def _inside(old: ast.stmt, new: ast.stmt, at: TreePosition, sources: Sources) -> Iterator[Found]:
     if isinstance(old, Function) and isinstance(new, Function):
         yield from _function(old, new, at, sources)
     elif isinstance(old, ast.ClassDef) and isinstance(new, ast.ClassDef):
@@ -283,14 +283,14 @@ def _inside(old: ast.stmt, new: ast.stmt, at: Place, sources: Sources) -> Iterat
 def _branches(
     old: ast.If | ast.While | ast.For | ast.AsyncFor,
     new: ast.If | ast.While | ast.For | ast.AsyncFor,
-    at: Place,
+    at: TreePosition,
     sources: Sources,
 ) -> Iterator[Found]:
     yield from statements(old.body, new.body, at, sources)
     yield from statements(old.orelse, new.orelse, at, sources)
 
 
-def _header(old: ast.With | ast.AsyncWith, new: ast.With | ast.AsyncWith, at: Place) -> Iterator[Effect]:
+def _header(old: ast.With | ast.AsyncWith, new: ast.With | ast.AsyncWith, at: TreePosition) -> Iterator[PatchEffect]:
     if len(old.items) != len(new.items):
         yield at.effect(EffectKind.OTHER, old, new)
         return
@@ -298,14 +298,14 @@ def _header(old: ast.With | ast.AsyncWith, new: ast.With | ast.AsyncWith, at: Pl
         yield from parts(one, other, at)
 
 
-def _optional(old: ast.expr | None, new: ast.expr | None, at: Place) -> Iterator[Effect]:
+def _optional(old: ast.expr | None, new: ast.expr | None, at: TreePosition) -> Iterator[PatchEffect]:
     if old is not None and new is not None:
         yield from expressions(old, new, at)
     elif old is not None or new is not None:
         yield at.effect(at.fallback, old or "", new or "")
 
 
-def _assign(old: ast.Assign, new: ast.Assign, at: Place) -> Iterator[Effect]:
+def _assign(old: ast.Assign, new: ast.Assign, at: TreePosition) -> Iterator[PatchEffect]:
     turned = len(old.targets) == len(new.targets) == 1 and (
         ast.unparse(old.targets[0]) == ast.unparse(new.value) and ast.unparse(old.value) == ast.unparse(new.targets[0])
     )
@@ -325,7 +325,7 @@ def _targets(node: ast.Assign) -> str:
     return " = ".join(ast.unparse(t) for t in node.targets)
 
 
-def _raise(old: ast.Raise, new: ast.Raise, at: Place) -> Iterator[Effect]:
+def _raise(old: ast.Raise, new: ast.Raise, at: TreePosition) -> Iterator[PatchEffect]:
     if isinstance(old.exc, ast.Call) and isinstance(new.exc, ast.Call):
         yield from message_arguments(old.exc, new.exc, at)
     elif old.exc is not None and new.exc is not None and key(old.exc) != key(new.exc):
@@ -335,20 +335,20 @@ def _raise(old: ast.Raise, new: ast.Raise, at: Place) -> Iterator[Effect]:
     yield from _optional(old.cause, new.cause, at)
 
 
-def _return(old: ast.Return, new: ast.Return, at: Place) -> Iterator[Effect]:
+def _return(old: ast.Return, new: ast.Return, at: TreePosition) -> Iterator[PatchEffect]:
     at = replace(at, in_return=True, fallback=EffectKind.CHANGES_RETURN, form_old=text_of(old), form_new=text_of(new))
     if at.function.endswith("__repr__") and old.value is not None and new.value is not None:
         at = replace(at, message=Message.REPR, message_text=literal_text(old, new))
     yield from _optional(old.value, new.value, at)
 
 
-def _assert(old: ast.Assert, new: ast.Assert, at: Place) -> Iterator[Effect]:
+def _assert(old: ast.Assert, new: ast.Assert, at: TreePosition) -> Iterator[PatchEffect]:
     yield from expressions(old.test, new.test, replace(at, in_condition=True, whole=True))
     worded = replace(at, message=Message.ASSERT, fallback=EffectKind.CHANGES_MESSAGE)
     yield from _optional(old.msg, new.msg, worded)
 
 
-def _try(old: ast.Try, new: ast.Try, at: Place, sources: Sources) -> Iterator[Found]:
+def _try(old: ast.Try, new: ast.Try, at: TreePosition, sources: Sources) -> Iterator[Found]:
     yield from statements(old.body, new.body, at, sources)
     for one, other in zip(old.handlers, new.handlers, strict=False):
         if _optional_key(one.type) != _optional_key(other.type) or one.name != other.name:
@@ -371,7 +371,7 @@ def _handler(node: ast.ExceptHandler) -> str:
     return f"except{caught}" + (f" as {node.name}" if node.name else "")
 
 
-def _class(old: ast.ClassDef, new: ast.ClassDef, at: Place, sources: Sources) -> Iterator[Found]:
+def _class(old: ast.ClassDef, new: ast.ClassDef, at: TreePosition, sources: Sources) -> Iterator[Found]:
     inner = replace(at, class_name=new.name, function="")
     yield from _decorators(old.decorator_list, new.decorator_list, inner)
     before = [*map(key, old.bases), *map(key, old.keywords), old.name]
@@ -383,27 +383,27 @@ def _class(old: ast.ClassDef, new: ast.ClassDef, at: Place, sources: Sources) ->
     yield from statements(old.body, new.body, replace(inner, class_name=name), sources)
 
 
-def _function(old: Function, new: Function, at: Place, sources: Sources) -> Iterator[Found]:
+def _function(old: Function, new: Function, at: TreePosition, sources: Sources) -> Iterator[Found]:
     inner = replace(at, function=qualified(at, old.name), message_names=message_names(old) & message_names(new))
     yield from _decorators(old.decorator_list, new.decorator_list, inner)
     yield from _signature(old, new, inner)
     yield from statements(old.body, new.body, inner, sources)
 
 
-def qualified(at: Place, name: str) -> str:
+def qualified(at: TreePosition, name: str) -> str:
     """A function's qualified name, as Python gives it."""
     if at.function:
         return f"{at.function}.<locals>.{name}"
     return f"{at.class_name}.{name}" if at.class_name else name
 
 
-def _decorators(old: Sequence[ast.expr], new: Sequence[ast.expr], at: Place) -> Iterator[Effect]:
+def _decorators(old: Sequence[ast.expr], new: Sequence[ast.expr], at: TreePosition) -> Iterator[PatchEffect]:
     if [key(d) for d in old] != [key(d) for d in new]:
         before, after = (", ".join("@" + ast.unparse(d) for d in side) for side in (old, new))
         yield at.effect(EffectKind.CHANGES_DECORATOR, before, after)
 
 
-def _signature(old: Function, new: Function, at: Place) -> Iterator[Effect]:
+def _signature(old: Function, new: Function, at: TreePosition) -> Iterator[PatchEffect]:
     if type(old) is not type(new) or old.name != new.name or _names(old.args) != _names(new.args):
         yield at.effect(EffectKind.CHANGES_SIGNATURE, _called(old), _called(new))
     else:

@@ -6,10 +6,10 @@ from localagent.domain.edit import Candidate, FileChange, Patch
 from localagent.ports import QuickCheck
 from localagent.repair.acceptance.control_edits import breaking, no_op
 from localagent.repair.search.candidate_timeouts import cpu_seconds
-from localagent.repair.search.run_context import Run
+from localagent.repair.search.run_context import RunContext
 
 
-def distrust(run: Run, quick: QuickCheck, pool: cf.Executor) -> str:
+def distrust(run: RunContext, quick: QuickCheck, pool: cf.Executor) -> str:
     """The reason not to believe the tests, or ""."""
     top = run.suspicions[0]
     source = run.parts.sources[top.path]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from localagent.domain.edit import FileChange
 from localagent.domain.paths import RepoPath
-from localagent.repair.acceptance.effect import Effect
+from localagent.repair.acceptance.effect import PatchEffect
 from localagent.repair.acceptance.effects import effects_of
 from localagent.repair.search.enclosing_function import parsed
 
@@ -25,7 +25,7 @@ class FunctionPair:
     class_name: str
     old: Function
     new: Function
-    effects: tuple[Effect, ...]
+    effects: tuple[PatchEffect, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,7 +37,7 @@ class TouchedFile:
     after: bytes
     old: ast.Module
     new: ast.Module
-    effects: tuple[Effect, ...]
+    effects: tuple[PatchEffect, ...]
     functions: tuple[FunctionPair, ...]
 
 

@@ -12,7 +12,7 @@ from localagent.repair.search.search_node import Lineage
 _DEFINITE = frozenset({"NameError", "UnboundLocalError", "ImportError", "ModuleNotFoundError", "AttributeError"})
 
 
-class Order:
+class CostOrder:
     """Costs by one set of weights; lower runs first."""
 
     def __init__(self, weights: Weights) -> None:

@@ -17,8 +17,8 @@ from localagent.domain.paths import RepoPath
 from localagent.ports import OnwardReader
 from localagent.repair.ordering.model_time_budget import worth_awaiting, worth_reading_on
 from localagent.repair.search.replay_schedule import PATIENCE
-from localagent.repair.search.run_context import Run
-from localagent.repair.search.search_node import Lineage, Step
+from localagent.repair.search.run_context import RunContext
+from localagent.repair.search.search_node import Lineage, SearchStep
 
 EDITS = 100  # read in one step
 STEPS = 3
@@ -34,7 +34,7 @@ Told = list[float | None]
 class ReadingOn:
     """One task's. It reads on a thread of its own, all else runs on the search's; close it with `close`."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: RunContext) -> None:
         self._run = run
         self._pool = cf.ThreadPoolExecutor(1, thread_name_prefix="onward")
         self._job: cf.Future[Told] | None = None
@@ -116,7 +116,7 @@ class ReadingOn:
                 return most
         return 0
 
-    def _likeliest(self, most: int) -> list[Step]:
+    def _likeliest(self, most: int) -> list[SearchStep]:
         """Those at the front of the queue that were not asked for yet."""
         return [step for step in self._run.frontier.scored(self._kept) if id(step.edit) not in self._asked][:most]
 
@@ -146,7 +146,7 @@ class ReadingOn:
         unread = [at for at, nats in enumerate(told) if nats is None]
         run.emit("read-on", scored=len(told) - len(unread), unread=unread)
 
-    def _told(self, fresh: Sequence[Step]) -> list[Step]:
+    def _told(self, fresh: Sequence[SearchStep]) -> list[SearchStep]:
         """Note what reading on adds to each edit that was read; the heirs of these, as they cost by that.
 
         Of an edit that ran already it is what it would have been, had it still been open: heirs may not have run.
@@ -158,7 +158,7 @@ class ReadingOn:
         open_now = {id(step.edit): step.cost for step in fresh}
         shared = sorted(self._asked[key][1] for key in self._nats)
         by_worth = sorted(self._nats, key=lambda key: self._worth(self._asked[key][0]))
-        heirs: list[Step] = []
+        heirs: list[SearchStep] = []
         for key, cost in zip(by_worth, shared, strict=True):
             opened = run.state.opened[key]
             if key in open_now:  # it may have been told more since it was asked for
@@ -194,7 +194,7 @@ def _by_path(edits: Sequence[Edit]) -> dict[RepoPath, list[int]]:
     return found
 
 
-def permuted(steps: Sequence[Step], worth: Sequence[float]) -> list[Step]:
+def permuted(steps: Sequence[SearchStep], worth: Sequence[float]) -> list[SearchStep]:
     """The steps with their own costs shared out anew: the lowest to the one of least `worth`; ties as they stood."""
     costs = sorted(step.cost for step in steps)
     ranked = sorted(range(len(steps)), key=lambda k: (worth[k], steps[k].cost))

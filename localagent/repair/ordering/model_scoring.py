@@ -16,8 +16,8 @@ from localagent.domain.paths import RepoPath
 from localagent.ports import EditMender
 from localagent.repair.ordering.scored_edit import Open
 from localagent.repair.search.replay_schedule import PATIENCE
-from localagent.repair.search.run_context import Run
-from localagent.repair.search.search_node import Lineage, Step
+from localagent.repair.search.run_context import RunContext
+from localagent.repair.search.search_node import Lineage, SearchStep
 
 STRETCH_BYTES = 2_400  # functions that stand together are asked about together, up to so much
 _GAP_BYTES = 600
@@ -47,7 +47,7 @@ class Asked:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Stretch:
+class EditStretch:
     """Edits that stand together, the highest suspicion among them, and how much text is read for them."""
 
     asked: Asked
@@ -59,11 +59,11 @@ class Stretch:
 class Ordering:
     """One task's. The model works on a thread of its own; close it with `close`."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: RunContext) -> None:
         self._run = run
         self._pool = cf.ThreadPoolExecutor(1, thread_name_prefix="order")
         self._coming: list[tuple[Pass, Asked, cf.Future[Told]]] = []
-        self._noted: list[Stretch] = []  # what is to be asked about
+        self._noted: list[EditStretch] = []  # what is to be asked about
         self._preparing: cf.Future[None] | None = None
         self._mender = _in_use(run)
         run.state.mends = self._mender is not None
@@ -99,12 +99,12 @@ class Ordering:
         assert scorer is not None
         scorer.prepare(context, timeout_seconds=_MOST_SECONDS)
 
-    def priced(self, edits: Iterable[Open]) -> list[Step]:
+    def priced(self, edits: Iterable[Open]) -> list[SearchStep]:
         """The steps of edits that are asked about, by what was told of them."""
         weights, mends = self._run.parts.weights, self._mender is not None
         return [each.priced(weights, mends=mends) for each in edits]
 
-    def unasked(self, edits: Sequence[Open]) -> list[Step]:
+    def unasked(self, edits: Sequence[Open]) -> list[SearchStep]:
         """The steps of edits that it will not be asked about, at what an average one costs by its answers."""
         self._run.state.opened |= {id(each.step.edit): each for each in edits}
         return self.priced(edits)
@@ -179,13 +179,13 @@ class Ordering:
         return [None] * len(edits) if scorer.warning else told
 
 
-def _in_use(run: Run) -> EditMender | None:
+def _in_use(run: RunContext) -> EditMender | None:
     """Decided once a task: what edits cost that it did not speak of yet must not depend on when they were found."""
     mender = run.parts.mender
     return mender if mender is not None and mender.mends and run.parts.weights.mended else None
 
 
-def asked_in_turn(stretches: Sequence[Stretch]) -> list[list[Asked]]:
+def asked_in_turn(stretches: Sequence[EditStretch]) -> list[list[Asked]]:
     """What is asked about together, the most suspicious first: of each file those edits, the likeliest first."""
     out: list[list[Asked]] = []
     size = 0
@@ -212,7 +212,7 @@ def _closed(held: Iterable[tuple[Asked, list[Open]]]) -> list[Asked]:
     ]
 
 
-def stretches_of(asked: Asked) -> list[Stretch]:
+def stretches_of(asked: Asked) -> list[EditStretch]:
     """A file's edits by where they stand: in functions, neighbours together, pieces of what is long."""
     spans = [_span(each.step.edit) for each in asked.edits]
     merged: list[tuple[int, int]] = []
@@ -227,7 +227,7 @@ def stretches_of(asked: Asked) -> list[Stretch]:
         held.setdefault((begin, (_place(each.step.edit) - begin) // STRETCH_BYTES), []).append(each)
     sizes = {low: high - low for low, high in merged}
     return [
-        Stretch(
+        EditStretch(
             asked=asked,
             edits=edits,
             suspicion=max(each.suspicion for each in edits),

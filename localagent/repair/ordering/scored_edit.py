@@ -6,7 +6,7 @@ from statistics import fmean
 
 from localagent.domain.edit import Candidate, Reading
 from localagent.repair.ordering.weights import Weights, mended_value
-from localagent.repair.search.search_node import Step
+from localagent.repair.search.search_node import SearchStep
 
 _IN_CHOICE = 0.5  # of what the model says, in the choice; set by hand on development cases
 
@@ -19,7 +19,7 @@ class Open:
     same edit of a program that is almost the same: what is told of its elder is told of it (`inherited`).
     """
 
-    step: Step
+    step: SearchStep
     crowd: int
     suspicion: float
     gain: float
@@ -74,11 +74,11 @@ class Open:
         """By a score and what mending adds."""
         return self.step.cost + self.bare_gain - self.gain - weights.model * score - mended + self.read_on
 
-    def priced(self, weights: Weights, *, mends: bool) -> Step:
+    def priced(self, weights: Weights, *, mends: bool) -> SearchStep:
         """The step as it costs by what was told; `mends` says whether the model mends in this task."""
         score, mended = self.score, mended_value(self.nats, weights) if mends else 0.0
         cost = self.cost(weights, score=weights.unscored if score is None else score, mended=mended)
-        return Step(parent=self.step.parent, edit=self.step.edit, cost=cost, model_score=score, mended=self.nats)
+        return SearchStep(parent=self.step.parent, edit=self.step.edit, cost=cost, model_score=score, mended=self.nats)
 
 
 def repriced(

@@ -20,9 +20,9 @@ from localagent.repair.search.code_equivalence import behaviour_key, scope_of
 from localagent.repair.search.combine_candidates import rebased, same_change
 from localagent.repair.search.dynamic_suspicion import reached
 from localagent.repair.search.expansion import Expansion
-from localagent.repair.search.partial_progress import Written, progress_of, stage_of, written_lines
-from localagent.repair.search.run_context import Run
-from localagent.repair.search.search_node import Lineage, Step, shifted_lines
+from localagent.repair.search.partial_progress import WrittenLines, progress_of, stage_of, written_lines
+from localagent.repair.search.run_context import RunContext
+from localagent.repair.search.search_node import Lineage, SearchStep, shifted_lines
 
 WIDTH = 3
 MAX_ROUNDS = 5
@@ -44,14 +44,14 @@ class _Part:
     """A candidate that turned some failing tests and broke none."""
 
     child: Lineage
-    step: Step
+    step: SearchStep
     turned: frozenset[str]
 
 
 class Beam:
     """The beam of one task."""
 
-    def __init__(self, run: Run, expansion: Expansion) -> None:
+    def __init__(self, run: RunContext, expansion: Expansion) -> None:
         self._run, self._expansion = run, expansion
         self._ranks: dict[int, list[tuple[float, float]]] = {}
         self._alike: Counter[object] = Counter()
@@ -77,7 +77,7 @@ class Beam:
             s.rounds = max(s.rounds, kept.round + 1)
             self._expansion.expand(kept, kept.lines, score_model=True)
 
-    def identity(self, step: Step) -> object | None:
+    def identity(self, step: SearchStep) -> object | None:
         """What the program after this step behaves like; None if it does not compile or equals the snapshot."""
         edit, keys = step.edit, self._run.state.keys
         before = step.parent.sources(self._run.parts.sources)[edit.path]
@@ -90,7 +90,7 @@ class Beam:
             keys[where] = behaviour_key(before, edit.scope, 0)
         return step.identity(key, keys.get(where)) or None
 
-    def take(self, step: Step, candidate: Candidate, result: QuickResult) -> None:
+    def take(self, step: SearchStep, candidate: Candidate, result: QuickResult) -> None:
         """Book a candidate that is not plausible: keep it if it got further, join it with others that did."""
         progress = progress_of(step.parent.failures, self._run.baseline, result, *self._touched(step))
         moved_again = 0 < progress < 1 and 0 < step.parent.progress < 1
@@ -101,7 +101,7 @@ class Beam:
             self._book(step, candidate, result, child)
         self._keep(step, child)
 
-    def _book(self, step: Step, candidate: Candidate, result: QuickResult, child: Lineage) -> None:
+    def _book(self, step: SearchStep, candidate: Candidate, result: QuickResult, child: Lineage) -> None:
         """Remember what turned tests, for the report, for the choice of a part, and for joining."""
         s = self._run.state
         s.parts = sorted([*s.parts, (candidate, result.turned)], key=lambda x: (-len(x[1]), x[0].cost))[:MAX_PARTS]
@@ -122,7 +122,7 @@ class Beam:
                 self._joined += 1
                 self._run.frontier.push_urgent(joined, joined.cost - len(new.turned | other.turned))
 
-    def _join(self, a: _Part, b: _Part) -> Step | None:
+    def _join(self, a: _Part, b: _Part) -> SearchStep | None:
         """The later part's edit on the earlier one's program, if either is a single edit of the snapshot."""
         for base, other in ((b, a), (a, b)):
             if other.step.parent.edits:
@@ -132,7 +132,9 @@ class Beam:
                 cost = self._cost_upon(base, other)
                 if not base.step.parent.edits:
                     cost = min(cost, self._cost_upon(other, base))  # which of them came first means nothing
-                return Step(parent=base.child, edit=edit, cost=cost, model_score=other.step.model_score, joins=True)
+                return SearchStep(
+                    parent=base.child, edit=edit, cost=cost, model_score=other.step.model_score, joins=True
+                )
         return None
 
     def _cost_upon(self, base: _Part, other: _Part) -> float:
@@ -160,12 +162,12 @@ class Beam:
         found = run.parts.space.edits(edit.path, sources, lines=lines, failures=child.failures)
         return same_change(edit, run.parts.sources[edit.path], islice(found, MOST_AGAIN), sources[edit.path])
 
-    def _touched(self, step: Step) -> tuple[RepoPath, Written]:
+    def _touched(self, step: SearchStep) -> tuple[RepoPath, WrittenLines]:
         """The file of the candidate that its last edit changed, and what it wrote there."""
         before = step.parent.sources(self._run.parts.sources)[step.edit.path]
         return step.edit.path, written_lines(step.edit, before)
 
-    def _keep(self, step: Step, child: Lineage) -> None:
+    def _keep(self, step: SearchStep, child: Lineage) -> None:
         """A place in the beam for a candidate that got further, if there is one."""
         ranks = self._ranks.setdefault(child.round, [])
         rank = self._rank(child.edits, child.cost, child.progress)
@@ -187,7 +189,7 @@ class Beam:
             self._run.frontier.parsed = self._parsed >= PARSED
         self._run.frontier.push_expansion(child, self._run.order.entry_cost(child, was_syntax=syntax))
 
-    def _child(self, step: Step, candidate: Candidate, result: QuickResult, progress: float) -> Lineage:
+    def _child(self, step: SearchStep, candidate: Candidate, result: QuickResult, progress: float) -> Lineage:
         before = step.parent.sources(self._run.parts.sources)[step.edit.path]
         failures = tuple(result.failures.values()) or step.parent.failures
         lines = shifted_lines(step.parent.lines or self._expansion.root_lines(), step.edit, before)
@@ -210,7 +212,7 @@ class Beam:
         lines: dict[RepoPath, dict[int, float]],
         failures: Sequence[Failure],
         changed: Mapping[RepoPath, bytes],
-        step: Step,
+        step: SearchStep,
     ) -> dict[RepoPath, dict[int, float]]:
         """Lines of the new failure's frames become as suspicious as the best, those that ran before it less.
 

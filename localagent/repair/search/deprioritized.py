@@ -9,7 +9,7 @@ edits of that line are wanted only if it was wrong. Not promised: that lines whi
 from localagent.domain.edit import WRITTEN, Edit
 from localagent.ports import Sources
 from localagent.repair.search.code_equivalence import scope_of
-from localagent.repair.search.search_node import Lineage, Step
+from localagent.repair.search.search_node import Lineage, SearchStep
 
 REPEATED = 2.0  # nats; both set by hand on development cases
 EXPLAINED = 1.5
@@ -21,10 +21,10 @@ class Rivals:
     def __init__(self) -> None:
         self._ran: dict[object, set[int]] = {}  # by what was done: ids of the parents, which `_failing` keeps alive
         self._kept: dict[int, tuple[Lineage, list[Edit]]] = {}  # by id of the parent, which is kept alive with them
-        self._told: dict[tuple[float, int, int], Step] = {}  # by reason and ids, which the step keeps alive
+        self._told: dict[tuple[float, int, int], SearchStep] = {}  # by reason and ids, which the step keeps alive
         self._failing: dict[int, tuple[Lineage, object]] = {}
 
-    def later(self, step: Step, base: Sources) -> float:
+    def later(self, step: SearchStep, base: Sources) -> float:
         """How much later a step comes than it cost, nats; 0.0 where that was said already. `base`: the snapshot."""
         if step.joins or step.edit.operator in WRITTEN:
             return 0.0
@@ -36,16 +36,16 @@ class Rivals:
         self._told |= {(nats, id(step.parent), id(step.edit)): step for nats in fresh}
         return sum(why) if fresh else 0.0
 
-    def runs(self, step: Step, base: Sources) -> None:
+    def runs(self, step: SearchStep, base: Sources) -> None:
         """Remember a step that is run."""
         if step.parent.edits:
             self._ran.setdefault(self._what(step, base), set()).add(id(step.parent))
 
-    def kept(self, step: Step) -> None:
+    def kept(self, step: SearchStep) -> None:
         """Remember a step after which a failure came later."""
         self._kept.setdefault(id(step.parent), (step.parent, []))[1].append(step.edit)
 
-    def _what(self, step: Step, base: Sources) -> object:
+    def _what(self, step: SearchStep, base: Sources) -> object:
         """How the program fails, the lines that are edited as they stand in it, and what is done to them."""
         edit = step.edit
         source = step.parent.sources(base)[edit.path]

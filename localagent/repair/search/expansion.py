@@ -15,8 +15,8 @@ from localagent.repair.ordering.model_time_budget import worth_waiting
 from localagent.repair.ordering.ranker_features import File
 from localagent.repair.ordering.score_reuse import Heritage
 from localagent.repair.ordering.scored_edit import Open
-from localagent.repair.search.run_context import Run
-from localagent.repair.search.search_node import Lineage, Step
+from localagent.repair.search.run_context import RunContext
+from localagent.repair.search.search_node import Lineage, SearchStep
 from localagent.repair.search.syntax_only import unparsed
 from localagent.text.int_digit_limit import WHY, unwritable
 
@@ -35,7 +35,7 @@ _MOMENT = 0.05  # seconds, of a wait for the model
 class Expansion:
     """Enumerates for one task. The model works on a thread of its own; close it with `close`."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: RunContext) -> None:
         self._run = run
         self._tranche = 0
         self._ordering = Ordering(run)
@@ -151,7 +151,9 @@ class Expansion:
         gains = self._learned(file, found, crowds, None)
         opened = [
             Open(
-                step=Step(parent=parent, edit=e, cost=order.cost(parent, e, scores, best, crash, crowd=crowd) - gain),
+                step=SearchStep(
+                    parent=parent, edit=e, cost=order.cost(parent, e, scores, best, crash, crowd=crowd) - gain
+                ),
                 crowd=crowd,
                 suspicion=suspicion_at(e, scores),
                 gain=gain,

@@ -13,7 +13,7 @@ from enum import Enum
 
 from localagent.domain.edit import Scope
 from localagent.domain.paths import RepoPath
-from localagent.repair.search.search_node import Lineage, Step
+from localagent.repair.search.search_node import Lineage, SearchStep
 
 
 class _Turn(Enum):
@@ -34,17 +34,19 @@ class Frontier:
     """A priority queue in three orders; ties in the order they were pushed, so a run is repeatable."""
 
     def __init__(self) -> None:
-        self._items: dict[int, Step | Lineage] = {}
+        self._items: dict[int, SearchStep | Lineage] = {}
         self._heaps: dict[_Turn, list[tuple[float, int]]] = {turn: [] for turn in _Turn}
-        self._urgent: list[tuple[float, int, Step]] = []
-        self._written: list[tuple[float, int, Step]] = []
+        self._urgent: list[tuple[float, int, SearchStep]] = []
+        self._written: list[tuple[float, int, SearchStep]] = []
         self._later: dict[int, float] = {}  # what an open item was put off by,
         self._prior: dict[int, float] = {}  # and what it cost when it was first pushed
-        self._taken: tuple[Step | Lineage, float] | None = None  # the last one that had its turn, and what it had cost
+        self._taken: tuple[SearchStep | Lineage, float] | None = (
+            None  # the last one that had its turn, and what it had cost
+        )
         self.parsed = False  # whether kept candidates have mended what is the matter with the snapshot's own text
         self._pushed = self._popped = self._hurried = self._wrote = 0
 
-    def push(self, steps: Iterable[Step]) -> None:
+    def push(self, steps: Iterable[SearchStep]) -> None:
         """Add steps."""
         for step in steps:
             self._add(step.cost, step)
@@ -53,17 +55,17 @@ class Frontier:
         """Add a kept candidate whose own edits are enumerated when its turn comes."""
         self._add(cost, kept)
 
-    def put_off(self, step: Step, nats: float) -> None:
+    def put_off(self, step: SearchStep, nats: float) -> None:
         """Put back the step that just had its turn, as one that costs so much more, also when it is reordered."""
         taken, prior = self._taken or (step, step.cost)
         self._add(step.cost, step, prior=prior if taken is step else step.cost, later=nats)
 
-    def push_urgent(self, step: Step, cost: float) -> None:
+    def push_urgent(self, step: SearchStep, cost: float) -> None:
         """Add a step that comes before all others, the lowest `cost` first; they get one turn in eight."""
         self._pushed += 1
         heapq.heappush(self._urgent, (cost, self._pushed, step))
 
-    def push_written(self, step: Step) -> None:
+    def push_written(self, step: SearchStep) -> None:
         """Add a step that the model wrote."""
         self._pushed += 1
         heapq.heappush(self._written, (step.cost, self._pushed, step))
@@ -100,7 +102,7 @@ class Frontier:
             return (self._wrote + 1) * _WRITTEN_SHARE <= turns
         return self.seasoned and (self._wrote + 1) * _WRITTEN_ANYHOW <= turns
 
-    def _add(self, cost: float, item: Step | Lineage, *, prior: float | None = None, later: float = 0.0) -> None:
+    def _add(self, cost: float, item: SearchStep | Lineage, *, prior: float | None = None, later: float = 0.0) -> None:
         self._pushed += 1
         self._items[self._pushed], self._later[self._pushed] = item, later
         self._prior[self._pushed] = cost if prior is None else prior
@@ -109,14 +111,14 @@ class Frontier:
                 own = self._prior[self._pushed] if turn is _Turn.PRIOR else cost
                 heapq.heappush(heap, (own + later, self._pushed))
 
-    def pop_written(self) -> Step | None:
+    def pop_written(self) -> SearchStep | None:
         """The next one of those that the model wrote, whoever's turn it is; None if none is open."""
         if not self._written:
             return None
         self._wrote += 1
         return heapq.heappop(self._written)[2]
 
-    def pop(self, *, written: bool = True) -> Step | Lineage | None:
+    def pop(self, *, written: bool = True) -> SearchStep | Lineage | None:
         """The next one in the order whose turn it is, or None. `written` says whether what the model wrote may come."""
         if written and self._writes_now():
             self._wrote += 1
@@ -136,7 +138,7 @@ class Frontier:
         rests = self.parsed and _TURNS[at] is _Turn.SNAPSHOT and cycle % _PARSED_SHARE != 0
         return _Turn.COST if rests else _TURNS[at]
 
-    def _take(self, turn: _Turn) -> Step | Lineage | None:
+    def _take(self, turn: _Turn) -> SearchStep | Lineage | None:
         heap = self._heaps[turn]
         while heap:
             number = heapq.heappop(heap)[1]
@@ -150,23 +152,23 @@ class Frontier:
     def scope_at(self, path: RepoPath, line: int) -> Scope | None:
         """The function around a line, as the open edits know it."""
         for item in self._items.values():
-            if isinstance(item, Step) and item.edit.path == path and item.edit.scope is not None:
+            if isinstance(item, SearchStep) and item.edit.path == path and item.edit.scope is not None:
                 scope = item.edit.scope
                 if scope.first_line <= line <= scope.last_line:
                     return scope
         return None
 
-    def scored(self, kept: Lineage | None = None) -> list[Step]:
+    def scored(self, kept: Lineage | None = None) -> list[SearchStep]:
         """The open edits of the snapshot, or of a kept candidate, that the model has scored, the cheapest first."""
         found = (
             (item.cost, number, item)
             for number, item in self._items.items()
-            if isinstance(item, Step) and item.model_score is not None
+            if isinstance(item, SearchStep) and item.model_score is not None
             if (item.parent is kept if kept is not None else not item.parent.edits)
         )
         return [step for _, _, step in sorted(found)]
 
-    def reorder(self, steps: Sequence[Step]) -> None:
+    def reorder(self, steps: Sequence[SearchStep]) -> None:
         """Replace steps by newly costed ones (same parent and edit); steps already popped are not brought back.
 
         The order by prior keeps the costs that the steps were pushed with.
@@ -174,7 +176,7 @@ class Frontier:
         fresh = {(id(s.parent), id(s.edit)): s for s in steps}
         costs: dict[int, float] = {}
         for number, item in self._items.items():
-            new = fresh.get((id(item.parent), id(item.edit))) if isinstance(item, Step) else None
+            new = fresh.get((id(item.parent), id(item.edit))) if isinstance(item, SearchStep) else None
             if new is not None:
                 self._items[number] = new
                 costs[number] = new.cost + self._later[number]
@@ -187,5 +189,5 @@ class Frontier:
         return len(self._items) + len(self._urgent)
 
 
-def _of_snapshot(item: Step | Lineage) -> bool:
-    return isinstance(item, Step) and not item.parent.edits
+def _of_snapshot(item: SearchStep | Lineage) -> bool:
+    return isinstance(item, SearchStep) and not item.parent.edits

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from localagent.domain.edit import Written
 from localagent.domain.paths import RepoPath
 from localagent.repair.search.replay_schedule import PATIENCE
-from localagent.repair.search.run_context import Run
-from localagent.repair.search.search_node import Lineage, Step
+from localagent.repair.search.run_context import RunContext
+from localagent.repair.search.search_node import Lineage, SearchStep
 from localagent.repair.search.syntax_only import unparsed
 
 SECONDS_SHARE = 0.2  # of the search's seconds while cheap enumerated steps are open (cheaper than a span's price),
@@ -26,7 +26,7 @@ WAITING = 8  # written steps not yet tried: then there is no need for more
 class Writing:
     """The written part of one task's search. Close it with `close`."""
 
-    def __init__(self, run: Run, lines: Mapping[RepoPath, Mapping[int, float]], root: Lineage) -> None:
+    def __init__(self, run: RunContext, lines: Mapping[RepoPath, Mapping[int, float]], root: Lineage) -> None:
         self._run, self._lines, self._root = run, lines, root
         self._pool = cf.ThreadPoolExecutor(1, thread_name_prefix="write")
         self._job: cf.Future[Sequence[Written]] | None = None
@@ -123,9 +123,9 @@ class Writing:
         scores = self._lines.get(edit.path, {})
         cost = run.order.cost(self._root, edit, scores, best, None) - written.score
         run.state.written += 1
-        run.frontier.push_written(Step(parent=self._root, edit=edit, cost=cost, model_score=written.score))
+        run.frontier.push_written(SearchStep(parent=self._root, edit=edit, cost=cost, model_score=written.score))
 
 
-def settled(run: Run) -> bool:
+def settled(run: RunContext) -> bool:
     """Whether a candidate is plausible and was not rejected: then there is no call for inventions."""
     return any(c.number not in run.state.rejected for c in run.state.plausible)

@@ -33,7 +33,7 @@ def progress_of(
     baseline: Baseline,
     result: QuickResult,
     path: RepoPath,
-    written: "Written",
+    written: "WrittenLines",
 ) -> float:
     """0 none, (0, 1) the failure moved on, >= 1 the share of failing tests turned plus 1.
 
@@ -60,7 +60,7 @@ def progress_of(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Stretch:
+class ReplacedLines:
     """Lines that one splice replaces: [old_first, old_end) by [new_first, new_end); only blanks or not."""
 
     old_first: int
@@ -75,9 +75,9 @@ class Stretch:
         return (self.new_end - self.new_first) - (self.old_end - self.old_first)
 
 
-def stretches(edit: Edit, before: bytes) -> list[Stretch]:
+def stretches(edit: Edit, before: bytes) -> list[ReplacedLines]:
     """One for each splice. A line put whole before or after another one leaves that one alone."""
-    out: list[Stretch] = []
+    out: list[ReplacedLines] = []
     grown = 0
     for splice in edit.splices:
         old, new = before[splice.start : splice.end], splice.text
@@ -85,7 +85,7 @@ def stretches(edit: Edit, before: bytes) -> list[Stretch]:
         at_line = before[splice.start - 1 : splice.start] in (b"\n", b"")
         whole = before[splice.end - 1 : splice.end] in (b"\n", b"") and (new.endswith(b"\n") or (not new and at_line))
         appended = new.startswith(b"\n") and not old and before[splice.start : splice.start + 1] == b"\n"
-        stretch = Stretch(
+        stretch = ReplacedLines(
             old_first=first + appended,
             old_end=first + old.count(b"\n") + (not whole),
             new_first=first + appended + grown,
@@ -98,7 +98,7 @@ def stretches(edit: Edit, before: bytes) -> list[Stretch]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Written:
+class WrittenLines:
     """Lines of a text that an edit wrote, what stood in their place, and what stands there now."""
 
     lines: frozenset[int]
@@ -106,11 +106,11 @@ class Written:
     after: str = ""
 
 
-def written_lines(edit: Edit, before: bytes) -> Written:
+def written_lines(edit: Edit, before: bytes) -> WrittenLines:
     """What an edit wrote: blanks that moved are no writing."""
     told = [s for s in stretches(edit, before) if not s.blank]
     old, new = before.split(b"\n"), edit.apply(before).split(b"\n")
-    return Written(
+    return WrittenLines(
         lines=frozenset(k for s in told for k in range(s.new_first, s.new_end)),
         before=_text(row for s in told for row in old[s.old_first - 1 : s.old_end - 1]),
         after=_text(row for s in told for row in new[s.new_first - 1 : s.new_end - 1]),
@@ -140,7 +140,7 @@ def _stands_in(name: str, text: str) -> bool:
     return bool(name) and re.search(rf"\b{re.escape(name)}\b", text) is not None
 
 
-def _of_before(failure: Failure, written: Written) -> bool:
+def _of_before(failure: Failure, written: WrittenLines) -> bool:
     """Whether what a failure misses stood there before the edit; an attribute of the same object, or now of one's own.
 
     With `new` undefined, `p.append(x)` in the place of `new.append(x)` crashes anew, and nothing has moved on.

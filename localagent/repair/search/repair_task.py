@@ -27,7 +27,7 @@ from localagent.repair.acceptance.test_trust import distrust
 from localagent.repair.search.expansion import Expansion
 from localagent.repair.search.partial_progress import baseline_failures
 from localagent.repair.search.replay_schedule import PATIENCE
-from localagent.repair.search.run_context import Run
+from localagent.repair.search.run_context import RunContext
 from localagent.repair.search.scheduling import milliseconds, traced
 from localagent.repair.search.search_loop import Loop
 from localagent.repair.search.search_node import Lineage
@@ -47,7 +47,7 @@ def _quick_turns() -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
-def _nowhere(run: Run) -> str:
+def _nowhere(run: RunContext) -> str:
     """Why there is no place to repair."""
     if not run.state.protected:
         return "no source line of this repository could be linked to the failing tests"
@@ -59,7 +59,7 @@ class Repair:
     """Runs one task. `run` never raises for what the repository did; jail and usage faults propagate."""
 
     def __init__(self, task: Task, parts: Parts, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._run = Run(task, parts, clock=clock)
+        self._run = RunContext(task, parts, clock=clock)
         self._expansion = Expansion(self._run)
 
     def run(self) -> TaskResult:

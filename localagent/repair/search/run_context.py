@@ -9,14 +9,14 @@ from localagent.domain.gate import Allow
 from localagent.domain.outcome import Baseline, Ending, Outcome, QuickResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Event, Stage, Suspicion, Task
-from localagent.repair.ordering.cost import Order
+from localagent.repair.ordering.cost import CostOrder
 from localagent.repair.search.deprioritized import Rivals
 from localagent.repair.search.frontier import Frontier
-from localagent.repair.search.search_node import Step
+from localagent.repair.search.search_node import SearchStep
 from localagent.repair.search.state import Parts, State
 
 
-class Run:
+class RunContext:
     """One task in progress. `baseline` and `suspicions` are empty until their stages are over."""
 
     def __init__(self, task: Task, parts: Parts, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -25,7 +25,7 @@ class Run:
         self.state = State()
         self.frontier = Frontier()
         self.rivals = Rivals()
-        self.order = Order(parts.weights)
+        self.order = CostOrder(parts.weights)
         self.baseline = Baseline(tests=(), failing=(), passing=())
         self.suspicions: tuple[Suspicion, ...] = ()
 
@@ -70,7 +70,7 @@ class Run:
             self.state.protected.setdefault(path, finding.message)
         return finding is None
 
-    def build(self, step: Step) -> Candidate | None:
+    def build(self, step: SearchStep) -> Candidate | None:
         """The candidate of a step under a number of its own, None (booked) where a gate does not allow it."""
         self.state.numbers += 1
         candidate = Candidate(

@@ -12,12 +12,12 @@ from typing import Any, Protocol
 
 from localagent.domain.edit import Candidate, Written
 from localagent.domain.outcome import Baseline, QuickResult
-from localagent.repair.search.search_node import Step
+from localagent.repair.search.search_node import SearchStep
 
-Flying = dict[cf.Future[QuickResult], tuple[Step, Candidate]]
+Flying = dict[cf.Future[QuickResult], tuple[SearchStep, Candidate]]
 
 
-class Pace(Protocol):
+class Scheduling(Protocol):
     """What the loop asks about time."""
 
     @property

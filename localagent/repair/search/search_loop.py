@@ -11,9 +11,9 @@ from localagent.repair.search.beam import Beam
 from localagent.repair.search.candidate_timeouts import cpu_seconds, patient_seconds, stop_early
 from localagent.repair.search.expansion import Expansion
 from localagent.repair.search.generated_edits import Writing, settled
-from localagent.repair.search.run_context import Run
+from localagent.repair.search.run_context import RunContext
 from localagent.repair.search.scheduling import Flying
-from localagent.repair.search.search_node import Lineage, Step
+from localagent.repair.search.search_node import Lineage, SearchStep
 
 _TOLD_SECONDS = 0.5  # between two events that tell how far the search is
 _KEPT_SHARE = 10  # one in so many candidates, the last ones, is kept for what the model writes,
@@ -23,7 +23,7 @@ _KEEPS_FROM = 200  # where a task has so many
 class Loop:
     """One task's search from the root. `pool` runs the quick checks; `run` is to be called once."""
 
-    def __init__(self, run: Run, expansion: Expansion, quick: QuickCheck, pool: cf.Executor) -> None:
+    def __init__(self, run: RunContext, expansion: Expansion, quick: QuickCheck, pool: cf.Executor) -> None:
         self._run, self._expansion, self._quick, self._pool = run, expansion, quick, pool
         self._beam = Beam(run, expansion)
         self._cpu = cpu_seconds(run.baseline)
@@ -119,7 +119,7 @@ class Loop:
             return False
         return s.verified >= most - most // _KEPT_SHARE
 
-    def _next(self, root: Lineage, *, written_alone: bool) -> tuple[Step, Candidate] | None:
+    def _next(self, root: Lineage, *, written_alone: bool) -> tuple[SearchStep, Candidate] | None:
         """The next candidate that is new, compiles and passes the gates; `written_alone`: of what the model wrote."""
         run, s, looked = self._run, self._run.state, False
         while True:
@@ -150,7 +150,7 @@ class Loop:
                 run.rivals.runs(step, run.parts.sources)
                 return step, candidate
 
-    def _judge(self, step: Step, candidate: Candidate, result: QuickResult) -> bool:
+    def _judge(self, step: SearchStep, candidate: Candidate, result: QuickResult) -> bool:
         """Book one answer; True when it is plausible."""
         s = self._run.state
         if result.ending is not Ending.EXITED:

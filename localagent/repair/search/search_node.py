@@ -58,7 +58,7 @@ class Lineage:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
+class SearchStep:
     """A lineage and one more edit: a candidate not yet built.
 
     `mended`: what the model made of it when it mended (`llm/scoring/repair_scoring.py`), nats; None where it did not.

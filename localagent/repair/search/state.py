@@ -23,13 +23,13 @@ from localagent.ports import (
     Verifier,
 )
 from localagent.repair.acceptance.confidence_model import ConfidenceModel
-from localagent.repair.acceptance.ranking import Standing
+from localagent.repair.acceptance.ranking import RankedCandidate
 from localagent.repair.acceptance.signals import Choice, Signals
 from localagent.repair.ordering.ranker import Ranker
 from localagent.repair.ordering.scored_edit import Open
 from localagent.repair.ordering.weights import Weights
-from localagent.repair.search.scheduling import Live, Pace
-from localagent.repair.search.search_node import Step
+from localagent.repair.search.scheduling import Live, Scheduling
+from localagent.repair.search.search_node import SearchStep
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class Parts:
     confidence: ConfidenceModel
     context: Callable[[RepoPath, Baseline], str]
     reader: TextReader | None = None
-    pace: Pace = field(default_factory=Live)
+    pace: Scheduling = field(default_factory=Live)
     writer: EditWriter | None = None
     ranker: Ranker | None = None
     onward: OnwardReader | None = None
@@ -70,7 +70,7 @@ class State:
     plausible: list[Candidate] = field(default_factory=list)
     rejected: dict[int, FullResult] = field(default_factory=dict)
     misses: list[tuple[float, NearMiss]] = field(default_factory=list)
-    slow: list[tuple[Step, Candidate]] = field(default_factory=list)
+    slow: list[tuple[SearchStep, Candidate]] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     keys: dict[tuple[str, str], bytes | None] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class State:
     guard_seconds: float = 0.0  # spent on guard checks, beside the budget
     hardened: set[int] = field(default_factory=set)
     behaviours: Behaviours = field(default_factory=Behaviours)  # of the plausible candidates, once they were compared
-    order: tuple[Standing, ...] = ()  # of them, best first
+    order: tuple[RankedCandidate, ...] = ()  # of them, best first
     signals: Mapping[int, Signals] = field(default_factory=dict)
     choice: Choice | None = None
     parts: list[tuple[Candidate, tuple[str, ...]]] = field(default_factory=list)

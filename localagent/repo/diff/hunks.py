@@ -6,13 +6,13 @@ Line numbers of both sides must fit together: where they do not, one tool goes b
 import re
 
 from localagent.domain.diff import DiffFault, DiffRule, Hunk
-from localagent.repo.diff.lines import AS_GIT_WRITES, SPLIT_IT, Lines, malformed, shown
+from localagent.repo.diff.lines import AS_GIT_WRITES, SPLIT_IT, LineReader, malformed, shown
 
 MAX_HUNKS = 20_000
 _HUNK = re.compile(rb"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@(?: [^\n]*)?\n?")
 
 
-def take_hunks(lines: Lines, left: int) -> tuple[Hunk, ...]:
+def take_hunks(lines: LineReader, left: int) -> tuple[Hunk, ...]:
     """The hunks of one file, from one to `left`; DiffFault for what is none, overlaps or does not add up."""
     found: list[Hunk] = []
     grown = 0
@@ -34,7 +34,7 @@ def take_hunks(lines: Lines, left: int) -> tuple[Hunk, ...]:
     return tuple(found)
 
 
-def _hunk(lines: Lines) -> Hunk:
+def _hunk(lines: LineReader) -> Hunk:
     first = lines.number
     head = _HUNK.fullmatch(lines.peek())
     if head is None:

@@ -6,7 +6,7 @@ AS_GIT_WRITES = "give the output of `git diff` or `diff -u`, unchanged"
 SPLIT_IT = "split it into smaller patches"
 
 
-class Lines:
+class LineReader:
     """Where a parser stands in a text. Past the end every line is empty."""
 
     def __init__(self, data: bytes) -> None:
@@ -37,7 +37,7 @@ class Lines:
         return line
 
 
-def malformed(lines: Lines, what: str, remedy: str = AS_GIT_WRITES) -> DiffFault:
+def malformed(lines: LineReader, what: str, remedy: str = AS_GIT_WRITES) -> DiffFault:
     """The fault that the next line is not what it must be."""
     return DiffFault(DiffRule.MALFORMED, lines.number, what, remedy=remedy)
 

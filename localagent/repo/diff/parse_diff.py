@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from localagent.domain.diff import ChangeKind, Diff, DiffFault, DiffRule, FileDiff, FileMode, Hunk
 from localagent.repo.diff.diff_paths import git_names, plain_name, same_name
 from localagent.repo.diff.hunks import MAX_HUNKS, take_hunks
-from localagent.repo.diff.lines import AS_GIT_WRITES, SPLIT_IT, Lines, malformed, shown
+from localagent.repo.diff.lines import AS_GIT_WRITES, SPLIT_IT, LineReader, malformed, shown
 
 MAX_PATCH_BYTES = 8 << 20
 MAX_FILES = 2_000
@@ -34,7 +34,7 @@ def parse_diff(data: bytes) -> Diff:
     """The diff in some bytes. DiffFault for everything that is not exactly one."""
     if len(data) > MAX_PATCH_BYTES:
         raise DiffFault(DiffRule.LIMIT, 0, f"the patch is larger than {MAX_PATCH_BYTES >> 20} MiB", remedy=SPLIT_IT)
-    lines = Lines(data)
+    lines = LineReader(data)
     _preamble(lines)
     files: list[FileDiff] = []
     hunks = 0
@@ -52,7 +52,7 @@ def parse_diff(data: bytes) -> Diff:
     return Diff(files=tuple(files))
 
 
-def _preamble(lines: Lines) -> None:
+def _preamble(lines: LineReader) -> None:
     """Goes to the first file; what stands before it (a mail, a commit message) must not look like a diff to anybody."""
     while not lines.ended:
         line = lines.peek()
@@ -69,7 +69,7 @@ def _preamble(lines: Lines) -> None:
         lines.take()
 
 
-def _trailer(lines: Lines) -> bool:
+def _trailer(lines: LineReader) -> bool:
     """Whether the diff is over: blank lines, or what `git format-patch` signs with, and nothing after them."""
     signed = lines.peek() == b"-- \n"
     if signed:
@@ -87,7 +87,7 @@ def _trailer(lines: Lines) -> bool:
     return True
 
 
-def _file(lines: Lines, hunks_left: int) -> FileDiff:
+def _file(lines: LineReader, hunks_left: int) -> FileDiff:
     line = lines.peek()
     if line.startswith((b"diff --cc ", b"diff --combined ")):
         remedy = "give the diff against one parent: `git diff PARENT MERGE`"
@@ -142,7 +142,7 @@ _MODE_LINES = ("old mode ", "new mode ", "new file mode ", "deleted file mode ")
 _NAME_LINES = ("rename from ", "rename to ", "copy from ", "copy to ")
 
 
-def _git_file(lines: Lines, hunks_left: int) -> FileDiff:
+def _git_file(lines: LineReader, hunks_left: int) -> FileDiff:
     first, said = lines.number, lines.take()
     head = _Head()
     while not lines.ended and _extended(lines, head):
@@ -169,7 +169,7 @@ def _git_file(lines: Lines, hunks_left: int) -> FileDiff:
     )  # fmt: skip
 
 
-def _extended(lines: Lines, head: _Head) -> bool:
+def _extended(lines: LineReader, head: _Head) -> bool:
     """Takes one extended header line; False if there is none."""
     line = lines.peek()
     for key in _MODE_LINES:
@@ -189,7 +189,7 @@ def _extended(lines: Lines, head: _Head) -> bool:
     return False
 
 
-def _note(lines: Lines, where: dict[str, FileMode] | dict[str, bytes], key: str, value: object) -> None:
+def _note(lines: LineReader, where: dict[str, FileMode] | dict[str, bytes], key: str, value: object) -> None:
     if key in where:
         raise malformed(lines, f"`{key.strip()}` stands twice")
     if value is not None:
@@ -197,7 +197,7 @@ def _note(lines: Lines, where: dict[str, FileMode] | dict[str, bytes], key: str,
     lines.take()
 
 
-def _mode(lines: Lines, text: bytes) -> FileMode:
+def _mode(lines: LineReader, text: bytes) -> FileMode:
     try:
         return FileMode(text.decode("ascii", "replace"))
     except ValueError:
@@ -205,7 +205,7 @@ def _mode(lines: Lines, text: bytes) -> FileMode:
         raise malformed(lines, f"mode {shown(text)} is none that git keeps ({known})") from None
 
 
-def _modes(lines: Lines, head: _Head, kind: ChangeKind) -> tuple[FileMode | None, FileMode | None]:
+def _modes(lines: LineReader, head: _Head, kind: ChangeKind) -> tuple[FileMode | None, FileMode | None]:
     modes = head.modes
     if kind is ChangeKind.ADDED:
         return None, modes["new file mode "]
@@ -218,7 +218,7 @@ def _modes(lines: Lines, head: _Head, kind: ChangeKind) -> tuple[FileMode | None
     return modes.get("old mode "), modes.get("new mode ")
 
 
-def _marks(lines: Lines, first: int) -> tuple[bytes, bytes]:
+def _marks(lines: LineReader, first: int) -> tuple[bytes, bytes]:
     """What stands after `---` and `+++`."""
     old = lines.take()[4:]
     if not lines.peek().startswith(b"+++ "):
@@ -233,7 +233,7 @@ def _marks(lines: Lines, first: int) -> tuple[bytes, bytes]:
     return old[:-1], new[:-1]
 
 
-def _plain_file(lines: Lines, hunks_left: int) -> FileDiff:
+def _plain_file(lines: LineReader, hunks_left: int) -> FileDiff:
     first = lines.number
     old, new = _marks(lines, first)
     a, b = plain_name(old, first), plain_name(new, first)
@@ -253,7 +253,7 @@ def _plain_file(lines: Lines, hunks_left: int) -> FileDiff:
     )
 
 
-def _skip_binary(lines: Lines) -> None:
+def _skip_binary(lines: LineReader) -> None:
     """Over the content of a binary part, which must be shaped as git writes it."""
     line = lines.take()
     if line.startswith(b"Binary files "):

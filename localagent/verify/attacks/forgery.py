@@ -21,7 +21,7 @@ class Naive(StrEnum):
     ENDED = "whoever started the tests and lives to tell"
 
 
-class Way(StrEnum):
+class ForgeryKind(StrEnum):
     """How the forgery is judged."""
 
     BODY = "a test among others in the warm worker"
@@ -39,7 +39,7 @@ class Forgery:
 
     name: str
     text: str
-    way: Way
+    way: ForgeryKind
     reasons: frozenset[str]
     body: str = ""
     files: Mapping[str, str] = field(default_factory=dict)
@@ -47,15 +47,15 @@ class Forgery:
 
 
 def _body(name: str, text: str, body: str, *reasons: str, naive: Naive = Naive.EXIT) -> Forgery:
-    return Forgery(name=name, text=text, way=Way.BODY, reasons=frozenset(reasons), body=body, naive=naive)
+    return Forgery(name=name, text=text, way=ForgeryKind.BODY, reasons=frozenset(reasons), body=body, naive=naive)
 
 
 def _session(name: str, text: str, files: Mapping[str, str], *reasons: str, naive: Naive = Naive.EXIT) -> Forgery:
-    return Forgery(name=name, text=text, way=Way.SESSION, reasons=frozenset(reasons), files=files, naive=naive)
+    return Forgery(name=name, text=text, way=ForgeryKind.SESSION, reasons=frozenset(reasons), files=files, naive=naive)
 
 
 def _full(name: str, text: str, body: str, *reasons: str, files: Mapping[str, str] | None = None) -> Forgery:
-    return Forgery(name=name, text=text, way=Way.FULL, reasons=frozenset(reasons), body=body, files=files or {})
+    return Forgery(name=name, text=text, way=ForgeryKind.FULL, reasons=frozenset(reasons), body=body, files=files or {})
 
 
 _JUNIT = (

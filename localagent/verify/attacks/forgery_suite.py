@@ -19,19 +19,19 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget, Event, Snapshot, Task
 from localagent.errors import LocalagentError
 from localagent.jail.attacks.attack import Category
-from localagent.jail.attacks.row import Held, Row
+from localagent.jail.attacks.row import AttackRow, AttackVerdict
 from localagent.jail.boundaries import Wall
 from localagent.jail.files.workspace import remove_tree
 from localagent.jail.limits.profile import load
 from localagent.ports import Jail
 from localagent.verify.attacks import leftovers
-from localagent.verify.attacks.forgery import FORGERIES, SOURCE, TEST, Forgery, Way
+from localagent.verify.attacks.forgery import FORGERIES, SOURCE, TEST, Forgery, ForgeryKind
 from localagent.verify.attacks.leftovers import LEFTOVERS
 from localagent.verify.verifier import JailVerifier
 from localagent.verify.worker.jail_pool import Rooms
 from localagent.verify.worker.worker_client import OpenRequest, RunRequest, WorkerClient, WorkerLost
 from localagent.verify.worker.worker_messages import Collected
-from localagent.verify.worker.worker_spec import Place, Use
+from localagent.verify.worker.worker_spec import WorkerSpec, WorkerUse
 
 OPTIONS = ("--tb=no",)
 AT_ONCE = 3
@@ -44,7 +44,7 @@ class _Nobody:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Bench:
+class ForgeryBench:
     """Where small repositories are made and tried, in one backend's jails."""
 
     jail: Jail
@@ -69,8 +69,8 @@ class Bench:
     def worker(self, files: Mapping[str, str]) -> Iterator[WorkerClient]:
         """A warm worker over a repository of these files."""
         with self.store(files) as root:
-            limits = {use: load(self.sandbox_dir / f"{use.value}.toml").limits for use in Use}
-            place = Place.make(
+            limits = {use: load(self.sandbox_dir / f"{use.value}.toml").limits for use in WorkerUse}
+            place = WorkerSpec.make(
                 jail=self.jail,
                 repo=str(root / "repo"),
                 store=root / "store",
@@ -78,35 +78,37 @@ class Bench:
                 python=sys.executable,
                 limits=limits,
             )
-            with Rooms(place).start({}, Use.QUICK) as room:
+            with Rooms(place).start({}, WorkerUse.QUICK) as room:
                 yield room.client
 
 
-def run(bench: Bench, ways: Collection[Way] = tuple(Way)) -> Iterator[Row]:
+def run(bench: ForgeryBench, ways: Collection[ForgeryKind] = tuple(ForgeryKind)) -> Iterator[AttackRow]:
     """One row for each forgery (those judged in these ways) and leftover."""
-    bodies = _by(Way.BODY)
-    work: list[Callable[[], list[Row]]] = [partial(_leftovers, bench)]
-    work += [partial(_judged_full, bench, entry) for entry in _by(Way.FULL) if Way.FULL in ways]
-    work += [partial(_judged_bodies, bench, bodies)] if Way.BODY in ways else []
-    work += [partial(_judged_session, bench, entry) for entry in _by(Way.SESSION) if Way.SESSION in ways]
+    bodies = _by(ForgeryKind.BODY)
+    work: list[Callable[[], list[AttackRow]]] = [partial(_leftovers, bench)]
+    work += [partial(_judged_full, bench, entry) for entry in _by(ForgeryKind.FULL) if ForgeryKind.FULL in ways]
+    work += [partial(_judged_bodies, bench, bodies)] if ForgeryKind.BODY in ways else []
+    work += [
+        partial(_judged_session, bench, entry) for entry in _by(ForgeryKind.SESSION) if ForgeryKind.SESSION in ways
+    ]
     with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="forgery") as pool:
         for done in as_completed([pool.submit(part) for part in work]):
             yield from done.result()
 
 
-def _by(way: Way) -> list[Forgery]:
+def _by(way: ForgeryKind) -> list[Forgery]:
     return [entry for entry in FORGERIES if entry.way is way]
 
 
-def _judged_bodies(bench: Bench, entries: Sequence[Forgery]) -> list[Row]:
+def _judged_bodies(bench: ForgeryBench, entries: Sequence[Forgery]) -> list[AttackRow]:
     return list(_rows(bench, entries, _bodies(bench, entries)))
 
 
-def _judged_session(bench: Bench, entry: Forgery) -> list[Row]:
+def _judged_session(bench: ForgeryBench, entry: Forgery) -> list[AttackRow]:
     return list(_rows(bench, [entry], [_session(bench, entry)]))
 
 
-def _judged_full(bench: Bench, entry: Forgery) -> list[Row]:
+def _judged_full(bench: ForgeryBench, entry: Forgery) -> list[AttackRow]:
     return list(_rows(bench, [entry], [_full(bench, entry)]))
 
 
@@ -127,19 +129,19 @@ class _Said:
     text: str = ""
 
 
-def _rows(bench: Bench, entries: Sequence[Forgery], said: Sequence[_Said]) -> Iterator[Row]:
+def _rows(bench: ForgeryBench, entries: Sequence[Forgery], said: Sequence[_Said]) -> Iterator[AttackRow]:
     for entry, told in zip(entries, said, strict=True):
         word = next((reason for reason in sorted(entry.reasons) if reason in told.reason), "")
-        result, why = Held.HELD, f"{Wall.RECORDS.value}: {word}"
+        result, why = AttackVerdict.HELD, f"{Wall.RECORDS.value}: {word}"
         if told.good or not word:
-            result = Held.ESCAPED
+            result = AttackVerdict.ESCAPED
             why = "it was taken for good" if told.good else f"not for the reason expected: {told.reason} {told.text}"
         yield _row(bench, entry.name, Category.VERDICT, result, why.strip())
 
 
-def _row(bench: Bench, name: str, category: Category, result: Held, why: str) -> Row:
+def _row(bench: ForgeryBench, name: str, category: Category, result: AttackVerdict, why: str) -> AttackRow:
     jail = bench.jail
-    return Row(name=name, category=category.value, backend=jail.backend, level=jail.level, result=result, why=why)
+    return AttackRow(name=name, category=category.value, backend=jail.backend, level=jail.level, result=result, why=why)
 
 
 def _said(result: TestResult | None) -> _Said:
@@ -162,7 +164,7 @@ def _collect_and_run(client: WorkerClient) -> list[_Said]:
     return [_said(by_id.get(item.id)) for item in got.items]
 
 
-def _bodies(bench: Bench, entries: Sequence[Forgery]) -> list[_Said]:
+def _bodies(bench: ForgeryBench, entries: Sequence[Forgery]) -> list[_Said]:
     try:
         with bench.worker(repository(entries)) as client:
             said = _collect_and_run(client)
@@ -171,7 +173,7 @@ def _bodies(bench: Bench, entries: Sequence[Forgery]) -> list[_Said]:
     return said if len(said) == len(entries) else said[:1] * len(entries)
 
 
-def _session(bench: Bench, entry: Forgery) -> _Said:
+def _session(bench: ForgeryBench, entry: Forgery) -> _Said:
     try:
         with bench.worker({"m.py": SOURCE, "test_m.py": TEST, **entry.files}) as client:
             return (_collect_and_run(client) or [_Said(good=False, reason="nothing collected")])[0]
@@ -179,7 +181,7 @@ def _session(bench: Bench, entry: Forgery) -> _Said:
         return _Said(good=False, reason="lost", text=str(fault))
 
 
-def _full(bench: Bench, entry: Forgery) -> _Said:
+def _full(bench: ForgeryBench, entry: Forgery) -> _Said:
     files = {"m.py": SOURCE, "test_m.py": TEST, **entry.files}
     with bench.store(files) as root:
         repo = str(root / "repo")
@@ -208,7 +210,7 @@ def _candidate(entry: Forgery) -> Candidate:
     return Candidate(number=1, patch=Patch(changes=(change,)), edits=(), cost=0.0, round=1, parent=None)
 
 
-def _leftovers(bench: Bench) -> list[Row]:
+def _leftovers(bench: ForgeryBench) -> list[AttackRow]:
     """All are left by one candidate, and looked for by the next."""
     try:
         with bench.worker(leftovers.repository()) as client:
@@ -221,7 +223,7 @@ def _leftovers(bench: Bench) -> list[Row]:
                 seen |= {result.id: result for result in client.run(request).results.values()}
     except (WorkerLost, LocalagentError) as fault:
         why = f"not tried: {fault}"
-        return [_row(bench, f"leaving {entry.name}", Category.STATE, Held.ESCAPED, why) for entry in LEFTOVERS]
+        return [_row(bench, f"leaving {entry.name}", Category.STATE, AttackVerdict.ESCAPED, why) for entry in LEFTOVERS]
     rows = []
     for number, entry in enumerate(LEFTOVERS):
         left = seen.get(leftovers.test_id("leave", number))
@@ -234,9 +236,9 @@ def _ids(kind: str) -> list[str]:
     return [leftovers.test_id(kind, number) for number in range(len(LEFTOVERS))]
 
 
-def _met(left: TestResult | None, looked: TestResult | None) -> tuple[Held, str]:
+def _met(left: TestResult | None, looked: TestResult | None) -> tuple[AttackVerdict, str]:
     if left is None or left.outcome is not Outcome.PASSED:
-        return Held.ESCAPED, f"could not be left: {_said(left).reason} {_said(left).text}"
+        return AttackVerdict.ESCAPED, f"could not be left: {_said(left).reason} {_said(left).text}"
     if looked is not None and looked.outcome is Outcome.PASSED:
-        return Held.HELD, f"{Wall.OWN_PROCESS.value}: nothing met"
-    return Held.ESCAPED, f"the next candidate met it: {_said(looked).reason} {_said(looked).text}"
+        return AttackVerdict.HELD, f"{Wall.OWN_PROCESS.value}: nothing met"
+    return AttackVerdict.ESCAPED, f"the next candidate met it: {_said(looked).reason} {_said(looked).text}"

@@ -19,11 +19,11 @@ from localagent.verify.baseline.first_run import first_run, second_chance_of
 from localagent.verify.baseline.nondeterminism import one_sided
 from localagent.verify.baseline.traced_run import SecondRun
 from localagent.verify.checks import check_commands
-from localagent.verify.worker.jail_pool import Room, Rooms
-from localagent.verify.worker.suite_run import Suite
+from localagent.verify.worker.jail_pool import JailWorker, Rooms
+from localagent.verify.worker.suite_run import SuiteWorker
 from localagent.verify.worker.worker_client import OpenRequest, WorkerLost
 from localagent.verify.worker.worker_messages import Item
-from localagent.verify.worker.worker_spec import Use
+from localagent.verify.worker.worker_spec import WorkerUse
 
 CHECK_SECONDS = 60.0
 
@@ -38,7 +38,7 @@ class _Ran:
 
     first: Collection
     again: Collection
-    suite: Suite | None
+    suite: SuiteWorker | None
     results: dict[str, TestResult]
     answers: tuple[CheckResult, ...]
     begin: float
@@ -67,7 +67,7 @@ class BaselineRunner:
         for command in self._task.checks:
             check_commands.split(command)
         try:
-            with self._rooms.start({}, Use.BASELINE) as room:
+            with self._rooms.start({}, WorkerUse.BASELINE) as room:
                 return self._in(room, begin)
         except WorkerLost as lost:
             self._rooms.check()
@@ -76,12 +76,12 @@ class BaselineRunner:
                 remedy=f"see whether {self._rooms.place.executable} -m pytest works in a plain shell",
             ) from lost
 
-    def _in(self, room: Room, begin: float) -> Baseline:
+    def _in(self, room: JailWorker, begin: float) -> Baseline:
         client = room.client
         if client.pytest is None and (self._task.tests or not self._task.checks):
             raise test_discovery.no_pytest(self._rooms.place.executable)
         first = Collection(request=self.request)
-        suite: Suite | None = None
+        suite: SuiteWorker | None = None
         if client.pytest is not None:
             suite, first = self._collecting.first(room)
         if not first.items and not first.errors and not self._task.checks:
@@ -100,7 +100,7 @@ class BaselineRunner:
 
     # -- first run
 
-    def _run_all(self, suite: Suite, items: Sequence[Item]) -> dict[str, TestResult]:
+    def _run_all(self, suite: SuiteWorker, items: Sequence[Item]) -> dict[str, TestResult]:
         budget = self._task.budget
         results, missed = first_run(
             suite,
@@ -112,7 +112,7 @@ class BaselineRunner:
             self.notes.append(f"{missed} tests were not run in the time given")
         return results
 
-    def _check(self, room: Room, command: str, *, trace: bool) -> CheckResult:
+    def _check(self, room: JailWorker, command: str, *, trace: bool) -> CheckResult:
         return check_commands.run_check(
             room.client,
             command,
@@ -126,8 +126,8 @@ class BaselineRunner:
 
     # -- second run
 
-    def _second(self, *, with_tests: bool) -> tuple[Room, Collection, Suite | None]:
-        room = self._rooms.start({}, Use.BASELINE)
+    def _second(self, *, with_tests: bool) -> tuple[JailWorker, Collection, SuiteWorker | None]:
+        room = self._rooms.start({}, WorkerUse.BASELINE)
         try:
             if not with_tests:
                 return room, Collection(request=self.request), None
@@ -137,7 +137,7 @@ class BaselineRunner:
             room.close()
             raise
 
-    def _judge(self, room: Room, ran: _Ran) -> Baseline:
+    def _judge(self, room: JailWorker, ran: _Ran) -> Baseline:
         first, again, results = ran.first, ran.again, ran.results
         ids_again = {item.id for item in again.items}
         unstable = tuple(
@@ -182,7 +182,7 @@ class BaselineRunner:
         return (*tests, *checks_bad)
 
     def _run_again(
-        self, suite: Suite, items: Sequence[Item], results: dict[str, TestResult]
+        self, suite: SuiteWorker, items: Sequence[Item], results: dict[str, TestResult]
     ) -> tuple[list[str], list[str]]:
         """Failing and flaky ones; lines and better failures are put into `results`."""
         run = SecondRun(suite, items, results)
@@ -211,7 +211,7 @@ class BaselineRunner:
             )
         return found
 
-    def _traced(self, room: Room, answer: CheckResult, flaky: list[str]) -> CheckResult:
+    def _traced(self, room: JailWorker, answer: CheckResult, flaky: list[str]) -> CheckResult:
         """A failing command once more, traced."""
         if answer.outcome.good:
             return answer

@@ -7,11 +7,11 @@ from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Task
 from localagent.verify.baseline import test_discovery
-from localagent.verify.worker.jail_pool import Room
-from localagent.verify.worker.suite_run import Suite
+from localagent.verify.worker.jail_pool import JailWorker
+from localagent.verify.worker.suite_run import SuiteWorker
 from localagent.verify.worker.worker_client import OpenRequest
-from localagent.verify.worker.worker_messages import Collected, Item, Refusal, Refused
-from localagent.verify.worker.worker_spec import Place
+from localagent.verify.worker.worker_messages import Collected, CollectionRefusal, CollectionRefused, Item
+from localagent.verify.worker.worker_spec import WorkerSpec
 
 OPTIONS = ("--tb=no", "-o", "cache_dir=/tmp/la-cache")
 MEMORY_BYTES = 1 << 30
@@ -30,12 +30,12 @@ class Collection:
 class Collecting:
     """Of one task. `request` is how its tests are collected, `notes` what was odd about that; `first` fills both."""
 
-    def __init__(self, place: Place, task: Task) -> None:
+    def __init__(self, place: WorkerSpec, task: Task) -> None:
         self._place, self._task = place, task
         self.request = OpenRequest(args=task.tests, options=OPTIONS, seed=task.seed, memory_bytes=MEMORY_BYTES)
         self.notes: list[str] = []
 
-    def first(self, room: Room) -> tuple[Suite, Collection]:
+    def first(self, room: JailWorker) -> tuple[SuiteWorker, Collection]:
         """AnswerIsNo for a refusal that no edit of the sources could mend."""
         suite, answer = self._open(room, self.request)
         if isinstance(answer, Collected) and not answer.items and not answer.errors and not self._task.tests:
@@ -43,7 +43,7 @@ class Collecting:
             if found:
                 other = replace(self.request, args=found)
                 suite_found, answer_found = self._open(room, other)
-                if isinstance(answer_found, Refused) or answer_found.items or answer_found.errors:
+                if isinstance(answer_found, CollectionRefused) or answer_found.items or answer_found.errors:
                     suite, answer, self.request = suite_found, answer_found, other
                     self.notes.append("no tests where pytest looks; took files by their names: " + ", ".join(found[:5]))
         collection = self._collection(answer)
@@ -64,24 +64,28 @@ class Collecting:
                 suite, _again = self._open(room, self.request)
         return suite, collection
 
-    def traced(self, room: Room) -> tuple[Suite, Collection]:
+    def traced(self, room: JailWorker) -> tuple[SuiteWorker, Collection]:
         """Once more, in the same way, with the lines that run while importing."""
         suite, answer = self._open(room, replace(self.request, trace=True))
         return suite, self._collection(answer)
 
-    def _open(self, room: Room, request: OpenRequest) -> tuple[Suite, Collected | Refused]:
-        suite = Suite(room.client, request)
+    def _open(self, room: JailWorker, request: OpenRequest) -> tuple[SuiteWorker, Collected | CollectionRefused]:
+        suite = SuiteWorker(room.client, request)
         return suite, suite.open()
 
-    def _collection(self, answer: Collected | Refused) -> Collection:
+    def _collection(self, answer: Collected | CollectionRefused) -> Collection:
         if isinstance(answer, Collected):
             return Collection(
                 request=self.request, items=answer.items, errors=answer.errors, import_lines=answer.import_lines
             )
         errors = dict(answer.errors)
-        if not errors and answer.why is Refusal.CONFTEST:
+        if not errors and answer.why is CollectionRefusal.CONFTEST:
             errors[str(answer.path or "conftest.py")] = answer.failure
-        if not errors and answer.why in (Refusal.HUNG, Refusal.DIED, Refusal.STOPPED) and answer.failure.frames:
+        if (
+            not errors
+            and answer.why in (CollectionRefusal.HUNG, CollectionRefusal.DIED, CollectionRefusal.STOPPED)
+            and answer.failure.frames
+        ):
             errors[str(answer.failure.frames[0].path or ".")] = answer.failure
         if not errors:
             raise test_discovery.refusal_answer(answer)

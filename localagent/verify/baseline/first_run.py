@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 
 from localagent.domain.outcome import Outcome, TestResult
-from localagent.verify.worker.suite_run import Suite, base_of
+from localagent.verify.worker.suite_run import SuiteWorker, base_of
 from localagent.verify.worker.worker_client import RunRequest
 from localagent.verify.worker.worker_messages import Item
 
@@ -25,7 +25,7 @@ def second_chance_of(max_seconds: float) -> float:
 
 
 def first_run(
-    suite: Suite, items: Sequence[Item], *, budget_seconds: float, second_chance: float
+    suite: SuiteWorker, items: Sequence[Item], *, budget_seconds: float, second_chance: float
 ) -> tuple[dict[str, TestResult], int]:
     """What the tests say, and how many were not run in the time. `second_chance`: processor seconds of slow ones."""
     begin = time.monotonic()
@@ -73,7 +73,7 @@ def _maybe_slow(results: Mapping[str, TestResult]) -> set[str]:
 
 
 def _more_of_slow(
-    suite: Suite, items: Sequence[Item], results: dict[str, TestResult], until: float, second_chance: float
+    suite: SuiteWorker, items: Sequence[Item], results: dict[str, TestResult], until: float, second_chance: float
 ) -> None:
     """Siblings of tests that only were slow get the same chance."""
     finished = {base_of(r.id) for r in results.values() if r.outcome is not Outcome.TIMED_OUT}

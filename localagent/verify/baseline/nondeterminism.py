@@ -7,10 +7,10 @@ are named, and neither is chased.
 from collections.abc import Collection, Sequence
 
 from localagent.verify.worker.jail_pool import Rooms
-from localagent.verify.worker.suite_run import Suite
+from localagent.verify.worker.suite_run import SuiteWorker
 from localagent.verify.worker.worker_client import OpenRequest, RunRequest, WorkerLost
 from localagent.verify.worker.worker_messages import Collected
-from localagent.verify.worker.worker_spec import Use
+from localagent.verify.worker.worker_spec import WorkerUse
 
 _SHOWN = 5
 
@@ -21,8 +21,8 @@ def one_sided(rooms: Rooms, request: OpenRequest, names: Collection[str]) -> Seq
         return ()
     found: list[str] = []
     try:
-        with rooms.start({}, Use.BASELINE) as room:
-            suite = Suite(room.client, request)
+        with rooms.start({}, WorkerUse.BASELINE) as room:
+            suite = SuiteWorker(room.client, request)
             answer = suite.open()
             items = [i for i in answer.items if i.id in names] if isinstance(answer, Collected) else []
             ran = suite.run(items, RunRequest(items=(), cpu_seconds=5.0, budget_seconds=10.0))

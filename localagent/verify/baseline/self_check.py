@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from localagent.domain.outcome import Outcome, TestResult
-from localagent.verify.checks.quick_plan import MEMORY_BYTES, Plan
+from localagent.verify.checks.quick_plan import MEMORY_BYTES, QuickPlan
 from localagent.verify.checks.quick_run import run_command
-from localagent.verify.worker.jail_pool import Room
+from localagent.verify.worker.jail_pool import JailWorker
 from localagent.verify.worker.worker_client import RunRequest
 from localagent.verify.worker.worker_messages import Item
 
@@ -13,7 +13,7 @@ SELF_CHECK_PASSING = 30
 SELF_CHECK_SECONDS = 1.0
 
 
-def compare(plan: Plan, room: Room, items: Mapping[str, Item]) -> None:
+def compare(plan: QuickPlan, room: JailWorker, items: Mapping[str, Item]) -> None:
     """Tests of the unpatched tree must end here as they did in the baseline; else the plan turns cold."""
     steady = [plan.by_id[i] for i in plan.targets.tests if plan.by_id[i].outcome is not Outcome.TIMED_OUT][:20]
     passing, left = list[TestResult](), SELF_CHECK_SECONDS
@@ -33,7 +33,7 @@ def compare(plan: Plan, room: Room, items: Mapping[str, Item]) -> None:
         plan.unsteady.add(test.id)
 
 
-def vouch(plan: Plan, room: Room, items: Mapping[str, Item], passing: Sequence[str]) -> bool:
+def vouch(plan: QuickPlan, room: JailWorker, items: Mapping[str, Item], passing: Sequence[str]) -> bool:
     """Try passing tests on the unpatched tree, run together; True where some fail: unsteady from now on."""
     bad = {test.id for test, _ in _disagreements(room, items, [plan.by_id[i] for i in passing])}
     plan.unsteady |= bad
@@ -41,7 +41,7 @@ def vouch(plan: Plan, room: Room, items: Mapping[str, Item], passing: Sequence[s
     return bool(bad)
 
 
-def compare_checks(plan: Plan, room: Room) -> None:
+def compare_checks(plan: QuickPlan, room: JailWorker) -> None:
     """The same for the commands that failed in the baseline."""
     for name in plan.targets.checks:
         known = plan.commands[name]
@@ -53,7 +53,7 @@ def compare_checks(plan: Plan, room: Room) -> None:
 
 
 def _disagreements(
-    room: Room, items: Mapping[str, Item], expected: Sequence[TestResult]
+    room: JailWorker, items: Mapping[str, Item], expected: Sequence[TestResult]
 ) -> list[tuple[TestResult, str]]:
     """Tests that answer otherwise here, run together in the order of collection, and what they said."""
     chosen = sorted((items[t.id] for t in expected), key=lambda i: i.index)

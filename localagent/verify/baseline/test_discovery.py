@@ -11,7 +11,7 @@ from pathlib import Path
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.errors import AnswerIsNo
-from localagent.verify.worker.worker_messages import Refusal, Refused
+from localagent.verify.worker.worker_messages import CollectionRefusal, CollectionRefused
 
 FILES_LIMIT = 200
 SOURCE_FOLDERS = ("src", "lib", "source", "python")
@@ -100,13 +100,13 @@ def no_pytest(python: str) -> AnswerIsNo:
     )
 
 
-def refusal_answer(refused: Refused) -> AnswerIsNo:
+def refusal_answer(refused: CollectionRefused) -> AnswerIsNo:
     """Why there is nothing to run, in words."""
-    if refused.why is Refusal.DIED:
+    if refused.why is CollectionRefusal.DIED:
         return _died(refused)
     text = refused.text.strip()
     last = " ".join(line.strip() for line in text.splitlines()[-3:]) or "pytest did not collect"
-    if refused.why is Refusal.USAGE:
+    if refused.why is CollectionRefusal.USAGE:
         unknown = re.search(r"unrecognized arguments: (.+)", text)
         if unknown:
             plugin = next((p for option, p in _OPTION_PLUGINS if unknown[1].startswith(option)), "")
@@ -129,7 +129,7 @@ def refusal_answer(refused: Refused) -> AnswerIsNo:
     )
 
 
-def _died(refused: Refused) -> AnswerIsNo:
+def _died(refused: CollectionRefused) -> AnswerIsNo:
     """The interpreter ended without a record: a crash, or `os._exit`."""
     how = re.search(r"signal \d+|exit status \d+", refused.failure.message)
     ending = how[0] if how else "no answer"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from localagent.domain.outcome import Outcome, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.verify.checks.test_selection import coarse
-from localagent.verify.worker.suite_run import Suite, base_of
+from localagent.verify.worker.suite_run import SuiteWorker, base_of
 from localagent.verify.worker.worker_client import RunRequest
 from localagent.verify.worker.worker_messages import Item
 
@@ -22,7 +22,7 @@ MOST_DOUBTED = 20
 class SecondRun:
     """`results` are those of the first run: lines and better failures are put there. Found: `failing` and `flaky`."""
 
-    def __init__(self, suite: Suite, items: Sequence[Item], results: dict[str, TestResult]) -> None:
+    def __init__(self, suite: SuiteWorker, items: Sequence[Item], results: dict[str, TestResult]) -> None:
         self._suite, self._items, self._results = suite, items, results
         self.failing: list[str] = []
         self.flaky: list[str] = []
@@ -109,7 +109,7 @@ class SecondRun:
 
 
 def unsteady_ones(
-    suite: Suite, plain: Sequence[Item], results: Mapping[str, TestResult], second: Mapping[str, TestResult]
+    suite: SuiteWorker, plain: Sequence[Item], results: Mapping[str, TestResult], second: Mapping[str, TestResult]
 ) -> set[str]:
     """Tests that failed twice and pass at a further run; more runs for those whose failure was another one."""
     doubted = [

@@ -18,11 +18,11 @@ from localagent.verify.checks.new_findings import Delta
 from localagent.verify.checks.outcomes import tests_in
 from localagent.verify.checks.test_counts import compared
 from localagent.verify.checks.test_selection import CHECK_PREFIX, COLLECT_PREFIX, Targets
-from localagent.verify.worker.jail_pool import Room, Rooms
-from localagent.verify.worker.suite_run import Suite
+from localagent.verify.worker.jail_pool import JailWorker, Rooms
+from localagent.verify.worker.suite_run import SuiteWorker
 from localagent.verify.worker.worker_client import OpenRequest, RunRequest, WorkerLost
-from localagent.verify.worker.worker_messages import Collected, Item, Refused
-from localagent.verify.worker.worker_spec import Use
+from localagent.verify.worker.worker_messages import Collected, CollectionRefused, Item
+from localagent.verify.worker.worker_spec import WorkerUse
 
 BUDGET_SECONDS = 280.0
 LEAST_CPU_SECONDS = 10.0
@@ -103,16 +103,18 @@ class FullChecker:
             checks=tuple(c for c in baseline.checks if f"{CHECK_PREFIX}{c.command}" in names),
         )
         targets = Targets.of(wanted)
-        with self._rooms.start(changes, Use.FULL) as room:
+        with self._rooms.start(changes, WorkerUse.FULL) as room:
             passed = {
                 name
                 for name, ran in ((f"{CHECK_PREFIX}{c.command}", self._command(room, c.command)) for c in wanted.checks)
                 if ran.outcome is Outcome.PASSED
             }
             if targets.tests:
-                suite = Suite(room.client, self._request)
+                suite = SuiteWorker(room.client, self._request)
                 answer = suite.open()
-                items = [] if isinstance(answer, Refused) else [i for i in answer.items if i.id in targets.tests]
+                items = (
+                    [] if isinstance(answer, CollectionRefused) else [i for i in answer.items if i.id in targets.tests]
+                )
                 if items:
                     passed |= {i for i, r in suite.run(items, _limits(baseline)).results.items() if _passed(r)}
         return frozenset(passed)
@@ -132,7 +134,7 @@ class FullChecker:
         if not with_tests and not with_checks:
             return whole
         try:
-            with rooms.start(changes, Use.FULL) as room:
+            with rooms.start(changes, WorkerUse.FULL) as room:
                 if with_tests:
                     self._tests(room, baseline, seed, whole)
                 if with_checks:
@@ -144,10 +146,10 @@ class FullChecker:
             whole.lost = str(lost)
         return whole
 
-    def _tests(self, room: Room, baseline: Baseline, seed: int | None, whole: _Whole) -> None:
-        suite = Suite(room.client, self._request)
+    def _tests(self, room: JailWorker, baseline: Baseline, seed: int | None, whole: _Whole) -> None:
+        suite = SuiteWorker(room.client, self._request)
         answer = suite.open()
-        if isinstance(answer, Refused):
+        if isinstance(answer, CollectionRefused):
             whole.errors = answer.errors
             whole.lost = "" if answer.errors else f"pytest did not collect: {answer.text[-300:]}"
             return
@@ -158,7 +160,9 @@ class FullChecker:
         self._once_more(suite, answer, baseline, whole, request)
 
     @staticmethod
-    def _once_more(suite: Suite, answer: Collected, baseline: Baseline, whole: _Whole, request: RunRequest) -> None:
+    def _once_more(
+        suite: SuiteWorker, answer: Collected, baseline: Baseline, whole: _Whole, request: RunRequest
+    ) -> None:
         """A test that passed before and is bad now gets some more runs, by itself, before the patch is blamed."""
         wanted = {*baseline.passing, *baseline.failing}
         bad = [
@@ -180,7 +184,7 @@ class FullChecker:
                     break
         whole.results = results
 
-    def _command(self, room: Room, command: str) -> CheckResult:
+    def _command(self, room: JailWorker, command: str) -> CheckResult:
         place = self._rooms.place
         return checks.run_check(
             room.client,

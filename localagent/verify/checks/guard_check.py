@@ -26,10 +26,10 @@ from localagent.verify.baseline import test_discovery
 from localagent.verify.baseline.collection_plan import Collecting
 from localagent.verify.checks.test_selection import COLLECT_PREFIX
 from localagent.verify.worker.jail_pool import Rooms
-from localagent.verify.worker.suite_jail import LEAST_SECONDS, SuiteJail, TestLimits, Way, killed_at
+from localagent.verify.worker.suite_jail import LEAST_SECONDS, RunMode, SuiteJail, TestLimits, killed_at
 from localagent.verify.worker.worker_client import OpenRequest, WorkerLost
-from localagent.verify.worker.worker_messages import Collected, Item, Refusal, Refused
-from localagent.verify.worker.worker_spec import Use
+from localagent.verify.worker.worker_messages import Collected, CollectionRefusal, CollectionRefused, Item
+from localagent.verify.worker.worker_spec import WorkerUse
 
 LIMITS = TestLimits(cpu_seconds=20.0, wall_seconds=30.0)
 PATIENT = TestLimits(cpu_seconds=40.0, wall_seconds=60.0)  # where a patched test is run again
@@ -160,7 +160,7 @@ class GuardChecker:
         collecting = Collecting(self._rooms.place, replace(self._task, tests=self._guard.tests))
         collecting.request = replace(self._request, wall_seconds=left, cpu_seconds=left)
         try:
-            with self._rooms.start({}, Use.FULL) as room, killed_at(until, room.client.kill):
+            with self._rooms.start({}, WorkerUse.FULL) as room, killed_at(until, room.client.kill):
                 _suite, found = collecting.first(room)
         except WorkerLost as lost:
             self._rooms.check()
@@ -229,7 +229,7 @@ class _Comparison:
         if answer is None:
             self.count.why.append(f"the suite could not be collected: {jail.lost or 'no time was left'}")
             return None
-        if isinstance(answer, Refused) and answer.why is Refusal.HUNG:
+        if isinstance(answer, CollectionRefused) and answer.why is CollectionRefusal.HUNG:
             patient = COLLECTING_SLOWER * self.unpatched.seconds + COLLECTING_SECONDS
             if time.monotonic() - begin < patient:
                 self.count.why.append("the suite was not collected with the patch in the time that was left")
@@ -253,9 +253,9 @@ class _Comparison:
     def _batch(self, batch: Sequence[Item], until: float) -> list[Item]:
         """Run some tests and compare the bad ones; what is to be run again in another jail."""
         self.after.lost = ""
-        run = self.after.run(batch, Way.IN_ORDER, LIMITS, until=until)
+        run = self.after.run(batch, RunMode.IN_ORDER, LIMITS, until=until)
         if not run.results and self.after.lost:
-            run = self.after.run(batch, Way.ALONE, LIMITS, until=until)
+            run = self.after.run(batch, RunMode.ALONE, LIMITS, until=until)
         self.count.ran |= set(run.results)
         bad = [i for i in batch if i.id in run.results and not run.results[i.id].outcome.good]
         self.count.bad |= {item.id for item in bad}
@@ -272,7 +272,7 @@ class _Comparison:
 
     def _compare(self, bad: Sequence[Item], batch: Sequence[Item], first: Mapping[str, TestResult]) -> None:
         """Tell apart what is flaky, what was bad before, and what the patch breaks."""
-        again = self.after.run(bad, Way.ALONE, PATIENT, until=self.until).results
+        again = self.after.run(bad, RunMode.ALONE, PATIENT, until=self.until).results
         self._flaky(item for item in bad if _good(again.get(item.id)))
         still = [item for item in bad if item.id in again and not _good(again[item.id])]
         self._ask_before([item for item in still if item.id not in self.seen_before], batch)
@@ -280,11 +280,11 @@ class _Comparison:
         in_file = [item for item in still if self.seen_before.get(item.id) is _Before.GOOD_IN_FILE]
         for _ in range(MORE_RUNS):
             quick = [item for item in suspects if first[item.id].outcome is not Outcome.TIMED_OUT]
-            results = self.after.run(quick, Way.ALONE, PATIENT, until=self.until).results
+            results = self.after.run(quick, RunMode.ALONE, PATIENT, until=self.until).results
             self._flaky(item for item in quick if _good(results.get(item.id)))
             suspects = [item for item in suspects if item.id not in self.count.flaky]
         for item in in_file:
-            row = self.after.run(_neighbours(item, batch), Way.IN_ORDER, PATIENT, until=self.until).results
+            row = self.after.run(_neighbours(item, batch), RunMode.IN_ORDER, PATIENT, until=self.until).results
             if item.id in row and not _good(row[item.id]):
                 suspects.append(item)
         self.count.broken += [item.id for item in suspects]
@@ -296,14 +296,14 @@ class _Comparison:
 
     def _ask_before(self, items: Sequence[Item], batch: Sequence[Item]) -> None:
         """What the unpatched tree makes of tests: by themselves, then after those of their file in the batch."""
-        alone = self.before.run(items, Way.ALONE, LIMITS, until=self.until).results
+        alone = self.before.run(items, RunMode.ALONE, LIMITS, until=self.until).results
         for item in items:
             if item.id not in alone:
                 continue
             self.seen_before[item.id] = _Before.GOOD_ALONE if _good(alone[item.id]) else _Before.BAD
             row = _neighbours(item, batch)
             if self.seen_before[item.id] is _Before.BAD and len(row) > 1:
-                there = self.before.run(row, Way.IN_ORDER, LIMITS, until=self.until).results
+                there = self.before.run(row, RunMode.IN_ORDER, LIMITS, until=self.until).results
                 if _good(there.get(item.id)):
                     self.seen_before[item.id] = _Before.GOOD_IN_FILE
 

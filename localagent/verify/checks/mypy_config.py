@@ -26,7 +26,7 @@ _TAKEN = frozenset(
 )  # fmt: skip
 
 
-class Unreadable(ValueError):  # noqa: N818 - named as the state it tells
+class ConfigUnreadable(ValueError):  # noqa: N818 - named as the state it tells
     """The repository's configuration cannot be read, so nobody can say what is left without plugins."""
 
 
@@ -58,7 +58,7 @@ def without_plugins(files: Mapping[str, bytes], *, probe: str = "", among: str =
         try:
             made = (_toml if name.endswith(".toml") else _ini)(files[name], probe, among)
         except (ValueError, RecursionError, configparser.Error) as fault:
-            raise Unreadable(f"{name} cannot be read: {str(fault).splitlines()[0][:200]}") from fault
+            raise ConfigUnreadable(f"{name} cannot be read: {str(fault).splitlines()[0][:200]}") from fault
         if made is not None:
             return made
     return _ini(b"[mypy]\n", probe, among) or (INI, b"")

@@ -21,10 +21,10 @@ from localagent.domain.outcome import Ending
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Permission, Policy, Switch
 from localagent.jail.files.workspace import Workspace
-from localagent.verify.checks.mypy_config import Unreadable, bounded_bytes, config_of
+from localagent.verify.checks.mypy_config import ConfigUnreadable, bounded_bytes, config_of
 from localagent.verify.checks.static_tools import PROBES, TOOL_SECONDS, probe_name, tool_spec
 from localagent.verify.worker.jail_pool import Rooms
-from localagent.verify.worker.worker_spec import Use
+from localagent.verify.worker.worker_spec import WorkerUse
 
 TURNED_DOWN = 2  # how both tools end when configuration or source keeps them from judging
 _MYPY_LINE = re.compile(r"^([^:]+):\d+(?::\d+)?: error: (.*)$")
@@ -119,10 +119,10 @@ class Delta:
         if tool == "mypy":
             try:
                 name, more[name] = config_of(self._rooms.place.store, probe=self._probe)
-            except Unreadable as fault:
+            except ConfigUnreadable as fault:
                 return Unanswered(why=str(fault), broke=False)
             options = (f"--config-file={name}",)
-        with self._rooms.place.workspace(more, Use.QUICK) as workspace:
+        with self._rooms.place.workspace(more, WorkerUse.QUICK) as workspace:
             result = self._rooms.place.jail.run(self._spec(tool, (*paths, probe), workspace, options))
         if result.ending is not Ending.EXITED:
             return Unanswered(why=f"ended by {result.ending.value}", broke=True)

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 
 from localagent.domain.outcome import Ending, Failure, Outcome, QuickResult, QuickRoute, TestResult
 from localagent.verify.checks.test_selection import COLLECT_PREFIX, Targets
-from localagent.verify.worker.worker_messages import Collected, Item, Refused
+from localagent.verify.worker.worker_messages import Collected, CollectionRefused, Item
 
 _ENDING_OUTCOME = {Ending.CPU: Outcome.TIMED_OUT, Ending.WALL: Outcome.TIMED_OUT}
 
 
 @dataclass(kw_only=True, slots=True)
-class Seen:
+class CandidateOutcomes:
     """What one candidate's runs showed so far."""
 
     outcomes: dict[str, Outcome] = field(default_factory=dict)
@@ -38,17 +38,17 @@ class Seen:
         return any(name in self.outcomes and self.outcomes[name].good for name in names)
 
 
-def errors_of(answer: Collected | Refused) -> Mapping[str, Failure]:
+def errors_of(answer: Collected | CollectionRefused) -> Mapping[str, Failure]:
     """Collection errors by file; a refusal without named errors stands for all files."""
     return answer.errors
 
 
-def file_outcomes(files: Sequence[str], answer: Collected | Refused, seen: Seen) -> None:
+def file_outcomes(files: Sequence[str], answer: Collected | CollectionRefused, seen: CandidateOutcomes) -> None:
     """`collect:<path>`: error while it does not collect, then as good as the tests that are new in it."""
     errors = errors_of(answer)
     for name in files:
         path = name[len(COLLECT_PREFIX) :]
-        if isinstance(answer, Refused):
+        if isinstance(answer, CollectionRefused):
             failure = errors.get(path) or next(iter(errors.values()), answer.failure)
             seen.put(name, Outcome.ERROR, failure)
         elif path in errors:
@@ -63,7 +63,7 @@ def tests_in(path: str, items: Sequence[Item]) -> list[Item]:
     return own or list(items)
 
 
-def _by_tests(name: str, items: Sequence[Item], seen: Seen) -> None:
+def _by_tests(name: str, items: Sequence[Item], seen: CandidateOutcomes) -> None:
     ran = [seen.outcomes[item.id] for item in items if item.id in seen.outcomes]
     if items and len(ran) == len(items) and all(outcome.good for outcome in ran):
         seen.put(name, Outcome.PASSED, None)
@@ -75,7 +75,7 @@ def _by_tests(name: str, items: Sequence[Item], seen: Seen) -> None:
 
 
 def quick_result(
-    seen: Seen,
+    seen: CandidateOutcomes,
     targets: Targets,
     passing: Sequence[str],
     *,
@@ -103,7 +103,7 @@ def quick_result(
 
 
 def lost_result(
-    seen: Seen, targets: Targets, *, route: QuickRoute, seconds: float, ending: Ending, reason: str
+    seen: CandidateOutcomes, targets: Targets, *, route: QuickRoute, seconds: float, ending: Ending, reason: str
 ) -> QuickResult:
     """A candidate that ended its jail: everything not seen stays bad."""
     outcome = _ENDING_OUTCOME.get(ending, Outcome.ERROR)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, QuickResult
-from localagent.verify.checks.quick_plan import Ask, Plan
+from localagent.verify.checks.quick_plan import Ask, QuickPlan
 from localagent.verify.checks.test_selection import Selector
 from localagent.verify.worker.jail_pool import Rooms
 from localagent.verify.worker.warm_worker import Warm, WarmSlot
@@ -33,7 +33,7 @@ class WarmQuickCheck:
         keep: bool = False,
         always: Sequence[str] = (),
     ) -> None:
-        self._plan = Plan(rooms, baseline, request)
+        self._plan = QuickPlan(rooms, baseline, request)
         self._keep = keep
         self.warm: Warm | None = None
         self._selector = Selector(baseline)

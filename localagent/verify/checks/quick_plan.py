@@ -23,7 +23,7 @@ class Ask:
     stop_early: bool
 
 
-class Plan:
+class QuickPlan:
     """What is the same for all slots of a task."""
 
     def __init__(self, rooms: Rooms, baseline: Baseline, request: OpenRequest) -> None:

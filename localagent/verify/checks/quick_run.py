@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from localagent.domain.outcome import CheckResult, Outcome
 from localagent.verify.checks import check_commands as checks
-from localagent.verify.checks.outcomes import Seen, file_outcomes
-from localagent.verify.checks.quick_plan import MEMORY_BYTES, Ask, Plan
+from localagent.verify.checks.outcomes import CandidateOutcomes, file_outcomes
+from localagent.verify.checks.quick_plan import MEMORY_BYTES, Ask, QuickPlan
 from localagent.verify.checks.test_selection import COLLECT_PREFIX
-from localagent.verify.worker.jail_pool import Room
+from localagent.verify.worker.jail_pool import JailWorker
 from localagent.verify.worker.worker_client import OpenRequest, RunRequest
-from localagent.verify.worker.worker_messages import Collected, Item, Refused, RunEnd
+from localagent.verify.worker.worker_messages import Collected, CollectionRefused, Item, RunEnd
 
 GRACE_TESTS = 4  # after a bad one that ends a run: a number, for what fits into some time differs from run to run
 
@@ -18,7 +18,7 @@ GRACE_TESTS = 4  # after a bad one that ends a run: a number, for what fits into
 class QuickRun:
     """The patched files must be in the room before. `seen` is what was said so far."""
 
-    def __init__(self, plan: Plan, room: Room, ask: Ask, seen: Seen) -> None:
+    def __init__(self, plan: QuickPlan, room: JailWorker, ask: Ask, seen: CandidateOutcomes) -> None:
         self._plan, self._room, self._ask, self.seen = plan, room, ask, seen
 
     def swapped(self, known: Mapping[str, Item], orders: list[dict[str, object]]) -> RunEnd:
@@ -44,14 +44,14 @@ class QuickRun:
 
     def judge(
         self,
-        answer: Collected | Refused,
+        answer: Collected | CollectionRefused,
         *,
         session: str = "fresh",
         orders: Sequence[dict[str, object]] = (),
     ) -> RunEnd:
         """Run what a session offers that is not the snapshot's own; how its last run ended."""
         targets, ask, seen = self._plan.targets, self._ask, self.seen
-        if isinstance(answer, Refused):
+        if isinstance(answer, CollectionRefused):
             for test in targets.tests[:1]:
                 seen.put(test, Outcome.ERROR, next(iter(answer.errors.values()), answer.failure))
             file_outcomes(targets.files, answer, seen)
@@ -117,7 +117,7 @@ class QuickRun:
                 return
 
 
-def run_command(plan: Plan, room: Room, command: str, cpu_seconds: float) -> CheckResult:
+def run_command(plan: QuickPlan, room: JailWorker, command: str, cpu_seconds: float) -> CheckResult:
     """A command of the task in a room, untraced."""
     place = plan.rooms.place
     return checks.run_check(
@@ -132,9 +132,9 @@ def run_command(plan: Plan, room: Room, command: str, cpu_seconds: float) -> Che
     )
 
 
-def opened(room: Room, request: OpenRequest) -> Collected | Refused:
+def opened(room: JailWorker, request: OpenRequest) -> Collected | CollectionRefused:
     """A session; without our own options where this pytest does not know them."""
     answer = room.client.open(request)
-    if isinstance(answer, Refused) and "unrecognized arguments" in answer.text:
+    if isinstance(answer, CollectionRefused) and "unrecognized arguments" in answer.text:
         answer = room.client.open(replace(request, options=()))
     return answer

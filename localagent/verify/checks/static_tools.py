@@ -20,9 +20,9 @@ from localagent.domain.paths import RepoPath
 from localagent.errors import UsageFault
 from localagent.jail.files.binds import interpreter_binds
 from localagent.jail.files.workspace import Workspace
-from localagent.verify.checks.mypy_config import Unreadable, config_of
+from localagent.verify.checks.mypy_config import ConfigUnreadable, config_of
 from localagent.verify.worker.jail_pool import Rooms
-from localagent.verify.worker.worker_spec import Use
+from localagent.verify.worker.worker_spec import WorkerUse
 
 TOOL_SECONDS = 90.0
 MOST_FINDINGS = 20_000
@@ -90,7 +90,7 @@ def type_errors(
     stem = probe_name()
     try:
         name, config = config_of(rooms.place.store, changes=changes, among=stem)
-    except Unreadable as fault:
+    except ConfigUnreadable as fault:
         return Silence(why=str(fault))
     probe = RepoPath(f"{stem}.py")
     changes = {**changes, name: config, probe: PROBES["mypy"]}
@@ -142,7 +142,7 @@ def _output(
     rooms: Rooms, argv: Sequence[str], changes: Mapping[RepoPath, bytes], seconds: float, *, project: bool
 ) -> bytes | Silence:
     rooms.check()
-    with rooms.place.workspace(changes, Use.QUICK) as workspace:
+    with rooms.place.workspace(changes, WorkerUse.QUICK) as workspace:
         result = rooms.place.jail.run(tool_spec(rooms, argv, workspace, seconds=seconds, project=project))
     if result.ending is not Ending.EXITED:
         return Silence(why=f"{argv[0]} was ended by {result.ending.value}")

@@ -8,28 +8,35 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from localagent.domain.claim import Effect
+from localagent.domain.claim import DifferenceKind
 from localagent.domain.verification import (
     Difference,
     Differential,
     FunctionChange,
     FunctionReach,
-    Origin,
+    InputOrigin,
     PropertyBreak,
 )
 from localagent.verify.evidence.changed_lines import ChangedFile
-from localagent.verify.evidence.collateral_changes import Answer, Judged, Kind, Pair, function_effects, judged
+from localagent.verify.evidence.collateral_changes import (
+    AnswerPair,
+    CallAnswer,
+    CallEnding,
+    UndemandedChange,
+    function_effects,
+    judged,
+)
 from localagent.verify.evidence.parameters import signature_of
-from localagent.verify.worker.function_regions import Region
+from localagent.verify.worker.function_regions import FunctionRegion
 from localagent.verify.worker.worker_messages import Malformed, clean, integer, mapping, sequence
 
 DIFFERENCES_SHOWN = 50
 HELD_LEAST = 5
 _TEXT, _CALLS = 600, 20_000
 _LINES, _ARGUMENTS = 400, 20
-_ORIGINS = {"seen": Origin.TESTED, "near": Origin.NEAR, "careless": Origin.NEAR}
-_KINDS = frozenset(kind.value for kind in Kind)
-_ORDER = (Origin.DEMANDED, Origin.TESTED, Origin.NEAR, Origin.GENERATED, Origin.SYMBOLIC)
+_ORIGINS = {"seen": InputOrigin.TESTED, "near": InputOrigin.NEAR, "careless": InputOrigin.NEAR}
+_KINDS = frozenset(kind.value for kind in CallEnding)
+_ORDER = (InputOrigin.DEMANDED, InputOrigin.TESTED, InputOrigin.NEAR, InputOrigin.GENERATED, InputOrigin.SYMBOLIC)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,8 +44,8 @@ class Twin:
     """A touched function in both trees."""
 
     file: ChangedFile
-    old: Region
-    new: Region
+    old: FunctionRegion
+    new: FunctionRegion
 
     @property
     def name(self) -> str:
@@ -57,7 +64,7 @@ class Twin:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Call:
+class TreeCall:
     """One call of one tree. `literal` is its (args, kwargs) where they are plain data; the rest as of a `Pair`.
 
     `lines` are those it ran, from the function's first. `answer` is None where two runs disagreed, or the program did
@@ -66,10 +73,10 @@ class Call:
 
     function: int
     key: str
-    origin: Origin
+    origin: InputOrigin
     text: str
     literal: tuple[str, str] | None
-    answer: Answer | None
+    answer: CallAnswer | None
     careless: bool = False
     of_turned: bool = False
     lines: frozenset[int] = frozenset()
@@ -82,8 +89,8 @@ class Comparison:
     def __init__(
         self,
         twins: Sequence[Twin],
-        before: Mapping[str, Call],
-        after: Mapping[str, Call],
+        before: Mapping[str, TreeCall],
+        after: Mapping[str, TreeCall],
         *,
         lost: str = "",
         missed: Mapping[int, str] | None = None,
@@ -95,7 +102,7 @@ class Comparison:
         """The differential."""
         pairs = self._pairs()
         found: list[Difference] = []
-        unexplained: Counter[Effect] = Counter()
+        unexplained: Counter[DifferenceKind] = Counter()
         changes: list[FunctionChange] = []
         for number, compared in pairs.items():
             twin = self._twins[number]
@@ -112,25 +119,27 @@ class Comparison:
             functions=tuple(self._reach(n, pairs[n]) for n in pairs),
             differences=tuple(found[:DIFFERENCES_SHOWN]),
             differences_left_out=max(0, len(found) - DIFFERENCES_SHOWN),
-            demanded=sum(p.origin is Origin.DEMANDED and p.differs for compared in pairs.values() for p in compared),
+            demanded=sum(
+                p.origin is InputOrigin.DEMANDED and p.differs for compared in pairs.values() for p in compared
+            ),
             explained=sum(d.explained for d in found),
-            unexplained={effect: unexplained[effect] for effect in Effect if unexplained[effect]},
+            unexplained={effect: unexplained[effect] for effect in DifferenceKind if unexplained[effect]},
             function_changes=tuple(changes),
             properties_held=held,
             broken_properties=broken,
         )
 
-    def _pairs(self) -> dict[int, list[Pair]]:
+    def _pairs(self) -> dict[int, list[AnswerPair]]:
         """What both trees answered, by the function's number."""
-        pairs: dict[int, list[Pair]] = {n: [] for n in range(len(self._twins))}
+        pairs: dict[int, list[AnswerPair]] = {n: [] for n in range(len(self._twins))}
         for key, old in self._before.items():
             new = self._after.get(key)
             if new is None or old.answer is None or new.answer is None:
                 continue
             kinds = (old.answer.kind, new.answer.kind)
-            if Kind.SKIPPED in kinds or kinds == (Kind.LATE, Kind.LATE):
+            if CallEnding.SKIPPED in kinds or kinds == (CallEnding.LATE, CallEnding.LATE):
                 continue
-            pair = Pair(
+            pair = AnswerPair(
                 text=old.text,
                 origin=min((old.origin, new.origin), key=_ORDER.index),
                 careless=old.careless and new.careless,
@@ -144,7 +153,7 @@ class Comparison:
         return pairs
 
     @staticmethod
-    def _difference(twin: Twin, one: Judged) -> Difference:
+    def _difference(twin: Twin, one: UndemandedChange) -> Difference:
         pair = one.pair
         return Difference(
             path=twin.file.path,
@@ -158,14 +167,14 @@ class Comparison:
             explained=one.explained,
         )
 
-    def _reach(self, number: int, compared: Sequence[Pair]) -> FunctionReach:
+    def _reach(self, number: int, compared: Sequence[AnswerPair]) -> FunctionReach:
         twin = self._twins[number]
         reach = FunctionReach(
             path=twin.file.path,
             function=twin.name,
             compared=len(compared),
             agreed=sum(not pair.differs for pair in compared),
-            answered=sum(Kind.OK in (pair.was.kind, pair.now.kind) for pair in compared),
+            answered=sum(CallEnding.OK in (pair.was.kind, pair.now.kind) for pair in compared),
         )
         if reach.reached:
             return reach
@@ -176,7 +185,9 @@ class Comparison:
         )
         return replace(reach, why=why if not compared or reach.answered else "every input is turned down")
 
-    def _properties(self, pairs: Mapping[int, Sequence[Pair]]) -> tuple[dict[str, int], tuple[PropertyBreak, ...]]:
+    def _properties(
+        self, pairs: Mapping[int, Sequence[AnswerPair]]
+    ) -> tuple[dict[str, int], tuple[PropertyBreak, ...]]:
         """Properties that held for every call before, by how often; and those that some call breaks after."""
         total: Counter[str] = Counter()
         broken: list[PropertyBreak] = []
@@ -187,16 +198,16 @@ class Comparison:
                 bad = [p for p in compared if p.now.held.get(name) is False and name in p.was.held]
                 if bad:
                     broken.append(_break(twin, bad, name, count))
-            raising = (Kind.RAISED, Kind.REFUSED)
+            raising = (CallEnding.RAISED, CallEnding.REFUSED)
             known = {p.was.exception for p in compared if p.was.kind in raising}
-            fresh = [p for p in compared if p.now.kind in raising and p.was.kind is Kind.OK]
+            fresh = [p for p in compared if p.now.kind in raising and p.was.kind is CallEnding.OK]
             fresh = [p for p in fresh if p.now.exception not in known]
             if fresh and len(compared) >= HELD_LEAST:
                 broken.append(_break(twin, fresh, "exception kinds", len(compared)))
         return dict(sorted(total.items())), tuple(broken)
 
 
-def _break(twin: Twin, bad: Sequence[Pair], name: str, held: int) -> PropertyBreak:
+def _break(twin: Twin, bad: Sequence[AnswerPair], name: str, held: int) -> PropertyBreak:
     """Told by the smallest input."""
     pair = min(bad, key=lambda p: (len(p.text), p.text))
     return PropertyBreak(
@@ -205,7 +216,7 @@ def _break(twin: Twin, bad: Sequence[Pair], name: str, held: int) -> PropertyBre
     )  # fmt: skip
 
 
-def _held(answers: Sequence[Answer]) -> dict[str, int]:
+def _held(answers: Sequence[CallAnswer]) -> dict[str, int]:
     """Properties that each call which has them at all has, often enough and not on one answer alone."""
     seen: dict[str, list[bool]] = {}
     texts: dict[str, set[str]] = {}
@@ -218,22 +229,22 @@ def _held(answers: Sequence[Answer]) -> dict[str, int]:
 
 def calls_of(
     answer: Mapping[str, Any], functions: int, tests: Mapping[int, str], turning: frozenset[str]
-) -> Iterator[Call]:
+) -> Iterator[TreeCall]:
     """The worker's records, checked. `tests` are ids by number, `turning` those that the patch turns. Malformed."""
     for record in sequence(answer.get("calls"), _CALLS):
         told = mapping(record)
         number, item, how = integer(told.get("f")), integer(told.get("item")), told.get("how")
         if not 0 <= number < functions:
             raise Malformed("a function nobody asked for")
-        origin = _ORIGINS.get(str(how), Origin.GENERATED)
+        origin = _ORIGINS.get(str(how), InputOrigin.GENERATED)
         of_turned = tests.get(item, "") in turning
-        if origin is Origin.TESTED and of_turned:
-            origin = Origin.DEMANDED
+        if origin is InputOrigin.TESTED and of_turned:
+            origin = InputOrigin.DEMANDED
         runs = [_answer(run) for run in sequence(told.get("runs"), 2)]
         steady = len(runs) == 2 and runs[0].digest == runs[1].digest and runs[0].kind == runs[1].kind
         args, kwargs = clean(told.get("args"), 4 * _TEXT), clean(told.get("kwargs"), 4 * _TEXT)
         whole = bool(args) and max(len(args), len(kwargs)) < 4 * _TEXT
-        yield Call(
+        yield TreeCall(
             function=number,
             key=clean(told.get("key"), 40),
             origin=origin,
@@ -259,15 +270,15 @@ def missed_of(answer: Mapping[str, Any], functions: int) -> dict[int, str]:
     return {n: why for n, why in found.items() if why}
 
 
-def _answer(record: object) -> Answer:
+def _answer(record: object) -> CallAnswer:
     told = mapping(record)
     held = {clean(name, 80): value is True for name, value in list(mapping(told.get("p")).items())[:20]}
     text = clean(told.get("t"), _TEXT).replace("\n", "\\n")
     kind = clean(told.get("k"), 10)
     if kind not in _KINDS:
         raise Malformed("an answer of a kind that there is not")
-    return Answer(
-        kind=Kind(kind), text=text, digest=clean(told.get("d"), 40), alone=clean(told.get("r"), 40), held=held
+    return CallAnswer(
+        kind=CallEnding(kind), text=text, digest=clean(told.get("d"), 40), alone=clean(told.get("r"), 40), held=held
     )
 
 

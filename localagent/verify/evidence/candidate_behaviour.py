@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from localagent.domain.behaviour import Behaviours, Crash, NamedFunction, Shown
+from localagent.domain.behaviour import Behaviours, Crash, DistinguishingCall, NamedFunction
 from localagent.domain.collateral import Collateral, changes, crashing, only
 from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, Outcome
@@ -18,9 +18,9 @@ from localagent.verify.worker import function_regions, function_swaps
 from localagent.verify.worker.jail_pool import Rooms
 from localagent.verify.worker.worker_client import OpenRequest, WorkerLost
 from localagent.verify.worker.worker_messages import (
+    CollectionRefused,
     Item,
     Malformed,
-    Refused,
     clean,
     failure_of,
     integer,
@@ -28,7 +28,7 @@ from localagent.verify.worker.worker_messages import (
     path_of,
     sequence,
 )
-from localagent.verify.worker.worker_spec import Use
+from localagent.verify.worker.worker_spec import WorkerUse
 
 TESTS_LIMIT = 20
 PROGRAMS_LIMIT = 24
@@ -59,9 +59,9 @@ def behaviours(
     functions = {(str(o["path"]), int(o["old_line"]), str(o["name"])) for orders in programs.values() for o in orders}
     functions |= set() if chosen is None else _written(chosen)
     try:
-        with rooms.start(base, Use.QUICK) as room:
+        with rooms.start(base, WorkerUse.QUICK) as room:
             opened = room.client.open(replace(request, session="hot", swap=True))
-            if isinstance(opened, Refused):
+            if isinstance(opened, CollectionRefused):
                 return Behaviours()
             hung = {t.id for t in baseline.tests if t.outcome is Outcome.TIMED_OUT} if chosen is None else set()
             order = {name: n for n, name in enumerate((*baseline.failing, *baseline.passing))}
@@ -197,7 +197,7 @@ def _parsed(answer: Mapping[str, Any], numbers: Sequence[int]) -> Behaviours:
     )
 
 
-def _shown(record: object, numbers: Sequence[int], width: int) -> Shown:
+def _shown(record: object, numbers: Sequence[int], width: int) -> DistinguishingCall:
     """A call that is told with its answers. Malformed where it is of no column, or has another number of answers."""
     told = mapping(record)
     column = integer(told.get("i"))
@@ -205,7 +205,7 @@ def _shown(record: object, numbers: Sequence[int], width: int) -> Shown:
     exact = sequence(told.get("exact"))
     if not 0 <= column < width or len(answers) != len(numbers) or len(exact) != len(numbers):
         raise Malformed("a call of no column")
-    return Shown(
+    return DistinguishingCall(
         column=column,
         call=_line(told.get("call")),
         answers=dict(zip(numbers, answers, strict=True)),

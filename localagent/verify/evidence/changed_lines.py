@@ -13,7 +13,7 @@ from difflib import SequenceMatcher
 from localagent.code import normal_form
 from localagent.domain.paths import RepoPath
 from localagent.verify.worker import function_regions
-from localagent.verify.worker.function_regions import Region
+from localagent.verify.worker.function_regions import FunctionRegion
 
 _MOST_LINES = 20_000
 _MOST_PAIRS = 2_000_000
@@ -77,7 +77,7 @@ class ChangedFile:
                 found.add(node.lineno)
         return frozenset(found)
 
-    def touched(self) -> tuple[tuple[Region, Region], ...]:
+    def touched(self) -> tuple[tuple[FunctionRegion, FunctionRegion], ...]:
         """The outermost functions that stand on both sides and differ, as pairs."""
         old, new = function_regions.regions(self.before), function_regions.regions(self.after)
         if old is None or new is None:
@@ -89,7 +89,7 @@ class ChangedFile:
             if name in after and self.before[a.start : a.end] != self.after[after[name].start : after[name].end]
         )
 
-    def fresh(self) -> tuple[Region, ...]:
+    def fresh(self) -> tuple[FunctionRegion, ...]:
         """The outermost functions that stand after alone."""
         old, new = function_regions.regions(self.before), function_regions.regions(self.after)
         if new is None:
@@ -119,9 +119,9 @@ def _outline(text: bytes) -> list[bytes]:
     return [line for line in text.replace(b"\0", b"\n").split(b"\n") if line.strip()]
 
 
-def _named(functions: Sequence[Region]) -> dict[tuple[str | None, str, int], Region]:
+def _named(functions: Sequence[FunctionRegion]) -> dict[tuple[str | None, str, int], FunctionRegion]:
     """By class, name and how often that came before."""
-    found: dict[tuple[str | None, str, int], Region] = {}
+    found: dict[tuple[str | None, str, int], FunctionRegion] = {}
     came: Counter[tuple[str | None, str]] = Counter()
     for function in functions:
         named = function.class_name, function.name

@@ -13,11 +13,11 @@ from localagent.domain.outcome import CheckResult, Outcome, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.verify.checks import check_commands
 from localagent.verify.evidence.changed_lines import ChangedFile
-from localagent.verify.evidence.mutants import CPU_SECONDS, Fate, fate_of_run
+from localagent.verify.evidence.mutants import CPU_SECONDS, MutantFate, fate_of_run
 from localagent.verify.evidence.patch_coverage import Covered, covered, nothing_covered
-from localagent.verify.worker.jail_pool import Room, Rooms
+from localagent.verify.worker.jail_pool import JailWorker, Rooms
 from localagent.verify.worker.worker_client import WorkerLost
-from localagent.verify.worker.worker_spec import Use
+from localagent.verify.worker.worker_spec import WorkerUse
 
 _TIMES, _WALL_SECONDS = 4, 4.0
 
@@ -30,7 +30,7 @@ class CheckEvidence:
     commands: Sequence[str]
     pythonpath: Sequence[str]
     changes: Mapping[RepoPath, bytes]
-    _room: Room | None = field(default=None, init=False)
+    _room: JailWorker | None = field(default=None, init=False)
     _slowest: float = field(default=0.0, init=False)
     _ran: Mapping[RepoPath, frozenset[int]] = field(default_factory=dict, init=False)
 
@@ -54,7 +54,7 @@ class CheckEvidence:
             found[file.path] = (frozenset(lines) | file.executable()) & self._ran.get(file.path, frozenset())
         return found
 
-    def fate(self, path: RepoPath, after: bytes, *, seconds: float) -> Fate | None:
+    def fate(self, path: RepoPath, after: bytes, *, seconds: float) -> MutantFate | None:
         """What becomes of a mutant of the patched tree; None where our own `seconds` cut it off. Raises as `lines`."""
         limit = CPU_SECONDS + _TIMES * self._slowest
         wall = min(_WALL_SECONDS + 2 * limit, seconds)
@@ -84,9 +84,9 @@ class CheckEvidence:
         if room is not None:
             room.close()
 
-    def _opened(self) -> Room:
+    def _opened(self) -> JailWorker:
         if self._room is None:
-            self._room = self.rooms.start(self.changes, Use.FULL)
+            self._room = self.rooms.start(self.changes, WorkerUse.FULL)
         return self._room
 
     def _run(self, command: str, *, cpu: float, wall: float, trace: bool) -> CheckResult:

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from localagent.domain.claim import Effect, FunctionEffect
-from localagent.domain.verification import Origin
+from localagent.domain.claim import DifferenceKind, FunctionEffect
+from localagent.domain.verification import InputOrigin
 
 LEAST_ANSWERS = 3  # so many old answers make one new answer to everything a constant
 LEAST_PAIRS = 5
@@ -22,7 +22,7 @@ LEAST_MATTERED = 2  # groups of calls, alike but for one argument, in which that
 _BAD_INPUT = frozenset({"TypeError", "AttributeError"})  # how code answers values of a make it was never meant for
 
 
-class Kind(StrEnum):
+class CallEnding(StrEnum):
     """How a call ended. REFUSED: an exception raised on purpose; RAISED: any other; LATE: not in its time."""
 
     OK = "ok"
@@ -34,14 +34,14 @@ class Kind(StrEnum):
     @property
     def crashed(self) -> bool:
         """Whether the program broke, rather than answered or refused."""
-        return self in (Kind.RAISED, Kind.LATE)
+        return self in (CallEnding.RAISED, CallEnding.LATE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
+class CallAnswer:
     """One answer. `digest` is of all that it did, `alone` of what was returned or raised; `exception` its type, ""."""
 
-    kind: Kind
+    kind: CallEnding
     text: str
     digest: str
     alone: str
@@ -50,15 +50,15 @@ class Answer:
     @property
     def exception(self) -> str:
         """The type of what was raised, `late` where it did not end, "" where it answered."""
-        if self.kind is Kind.LATE:
+        if self.kind is CallEnding.LATE:
             return "late"
-        if self.kind in (Kind.OK, Kind.SKIPPED):
+        if self.kind in (CallEnding.OK, CallEnding.SKIPPED):
             return ""
         return self.text.removeprefix("raises ").split(":")[0]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Pair:
+class AnswerPair:
     """One call that both trees answered.
 
     `careless`: relations between the arguments were not kept. `of_turned`: it is a call, or varied from one, that a
@@ -66,13 +66,13 @@ class Pair:
     """
 
     text: str
-    origin: Origin
+    origin: InputOrigin
     careless: bool
     of_turned: bool
     way: frozenset[tuple[bool, int]]
     parts: tuple[tuple[str, str], ...]
-    was: Answer
-    now: Answer
+    was: CallAnswer
+    now: CallAnswer
 
     @property
     def differs(self) -> bool:
@@ -86,47 +86,49 @@ class Pair:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Judged:
+class UndemandedChange:
     """A difference that no turned test makes, its kind, and whether such differences explain it."""
 
-    pair: Pair
-    effect: Effect
+    pair: AnswerPair
+    effect: DifferenceKind
     explained: bool
 
 
-def judged(pairs: Sequence[Pair]) -> Iterator[Judged]:
+def judged(pairs: Sequence[AnswerPair]) -> Iterator[UndemandedChange]:
     """The differences of one function but for those that turned tests demand."""
-    demanded = [p for p in pairs if p.origin is Origin.DEMANDED and p.differs]
-    steady = [p for p in pairs if p.origin in (Origin.DEMANDED, Origin.TESTED) and not p.differs]
+    demanded = [p for p in pairs if p.origin is InputOrigin.DEMANDED and p.differs]
+    steady = [p for p in pairs if p.origin in (InputOrigin.DEMANDED, InputOrigin.TESTED) and not p.differs]
     symptoms = {p.was.exception for p in demanded} - {""}
     wanted = {p.now.exception for p in demanded} - {""}
     ways = {p.way for p in demanded}
     others = {p.way for p in steady}
     for pair in pairs:
-        if not pair.differs or pair.origin is Origin.DEMANDED:
+        if not pair.differs or pair.origin is InputOrigin.DEMANDED:
             continue
         effect = _effect(pair, wanted)
-        yield Judged(pair=pair, effect=effect, explained=_explained(pair, effect, symptoms, ways, others))
+        yield UndemandedChange(pair=pair, effect=effect, explained=_explained(pair, effect, symptoms, ways, others))
 
 
-def _effect(pair: Pair, wanted: set[str]) -> Effect:
+def _effect(pair: AnswerPair, wanted: set[str]) -> DifferenceKind:
     if pair.crash and pair.now.exception not in wanted:
-        made_up = pair.origin is Origin.GENERATED and pair.now.exception in _BAD_INPUT
-        return Effect.CARELESS if pair.careless or made_up else Effect.CRASH
-    if pair.origin is Origin.TESTED:
-        return Effect.TESTED
-    if pair.now.kind is Kind.REFUSED and pair.was.kind is Kind.OK and pair.now.exception not in wanted:
-        return Effect.REFUSAL
-    return Effect.STATE if pair.was.alone == pair.now.alone else Effect.ANSWER
+        made_up = pair.origin is InputOrigin.GENERATED and pair.now.exception in _BAD_INPUT
+        return DifferenceKind.CARELESS if pair.careless or made_up else DifferenceKind.CRASH
+    if pair.origin is InputOrigin.TESTED:
+        return DifferenceKind.TESTED
+    if pair.now.kind is CallEnding.REFUSED and pair.was.kind is CallEnding.OK and pair.now.exception not in wanted:
+        return DifferenceKind.REFUSAL
+    return DifferenceKind.STATE if pair.was.alone == pair.now.alone else DifferenceKind.ANSWER
 
 
 _Way = frozenset[tuple[bool, int]]
 
 
-def _explained(pair: Pair, effect: Effect, symptoms: set[str], ways: set[_Way], others: set[_Way]) -> bool:
+def _explained(
+    pair: AnswerPair, effect: DifferenceKind, symptoms: set[str], ways: set[_Way], others: set[_Way]
+) -> bool:
     if pair.was.exception in symptoms:
         return True
-    if effect in (Effect.CRASH, Effect.CARELESS, Effect.TESTED):
+    if effect in (DifferenceKind.CRASH, DifferenceKind.CARELESS, DifferenceKind.TESTED):
         return False
     if not ways:
         return pair.of_turned
@@ -134,25 +136,25 @@ def _explained(pair: Pair, effect: Effect, symptoms: set[str], ways: set[_Way], 
     return near <= min((len(pair.way ^ way) for way in others), default=near)
 
 
-def is_constant(pairs: Sequence[Pair]) -> bool:
+def is_constant(pairs: Sequence[AnswerPair]) -> bool:
     """Whether the function answered this and that, and answers the same to every input now."""
-    if len(pairs) < LEAST_PAIRS or any(p.now.kind is not Kind.OK for p in pairs):
+    if len(pairs) < LEAST_PAIRS or any(p.now.kind is not CallEnding.OK for p in pairs):
         return False
-    was = {p.was.alone for p in pairs if p.was.kind is Kind.OK}
+    was = {p.was.alone for p in pairs if p.was.kind is CallEnding.OK}
     return len(was) >= LEAST_ANSWERS and len({p.now.alone for p in pairs}) == 1
 
 
-def lost_parameters(pairs: Sequence[Pair]) -> tuple[str, ...]:
+def lost_parameters(pairs: Sequence[AnswerPair]) -> tuple[str, ...]:
     """Arguments that mattered, all others being alike, and no longer do. Calls that old did not answer say nothing."""
     if not any(p.differs for p in pairs):
         return ()
-    known = [p for p in pairs if p.was.kind is Kind.OK and not p.careless]
+    known = [p for p in pairs if p.was.kind is CallEnding.OK and not p.careless]
     names = dict.fromkeys(name for p in known for name, _ in p.parts)
     return tuple(name for name in names if _lost(known, name))
 
 
-def _lost(pairs: Sequence[Pair], name: str) -> bool:
-    groups: dict[tuple[tuple[str, str], ...], list[Pair]] = {}
+def _lost(pairs: Sequence[AnswerPair], name: str) -> bool:
+    groups: dict[tuple[tuple[str, str], ...], list[AnswerPair]] = {}
     for pair in pairs:
         if any(part == name for part, _ in pair.parts):
             rest = tuple((part, digest) for part, digest in pair.parts if part != name)
@@ -162,7 +164,7 @@ def _lost(pairs: Sequence[Pair], name: str) -> bool:
     return len(mattered) >= LEAST_MATTERED and not matters
 
 
-def function_effects(pairs: Sequence[Pair]) -> Iterator[tuple[FunctionEffect, str]]:
+def function_effects(pairs: Sequence[AnswerPair]) -> Iterator[tuple[FunctionEffect, str]]:
     """What became of the function as a whole, with the parameter that it is about."""
     if is_constant(pairs):
         yield FunctionEffect.CONSTANT, ""

@@ -19,10 +19,10 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.verification import ContractBreak, Contracts, ContractSaid
 from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.evidence.crosshair_equivalence import module_of, spec, touched
-from localagent.verify.worker.function_regions import Region
+from localagent.verify.worker.function_regions import FunctionRegion
 from localagent.verify.worker.jail_pool import Rooms
 from localagent.verify.worker.worker_messages import clean
-from localagent.verify.worker.worker_spec import Use
+from localagent.verify.worker.worker_spec import WorkerUse
 
 CONDITION_SECONDS, SECONDS = 5.0, 60.0
 _TEXT, _BREAKS = 400, 5
@@ -87,7 +87,7 @@ def ask_contracts(before: Rooms, after: Rooms, files: Sequence[ChangedFile]) -> 
 def _one(
     rooms: tuple[Rooms, Rooms],
     file: ChangedFile,
-    new: Region,
+    new: FunctionRegion,
     said: tuple[Conditions, Conditions],
     until: float,
     *,
@@ -141,7 +141,7 @@ def _heard(rooms: Rooms, path: RepoPath, name: str, asked: Conditions, until: fl
     seconds = min(CONDITION_SECONDS, left)
     kinds = ("--analysis_kind", ",".join(asked.kinds))
     words = ("check", "--report_all", *kinds, "--per_condition_timeout", f"{seconds:.1f}", f"{module}.{name}")
-    with rooms.place.workspace({}, Use.QUICK) as workspace:
+    with rooms.place.workspace({}, WorkerUse.QUICK) as workspace:
         return heard(rooms.place.jail.run(spec(rooms, str(workspace.tree), words, seconds)))
 
 
@@ -193,7 +193,7 @@ def _key(rooms: Rooms, path: RepoPath, source: bytes, own: Conditions, violation
     return f"{_RAISES}{kind[:_TEXT]}"
 
 
-def conditions(source: bytes, region: Region) -> Conditions:
+def conditions(source: bytes, region: FunctionRegion) -> Conditions:
     """What a function of this text says of itself; nothing where it cannot be read."""
     tree = normal_form.parse(source)
     node = next((n for n in ast.walk(tree) if _is_at(n, region)), None) if tree is not None else None
@@ -220,7 +220,7 @@ def conditions(source: bytes, region: Region) -> Conditions:
     return Conditions(at=own, kinds=tuple(kind for kind, part in found.items() if part))
 
 
-def _is_at(node: ast.AST, region: Region) -> bool:
+def _is_at(node: ast.AST, region: FunctionRegion) -> bool:
     return isinstance(node, _Function) and node.name == region.name and node.end_lineno == region.last_line
 
 

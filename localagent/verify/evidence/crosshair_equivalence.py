@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailResult, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.domain.paths import RepoPath
-from localagent.domain.verification import Difference, Origin, Symbolic, SymbolicSaid
+from localagent.domain.verification import Difference, InputOrigin, Symbolic, SymbolicSaid
 from localagent.errors import CannotEnforce
 from localagent.jail.files.binds import interpreter_binds
 from localagent.verify.baseline import test_discovery
 from localagent.verify.evidence.changed_lines import ChangedFile
-from localagent.verify.worker.function_regions import Region
+from localagent.verify.worker.function_regions import FunctionRegion
 from localagent.verify.worker.jail_pool import Rooms
 from localagent.verify.worker.worker_messages import clean
-from localagent.verify.worker.worker_spec import Use
+from localagent.verify.worker.worker_spec import WorkerUse
 
 FUNCTION_SECONDS, SECONDS = 10.0, 60.0
 FUNCTIONS_LIMIT = 10
@@ -61,13 +61,13 @@ def ask_crosshair(rooms: Rooms, files: Sequence[ChangedFile]) -> tuple[Symbolic,
     return tuple(_one(rooms, file, old, new, until) for file, old, new in touched(files))
 
 
-def touched(files: Sequence[ChangedFile]) -> Iterator[tuple[ChangedFile, Region, Region]]:
+def touched(files: Sequence[ChangedFile]) -> Iterator[tuple[ChangedFile, FunctionRegion, FunctionRegion]]:
     """The functions that are asked about, as they were and as they are."""
     pairs = [(file, old, new) for file in files for old, new in file.touched()]
     yield from pairs[:FUNCTIONS_LIMIT]
 
 
-def _one(rooms: Rooms, file: ChangedFile, old: Region, new: Region, until: float) -> Symbolic:
+def _one(rooms: Rooms, file: ChangedFile, old: FunctionRegion, new: FunctionRegion, until: float) -> Symbolic:
     rooms.check()
 
     def answer(said: SymbolicSaid, why: str = "", found: tuple[Difference, ...] = ()) -> Symbolic:
@@ -82,7 +82,7 @@ def _one(rooms: Rooms, file: ChangedFile, old: Region, new: Region, until: float
     if left < 1.0:
         return answer(SymbolicSaid.NOT_ASKED, f"the {SECONDS:.0f} s for all functions were used up")
     seconds = min(FUNCTION_SECONDS, left)
-    with rooms.place.workspace({place.beside: file.before}, Use.QUICK) as workspace:
+    with rooms.place.workspace({place.beside: file.before}, WorkerUse.QUICK) as workspace:
         options = ("--exception_equivalence", "SAME_TYPE", "--per_condition_timeout", f"{seconds:.1f}")
         words = ("diffbehavior", *options, f"{place.before}.{old.name}", f"{place.after}.{new.name}")
         result = rooms.place.jail.run(spec(rooms, str(workspace.tree), words, seconds))
@@ -94,7 +94,7 @@ def _one(rooms: Rooms, file: ChangedFile, old: Region, new: Region, until: float
             call=f"{_name(new)}({call})",
             old=was,
             new=now,
-            origin=Origin.SYMBOLIC,
+            origin=InputOrigin.SYMBOLIC,
             crash=now.startswith("raises ") and not was.startswith("raises "),
         )
         for call, was, now in found
@@ -102,7 +102,7 @@ def _one(rooms: Rooms, file: ChangedFile, old: Region, new: Region, until: float
     return answer(said, why, shown)
 
 
-def _name(region: Region) -> str:
+def _name(region: FunctionRegion) -> str:
     return f"{region.class_name}.{region.name}" if region.class_name else region.name
 
 

@@ -16,19 +16,19 @@ from pathlib import Path
 from localagent.code import normal_form
 from localagent.domain.outcome import Baseline, Outcome
 from localagent.domain.paths import RepoPath
-from localagent.domain.verification import Differential, Origin
+from localagent.domain.verification import Differential, InputOrigin
 from localagent.verify.baseline import test_discovery
-from localagent.verify.evidence.behaviour_diff import Call, Comparison, Twin, calls_of, missed_of
+from localagent.verify.evidence.behaviour_diff import Comparison, TreeCall, Twin, calls_of, missed_of
 from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.evidence.inverse_functions import inverse_name
-from localagent.verify.evidence.parameters import Signature, signature_of
-from localagent.verify.worker.function_regions import Region, regions
-from localagent.verify.worker.jail_pool import Room, Rooms
-from localagent.verify.worker.suite_run import Suite
+from localagent.verify.evidence.parameters import FunctionParameters, signature_of
+from localagent.verify.worker.function_regions import FunctionRegion, regions
+from localagent.verify.worker.jail_pool import JailWorker, Rooms
+from localagent.verify.worker.suite_run import SuiteWorker
 from localagent.verify.worker.warm_worker import Warm
 from localagent.verify.worker.worker_client import DIFFER_SECONDS, DifferRequest, OpenRequest, WorkerLost
 from localagent.verify.worker.worker_messages import Collected, Item, Malformed
-from localagent.verify.worker.worker_spec import Use
+from localagent.verify.worker.worker_spec import WorkerUse
 
 TESTS_LIMIT = 40
 FUNCTIONS_LIMIT = 30
@@ -49,10 +49,10 @@ class Side:
     session: str
     places: list[tuple[str, int, str]]
     inverses: list[tuple[int, str, int, str]]
-    room: Room | None = None
+    room: JailWorker | None = None
     collected: Collected | None = None
     items: dict[str, Item] = field(default_factory=dict)
-    calls: dict[str, Call] = field(default_factory=dict)
+    calls: dict[str, TreeCall] = field(default_factory=dict)
     missed: dict[int, str] = field(default_factory=dict)
     lost: str = ""
 
@@ -173,7 +173,7 @@ class Differ:
                                                        for t in self._twins])}  # fmt: skip
         try:
             shared = self._sides[0].room if self._share else None
-            side.room = shared or side.rooms.start(probe, Use.QUICK)
+            side.room = shared or side.rooms.start(probe, WorkerUse.QUICK)
             self.enter(side)
             if side.room.client.pytest is None:
                 side.lost = "the project's Python has no pytest, and functions are reached through it"
@@ -187,7 +187,7 @@ class Differ:
                 ]
                 paths = tuple(f"{side.rooms.place.repo}/{folder}" for folder in folders)
                 request = replace(request, args=(str(PROBE),), pythonpath=(*request.pythonpath, *paths))
-            answer = Suite(side.room.client, request).open()
+            answer = SuiteWorker(side.room.client, request).open()
         except WorkerLost as lost:
             side.rooms.check()
             side.lost = str(lost)
@@ -248,7 +248,7 @@ class Differ:
             for call in side.calls.values():
                 if call.literal is not None:
                     found.setdefault((call.function, *call.literal))
-                    if call.origin in (Origin.DEMANDED, Origin.TESTED):
+                    if call.origin in (InputOrigin.DEMANDED, InputOrigin.TESTED):
                         seen.setdefault(call.function, {}).setdefault(call.literal)
         for number, twin in enumerate(self._twins if self._examples else ()):
             signature = signature_of(twin.file.before[twin.old.start : twin.old.end])
@@ -259,7 +259,7 @@ class Differ:
         return list(found)
 
     def _made(
-        self, number: int, twin: Twin, signature: Signature, seen: Sequence[tuple[str, str]]
+        self, number: int, twin: Twin, signature: FunctionParameters, seen: Sequence[tuple[str, str]]
     ) -> list[tuple[str, str]]:
         from localagent.verify.evidence.hypothesis_inputs import made_inputs  # noqa: PLC0415 - Hypothesis is slow to import
 
@@ -284,7 +284,7 @@ class Differ:
     # -- comparing
 
 
-def _place(path: RepoPath, region: Region) -> tuple[str, int, str]:
+def _place(path: RepoPath, region: FunctionRegion) -> tuple[str, int, str]:
     return (str(path), region.line, region.name)
 
 

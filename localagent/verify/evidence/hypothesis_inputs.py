@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.configuration import set_hypothesis_home_dir
 
 from localagent.code import normal_form
-from localagent.verify.evidence.parameters import Signature
+from localagent.verify.evidence.parameters import FunctionParameters
 
 _TEXT_LIMIT = 2000
 _ALPHABET = "abcxyzABZ0129 _-.,:;/\\'\"()[]{}<>=+*%$#@!?\n\tä€"
@@ -26,7 +26,7 @@ _Strategy = st.SearchStrategy[Any]
 
 
 def made_inputs(
-    signature: Signature,
+    signature: FunctionParameters,
     seen: Sequence[tuple[tuple[Any, ...], dict[str, Any]]],
     letters: Sequence[str],
     numbers: Sequence[int],

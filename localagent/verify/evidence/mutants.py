@@ -33,7 +33,7 @@ OPERATORS = frozenset(
 )  # fmt: skip
 
 
-class Fate(Enum):
+class MutantFate(Enum):
     """What became of one mutant. `LATE`: killed, for it ran over limits of its own."""
 
     ALIVE = "alive"
@@ -112,7 +112,7 @@ def try_mutants(
     """
     until = time.monotonic() + seconds
 
-    def fate(candidate: Candidate) -> Fate | None:
+    def fate(candidate: Candidate) -> MutantFate | None:
         if time.monotonic() > until:
             return None
         return fate_of(check.check(candidate, cpu_seconds=CPU_SECONDS, stop_early=True))
@@ -124,36 +124,36 @@ def try_mutants(
     return booked(ran, total, cut if len(ran) < len(chosen) else "")
 
 
-def fate_of(result: QuickResult) -> Fate | None:
+def fate_of(result: QuickResult) -> MutantFate | None:
     """What a quick check tells of a mutant; None where it did not come to its end for no fault of the mutant."""
     if any(result.outcomes[i] is not Outcome.TIMED_OUT for i in result.broken):
-        return Fate.KILLED
+        return MutantFate.KILLED
     if result.ending is Ending.CANCELLED:
         return None
     if result.broken or result.ending in (Ending.CPU, Ending.WALL):
-        return Fate.LATE
+        return MutantFate.LATE
     if result.ending is not Ending.EXITED:
-        return Fate.KILLED
-    return Fate.ALIVE if result.complete else None
+        return MutantFate.KILLED
+    return MutantFate.ALIVE if result.complete else None
 
 
-def fate_of_run(outcomes: Sequence[Outcome], *, whole: bool, in_time: bool) -> Fate | None:
+def fate_of_run(outcomes: Sequence[Outcome], *, whole: bool, in_time: bool) -> MutantFate | None:
     """What the outcomes of its tests tell of a mutant. `whole`: all were asked; `in_time`: our own time was not up.
 
     Where it was up, a test that ran out of time may have been cut off by us: nothing is known then.
     """
     bad = {outcome for outcome in outcomes if not outcome.good}
     if bad - {Outcome.TIMED_OUT}:
-        return Fate.KILLED
+        return MutantFate.KILLED
     if bad:
-        return Fate.LATE if in_time else None
-    return Fate.ALIVE if whole else None
+        return MutantFate.LATE if in_time else None
+    return MutantFate.ALIVE if whole else None
 
 
-def booked(ran: Sequence[tuple[Candidate, Fate]], total: int, cut: str) -> Mutants:
+def booked(ran: Sequence[tuple[Candidate, MutantFate]], total: int, cut: str) -> Mutants:
     """The count. `cut` says what was not run, ""."""
-    alive = [told(edit) for edit in sorted((c.edits[0] for c, fate in ran if fate is Fate.ALIVE), key=_bytes)]
-    late = sum(fate is Fate.LATE for _, fate in ran)
+    alive = [told(edit) for edit in sorted((c.edits[0] for c, fate in ran if fate is MutantFate.ALIVE), key=_bytes)]
+    late = sum(fate is MutantFate.LATE for _, fate in ran)
     notes = (cut, f"{late} of the killed ran over their own limits of time" if late else "")
     return Mutants(
         tried=len(ran),

@@ -20,7 +20,7 @@ from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Scope, Sp
 from localagent.domain.verification import UnneededPart
 from localagent.ports import QuickCheck
 from localagent.verify.evidence.changed_lines import ChangedFile
-from localagent.verify.evidence.mutants import CPU_SECONDS, Fate, fate_of
+from localagent.verify.evidence.mutants import CPU_SECONDS, MutantFate, fate_of
 from localagent.verify.worker.function_regions import regions
 
 MOST_PARTS = 24
@@ -31,7 +31,7 @@ _TOKEN = re.compile(rb"\s+|\w+|[^\w\s]", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Part:
+class PatchPart:
     """Bytes [start, end) of the patched file that stand for `before` in the old one."""
 
     file: ChangedFile
@@ -78,12 +78,12 @@ class Part:
         return Candidate(number=number, patch=Patch(changes=(change,)), edits=(edit,), cost=0.0)
 
 
-def parts_of(files: Sequence[ChangedFile]) -> list[Part]:
+def parts_of(files: Sequence[ChangedFile]) -> list[PatchPart]:
     """The parts of a patch that can be taken back and leave another program, in order."""
     return [part for file in files if file.before and file.after for part in _parts(file) if _is_program(part)]
 
 
-def _is_program(part: Part) -> bool:
+def _is_program(part: PatchPart) -> bool:
     made, stands = normal_form.parse(part.reverted()), normal_form.parse(part.file.after)
     return made is not None and stands is not None and _behaviour(made) != _behaviour(stands)
 
@@ -102,13 +102,13 @@ def _behaviour(tree: ast.Module) -> str:
     return ast.dump(tree)
 
 
-def _parts(file: ChangedFile) -> Iterator[Part]:
+def _parts(file: ChangedFile) -> Iterator[PatchPart]:
     old, new = file.before.splitlines(keepends=True), file.after.splitlines(keepends=True)
     olds, news = _offsets(old), _offsets(new)
     for tag, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag == "equal":
             continue
-        part = Part(file=file, start=news[c], end=news[d], before=file.before[olds[a] : olds[b]])
+        part = PatchPart(file=file, start=news[c], end=news[d], before=file.before[olds[a] : olds[b]])
         if tag == "replace":
             yield from _in_tokens(part)
         elif tag == "insert":
@@ -124,7 +124,7 @@ def _offsets(lines: Sequence[bytes]) -> list[int]:
     return found
 
 
-def _in_tokens(part: Part) -> Iterator[Part]:
+def _in_tokens(part: PatchPart) -> Iterator[PatchPart]:
     """A replaced hunk by the runs of tokens that differ; whole where these are too many, or tell nothing."""
     old, new = _TOKEN.findall(part.before), _TOKEN.findall(part.file.after[part.start : part.end])
     if len(old) + len(new) > MOST_TOKENS:
@@ -133,7 +133,7 @@ def _in_tokens(part: Part) -> Iterator[Part]:
     olds, news = _offsets(old), _offsets(new)
     for tag, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag != "equal":
-            yield Part(
+            yield PatchPart(
                 file=part.file,
                 start=part.start + news[c],
                 end=part.start + news[d],
@@ -141,7 +141,7 @@ def _in_tokens(part: Part) -> Iterator[Part]:
             )
 
 
-def _in_statements(part: Part) -> Iterator[Part]:
+def _in_statements(part: PatchPart) -> Iterator[PatchPart]:
     """An inserted hunk by the statements that stand in it whole; whole where it holds but one."""
     tree = normal_form.parse(part.file.after)
     first, last = part.line, part.file.after.count(b"\n", 0, part.end)
@@ -152,7 +152,7 @@ def _in_statements(part: Part) -> Iterator[Part]:
         yield part
         return
     for begin, end in pairwise(starts):
-        yield Part(file=part.file, start=lines[begin - 1], end=lines[end - 1], before=b"")
+        yield PatchPart(file=part.file, start=lines[begin - 1], end=lines[end - 1], before=b"")
 
 
 def _outermost(body: Sequence[ast.stmt], first: int, last: int) -> Iterator[ast.stmt]:
@@ -186,8 +186,8 @@ def _scope(text: bytes, start: int, end: int) -> Scope | None:
 
 
 def try_parts(
-    check: QuickCheck, parts: Sequence[Part], *, jobs: int, seconds: float = SECONDS
-) -> list[tuple[Part, Fate | None]]:
+    check: QuickCheck, parts: Sequence[PatchPart], *, jobs: int, seconds: float = SECONDS
+) -> list[tuple[PatchPart, MutantFate | None]]:
     """What becomes of the tests without each part; None where that was not asked, or did not come to an end.
 
     Nothing where they do not even pass with a part put in the place of itself: what they say then means nothing.
@@ -195,11 +195,11 @@ def try_parts(
     if not parts:
         return []
     same = replace(parts[0], before=parts[0].file.after[parts[0].start : parts[0].end])
-    if fate_of(check.check(same.candidate(0), cpu_seconds=CPU_SECONDS, stop_early=True)) is not Fate.ALIVE:
+    if fate_of(check.check(same.candidate(0), cpu_seconds=CPU_SECONDS, stop_early=True)) is not MutantFate.ALIVE:
         return []
     until = time.monotonic() + seconds
 
-    def fate(numbered: tuple[int, Part]) -> Fate | None:
+    def fate(numbered: tuple[int, PatchPart]) -> MutantFate | None:
         if time.monotonic() > until:
             return None
         number, part = numbered
@@ -210,7 +210,7 @@ def try_parts(
     return list(zip(parts, said, strict=False))
 
 
-def without(file: ChangedFile, parts: Sequence[Part]) -> ChangedFile:
+def without(file: ChangedFile, parts: Sequence[PatchPart]) -> ChangedFile:
     """From the patched file without some parts of it to the patched file."""
     text = file.after
     for part in sorted((p for p in parts if p.file == file), key=lambda p: p.start, reverse=True):

@@ -8,14 +8,14 @@ from localagent.code import normal_form
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Signature:
+class FunctionParameters:
     """A function's parameters as its source tells them; `positional` and `named` are (name, hint, default)."""
 
     positional: tuple[tuple[str, ast.expr | None, ast.expr | None], ...]
     named: tuple[tuple[str, ast.expr | None, ast.expr | None], ...]
 
 
-def signature_of(text: bytes) -> Signature | None:
+def signature_of(text: bytes) -> FunctionParameters | None:
     """The parameters of a function's text, None for what is no plain function (async ones too)."""
     tree = normal_form.parse(b"if 1:\n" + text if text[:1] in (b" ", b"\t") else text)
     body: Sequence[ast.stmt] = tree.body if tree is not None else ()
@@ -26,7 +26,7 @@ def signature_of(text: bytes) -> Signature | None:
     arguments = body[0].args
     places = [*arguments.posonlyargs, *arguments.args]
     defaults = [None] * (len(places) - len(arguments.defaults)) + list(arguments.defaults)
-    return Signature(
+    return FunctionParameters(
         positional=tuple((a.arg, a.annotation, d) for a, d in zip(places, defaults, strict=True)),
         named=tuple((a.arg, a.annotation, d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)),
     )

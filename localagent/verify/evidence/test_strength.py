@@ -25,7 +25,7 @@ from localagent.verify.checks.test_selection import CHECK_PREFIX, COLLECT_PREFIX
 from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.evidence.check_evidence import CheckEvidence
 from localagent.verify.evidence.differential import Differ
-from localagent.verify.evidence.mutants import CPU_SECONDS, MOST, Fate, Key, booked, fate_of_run, mutants_of
+from localagent.verify.evidence.mutants import CPU_SECONDS, MOST, Key, MutantFate, booked, fate_of_run, mutants_of
 from localagent.verify.evidence.patch_coverage import Covered, covered, nothing_covered
 from localagent.verify.worker import function_swaps
 from localagent.verify.worker.jail_pool import Rooms
@@ -239,7 +239,7 @@ class _Assessor:
         self._cut.append("mutants: the check does not pass again after they ran: nothing is known of them")
         return seen, None
 
-    def _fate_by_checks(self, mutant: Candidate) -> Fate | None:
+    def _fate_by_checks(self, mutant: Candidate) -> MutantFate | None:
         change = mutant.patch.changes[0]
         try:
             return self._checks.fate(change.path, change.after, seconds=max(_LEAST_SECONDS, self._left()))
@@ -253,7 +253,11 @@ class _Assessor:
         self._checks.commands = ()
 
     def _mutants(
-        self, seen: Covered, fate_of: Callable[[Candidate], Fate | None], lost: Callable[[], bool], most: int = MOST
+        self,
+        seen: Covered,
+        fate_of: Callable[[Candidate], MutantFate | None],
+        lost: Callable[[], bool],
+        most: int = MOST,
     ) -> Mutants:
         sources = ChainMap(dict(self._changes), dict(self._ask.sources))
         until = time.monotonic() + max(1.0, 0.3 * self._left())
@@ -262,7 +266,7 @@ class _Assessor:
         )
         if not chosen:
             return Mutants(tried=0, killed=0, space=0, note="the edit space has none for these lines")
-        ran: list[tuple[Candidate, Fate]] = []
+        ran: list[tuple[Candidate, MutantFate]] = []
         unasked = 0
         for mutant in chosen:
             if self._left() <= 0 or lost():
@@ -279,7 +283,7 @@ class _Assessor:
             self._cut.append(f"mutants: {note}")
         return booked(ran, total, note)
 
-    def _fate(self, differ: Differ, mutant: Candidate) -> Fate | None:
+    def _fate(self, differ: Differ, mutant: Candidate) -> MutantFate | None:
         """What the tests make of it; None where it could not be asked, or was cut off by our time and not by its own.
 
         Its own limits are multiples of what the tests took without it.

@@ -20,7 +20,7 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Region:
+class FunctionRegion:
     """An outermost function: `start` is the begin of its first line, its body is [body_start, end); lines 1-based.
 
     `kept` is what stays with the live function when its code is replaced: decorators and default values.
@@ -41,7 +41,7 @@ class Region:
 class Regions:
     """The outermost functions of a text in order, the text without their bodies, and without the whole of them."""
 
-    functions: tuple[Region, ...]
+    functions: tuple[FunctionRegion, ...]
     frame: bytes
     outline: bytes
 
@@ -130,7 +130,7 @@ def _outermost(body: list[ast.stmt], class_name: str | None) -> Iterator[tuple[_
                 yield from _outermost(handler.body, class_name)
 
 
-def _region(source: bytes, starts: list[int], node: _Function, class_name: str | None) -> Region | None:
+def _region(source: bytes, starts: list[int], node: _Function, class_name: str | None) -> FunctionRegion | None:
     line = min([node.lineno, *(d.lineno for d in node.decorator_list)])
     first = node.body[0]
     body_line = min([first.lineno, *(d.lineno for d in getattr(first, "decorator_list", []))])
@@ -141,7 +141,7 @@ def _region(source: bytes, starts: list[int], node: _Function, class_name: str |
     head = source[start : source.find(b"\n", start)].lstrip(b" \t\f")
     if not head.startswith((b"@", b"def", b"async")):
         return None  # something else stands before it on its line
-    return Region(
+    return FunctionRegion(
         name=node.name,
         class_name=class_name,
         start=start,

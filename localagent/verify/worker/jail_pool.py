@@ -9,10 +9,10 @@ from localagent.errors import Interrupted
 from localagent.jail.files.workspace import Workspace
 from localagent.ports import JailProcess
 from localagent.verify.worker.worker_client import WorkerClient
-from localagent.verify.worker.worker_spec import Place, Use
+from localagent.verify.worker.worker_spec import WorkerSpec, WorkerUse
 
 
-class Room:
+class JailWorker:
     """A worker and the workspace it sees. Closing ends the jail first, then removes the workspace."""
 
     def __init__(self, rooms: "Rooms", client: WorkerClient, workspace: Workspace) -> None:
@@ -20,7 +20,7 @@ class Room:
         self.client = client
         self.workspace = workspace
 
-    def __enter__(self) -> "Room":
+    def __enter__(self) -> "JailWorker":
         return self
 
     def __exit__(
@@ -38,9 +38,9 @@ class Room:
 class Rooms:
     """Starts rooms and remembers those that are open."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: WorkerSpec) -> None:
         self.place = place
-        self._open: set[Room] = set()
+        self._open: set[JailWorker] = set()
         self._starting: list[JailProcess] = []
         self._lock = threading.Lock()
         self._cancelled = False
@@ -50,7 +50,7 @@ class Rooms:
         """True once `cancel` was called: whatever fails now fails because of that."""
         return self._cancelled
 
-    def start(self, changes: Mapping[RepoPath, bytes], use: Use) -> Room:
+    def start(self, changes: Mapping[RepoPath, bytes], use: WorkerUse) -> JailWorker:
         """A fresh workspace and a worker on it. Interrupted when cancelled; see Place for the rest."""
         self.check()
         workspace = self.place.workspace(changes, use)
@@ -60,7 +60,7 @@ class Rooms:
             workspace.remove()
             self.check()
             raise
-        room = Room(self, client, workspace)
+        room = JailWorker(self, client, workspace)
         with self._lock:
             self._open.add(room)
         if self._cancelled:
@@ -68,7 +68,7 @@ class Rooms:
         self.check()
         return room
 
-    def _client(self, workspace: Workspace, use: Use) -> WorkerClient:
+    def _client(self, workspace: Workspace, use: WorkerUse) -> WorkerClient:
         """A ready worker; `cancel` ends it while it is starting, too. WorkerLost when the interpreter did not start."""
         process = self.place.start(workspace, use)
         with self._lock:
@@ -86,7 +86,7 @@ class Rooms:
         if self._cancelled:
             raise Interrupted("the task was cancelled")
 
-    def forget(self, room: Room) -> bool:
+    def forget(self, room: JailWorker) -> bool:
         """True the first time."""
         with self._lock:
             known = room in self._open

@@ -13,21 +13,21 @@ from typing import Any
 from localagent.domain.edit import Candidate, FileChange
 from localagent.domain.paths import RepoPath
 from localagent.verify.worker import function_regions
-from localagent.verify.worker.worker_messages import Collected, Refused
+from localagent.verify.worker.worker_messages import Collected, CollectionRefused
 
 OPEN_AT_ONCE = 3
 WORTH_AFTER = 2  # candidates of one parent seen by a worker before it is worth a session
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ground:
+class ParentSession:
     """An open session, collected with a kept candidate's files in place."""
 
     session: str
     answer: Collected
 
 
-Opener = Callable[[str, Sequence[FileChange]], Collected | Refused]
+Opener = Callable[[str, Sequence[FileChange]], Collected | CollectionRefused]
 
 
 class Grounds:
@@ -36,10 +36,10 @@ class Grounds:
     def __init__(self, opener: Opener, closer: Callable[[str], None]) -> None:
         self._opener, self._closer = opener, closer
         self._seen: Counter[int] = Counter()
-        self._grounds: OrderedDict[int, Ground] = OrderedDict()
+        self._grounds: OrderedDict[int, ParentSession] = OrderedDict()
         self._barren: set[int] = set()
 
-    def below(self, candidate: Candidate) -> tuple[Ground, list[dict[str, Any]]] | None:
+    def below(self, candidate: Candidate) -> tuple[ParentSession, list[dict[str, Any]]] | None:
         """The ground of a candidate's parent and the swaps that lead from there to the candidate, if there are."""
         parent = candidate.parent
         if parent is None or parent in self._barren or len(candidate.edits) < 2:
@@ -64,24 +64,24 @@ class Grounds:
         orders = function_regions.changed(before, after, ground.answer.import_lines)
         return None if orders is None else (ground, orders)
 
-    def drop(self, ground: Ground) -> None:
+    def drop(self, ground: ParentSession) -> None:
         """Forget a session that ended."""
         for parent in [p for p, g in self._grounds.items() if g is ground]:
             del self._grounds[parent]
             self._barren.add(parent)
 
-    def _open(self, parent: int, files: Sequence[FileChange]) -> Ground | None:
+    def _open(self, parent: int, files: Sequence[FileChange]) -> ParentSession | None:
         while len(self._grounds) >= OPEN_AT_ONCE:
             _, old = self._grounds.popitem(last=False)
             self._closer(old.session)
         name = f"ground-{parent}"
         answer = self._opener(name, files)
-        if isinstance(answer, Refused) or answer.errors:
-            if not isinstance(answer, Refused):
+        if isinstance(answer, CollectionRefused) or answer.errors:
+            if not isinstance(answer, CollectionRefused):
                 self._closer(name)
             self._barren.add(parent)
             return None
-        ground = Ground(session=name, answer=answer)
+        ground = ParentSession(session=name, answer=answer)
         self._grounds[parent] = ground
         return ground
 

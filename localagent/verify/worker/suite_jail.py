@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from localagent.domain.paths import RepoPath
-from localagent.verify.worker.jail_pool import Room, Rooms
-from localagent.verify.worker.suite_run import Suite, SuiteRun
+from localagent.verify.worker.jail_pool import JailWorker, Rooms
+from localagent.verify.worker.suite_run import SuiteRun, SuiteWorker
 from localagent.verify.worker.worker_client import OpenRequest, RunRequest, WorkerLost
-from localagent.verify.worker.worker_messages import Collected, Item, Refused
-from localagent.verify.worker.worker_spec import Use
+from localagent.verify.worker.worker_messages import Collected, CollectionRefused, Item
+from localagent.verify.worker.worker_spec import WorkerUse
 
 RENEWED_AFTER_SECONDS = 150.0
 JAIL_SECONDS = 270.0  # the profile's wall limit ends a jail at 300
@@ -24,7 +24,7 @@ KILLED_AFTER_SECONDS = 5.0
 LEAST_SECONDS = 0.5
 
 
-class Way(Enum):
+class RunMode(Enum):
     """How tests run: one after the other in one session, as plain pytest would, or each in a process of its own."""
 
     IN_ORDER = "in-order"
@@ -46,12 +46,12 @@ class SuiteJail:
 
     def __init__(self, rooms: Rooms, changes: Mapping[RepoPath, bytes], request: OpenRequest) -> None:
         self._rooms, self._changes, self._request = rooms, changes, request
-        self._room: Room | None = None
-        self._suite: Suite | None = None
+        self._room: JailWorker | None = None
+        self._suite: SuiteWorker | None = None
         self._born = 0.0
         self.lost = ""  # why the last jail ended, "" while none did
 
-    def collect(self, *, until: float) -> Collected | Refused | None:
+    def collect(self, *, until: float) -> Collected | CollectionRefused | None:
         """In a new session; None where the jail was lost or there is no time."""
         left = until - time.monotonic()
         if left < LEAST_SECONDS:
@@ -60,13 +60,13 @@ class SuiteJail:
             with killed_at(until, self._kill):
                 self._open_room()
                 assert self._room is not None
-                self._suite = Suite(self._room.client, self._bounded(left))
+                self._suite = SuiteWorker(self._room.client, self._bounded(left))
                 return self._suite.open()
         except WorkerLost as lost:
             self._lose(str(lost))
             return None
 
-    def run(self, items: Sequence[Item], way: Way, limits: TestLimits, *, until: float) -> SuiteRun:
+    def run(self, items: Sequence[Item], way: RunMode, limits: TestLimits, *, until: float) -> SuiteRun:
         """What the tests say by then; all are missed where the jail was lost."""
         begin = time.monotonic()
         nothing = SuiteRun(missed=tuple(item.id for item in items))
@@ -79,14 +79,14 @@ class SuiteJail:
                 if self._room is None or self._suite is None:
                     self._open_room()
                     assert self._room is not None
-                    self._suite = Suite(self._room.client, self._bounded(until - begin))
+                    self._suite = SuiteWorker(self._room.client, self._bounded(until - begin))
                     self._suite.open()
                 left = min(until, self._born + JAIL_SECONDS) - time.monotonic()
                 if left < LEAST_SECONDS:
                     return nothing
                 request = RunRequest(
                     items=(),
-                    inline=way is Way.IN_ORDER,
+                    inline=way is RunMode.IN_ORDER,
                     hard_budget=True,
                     cpu_seconds=limits.cpu_seconds,
                     wall_seconds=min(limits.wall_seconds, left),
@@ -110,7 +110,7 @@ class SuiteJail:
 
     def _open_room(self) -> None:
         if self._room is None:
-            self._room, self._born = self._rooms.start(self._changes, Use.FULL), time.monotonic()
+            self._room, self._born = self._rooms.start(self._changes, WorkerUse.FULL), time.monotonic()
 
     def _bounded(self, seconds: float) -> OpenRequest:
         return replace(self._request, wall_seconds=seconds, cpu_seconds=seconds)

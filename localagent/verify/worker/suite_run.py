@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from localagent.domain.outcome import Failure, Outcome, TestResult
 from localagent.verify.worker.worker_client import OpenRequest, RunRequest, WorkerClient
-from localagent.verify.worker.worker_messages import Collected, Item, Ran, Refused, RunEnd
+from localagent.verify.worker.worker_messages import Collected, CollectionRefused, Item, Ran, RunEnd
 
 REOPEN_LIMIT = 12
 TRACED_BATCH = 100
@@ -23,7 +23,7 @@ class SuiteRun:
     missed: tuple[str, ...] = ()
 
 
-class Suite:
+class SuiteWorker:
     """One worker, one way to collect."""
 
     def __init__(self, client: WorkerClient, request: OpenRequest) -> None:
@@ -31,10 +31,10 @@ class Suite:
         self._request = request
         self._collected: Collected | None = None
 
-    def open(self) -> Collected | Refused:
+    def open(self) -> Collected | CollectionRefused:
         """Collect; options of ours that this pytest does not take are dropped."""
         answer = self._client.open(self._request)
-        if isinstance(answer, Refused) and self._request.options and "unrecognized arguments" in answer.text:
+        if isinstance(answer, CollectionRefused) and self._request.options and "unrecognized arguments" in answer.text:
             self._request = replace(self._request, options=())
             answer = self._client.open(self._request)
         self._collected = answer if isinstance(answer, Collected) else None

@@ -8,15 +8,15 @@ from localagent.domain.edit import FileChange
 from localagent.domain.outcome import Ending, QuickResult, QuickRoute
 from localagent.domain.paths import RepoPath
 from localagent.verify.baseline import self_check
-from localagent.verify.checks.outcomes import Seen, lost_result, quick_result
-from localagent.verify.checks.quick_plan import Ask, Plan
+from localagent.verify.checks.outcomes import CandidateOutcomes, lost_result, quick_result
+from localagent.verify.checks.quick_plan import Ask, QuickPlan
 from localagent.verify.checks.quick_run import QuickRun, opened
 from localagent.verify.worker import function_swaps
-from localagent.verify.worker.jail_pool import Room
-from localagent.verify.worker.parent_sessions import Ground, Grounds
+from localagent.verify.worker.jail_pool import JailWorker
+from localagent.verify.worker.parent_sessions import Grounds, ParentSession
 from localagent.verify.worker.worker_client import WorkerLost
-from localagent.verify.worker.worker_messages import Collected, Item, Refused, RunEnd
-from localagent.verify.worker.worker_spec import Use
+from localagent.verify.worker.worker_messages import Collected, CollectionRefused, Item, RunEnd
+from localagent.verify.worker.worker_spec import WorkerUse
 
 RECYCLE_AFTER = 500
 MOST_COLLECT_CPU_SECONDS = 10.0  # a candidate that hangs while importing costs this; less where collecting is quick
@@ -26,7 +26,7 @@ MOST_COLLECT_CPU_SECONDS = 10.0  # a candidate that hangs while importing costs 
 class Warm:
     """A worker that was not needed any longer and is well: its room with the snapshot's files, and its open session."""
 
-    room: Room
+    room: JailWorker
     session: str
     items: Mapping[str, Item]
 
@@ -34,9 +34,9 @@ class Warm:
 class WarmSlot:
     """One worker. Used by one thread at a time."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: QuickPlan) -> None:
         self._plan = plan
-        self._room: Room | None = None
+        self._room: JailWorker | None = None
         self._items: dict[str, Item] = {}
         self._rootdir = ""
         self._collect_cpu_seconds = MOST_COLLECT_CPU_SECONDS
@@ -49,7 +49,7 @@ class WarmSlot:
         if self._room is not None and self._left > 0:
             return
         self.close()
-        self._room = self._plan.rooms.start({}, Use.QUICK)
+        self._room = self._plan.rooms.start({}, WorkerUse.QUICK)
         self._left = RECYCLE_AFTER
         self._dirty = {}
         self._grounds = self._new_grounds(self._room)
@@ -91,7 +91,7 @@ class WarmSlot:
         if self._plan.cold or self._room is None:
             return self._cold(ask, begin)
         self._left -= 1
-        targets, run = self._plan.targets, QuickRun(self._plan, self._room, ask, Seen())
+        targets, run = self._plan.targets, QuickRun(self._plan, self._room, ask, CandidateOutcomes())
         orders = None if targets.files else function_swaps.plan(ask.candidate, self._plan.baseline.import_lines)
         route = QuickRoute.FRESH if orders is None else QuickRoute.SWAP
         try:
@@ -100,7 +100,7 @@ class WarmSlot:
             if below is not None and self._on_ground(run, ask, *below):
                 route = QuickRoute.SWAP
             elif orders is None or not self._swapped(run, orders):
-                route, run = QuickRoute.FRESH, QuickRun(self._plan, self._room, ask, Seen())
+                route, run = QuickRoute.FRESH, QuickRun(self._plan, self._room, ask, CandidateOutcomes())
                 self._fresh(self._room, run, ask)
             run.checks()
         except WorkerLost as lost:
@@ -112,19 +112,19 @@ class WarmSlot:
 
     # -- start
 
-    def _self_check(self, room: Room) -> None:
+    def _self_check(self, room: JailWorker) -> None:
         """The unpatched tree must fail and pass here as it did in the baseline."""
         plan = self._plan
         if (plan.targets.tests or not plan.targets.checks or plan.by_id) and not self._open_hot(room):
             return
         self_check.compare_checks(plan, room)
 
-    def _open_hot(self, room: Room) -> bool:
+    def _open_hot(self, room: JailWorker) -> bool:
         """The session that candidates are swapped into; False where the worker is of no use."""
         plan, begin = self._plan, time.monotonic()
         answer = opened(room, replace(plan.request, session="hot", swap=True))
         took = time.monotonic() - begin
-        if isinstance(answer, Refused):
+        if isinstance(answer, CollectionRefused):
             self._items = {}
             if not plan.targets.files:
                 plan.go_cold(f"a warm worker could not collect: {answer.text[-200:]}")
@@ -141,7 +141,7 @@ class WarmSlot:
 
     # -- one candidate
 
-    def _write(self, room: Room, changes: Sequence[FileChange]) -> None:
+    def _write(self, room: JailWorker, changes: Sequence[FileChange]) -> None:
         """Bring the workspace to a program's bytes; files of the one before are put back."""
         changed = {c.path for c in changes}
         for path in [p for p in self._dirty if p not in changed]:
@@ -162,8 +162,8 @@ class WarmSlot:
             self.close()
             return False
 
-    def _new_grounds(self, room: Room) -> Grounds:
-        def opener(session: str, files: Sequence[FileChange]) -> Collected | Refused:
+    def _new_grounds(self, room: JailWorker) -> Grounds:
+        def opener(session: str, files: Sequence[FileChange]) -> Collected | CollectionRefused:
             self._write(room, files)
             request = self._plan.narrowed((), self._rootdir)
             cpu = 3 * self._collect_cpu_seconds  # it is traced
@@ -181,7 +181,7 @@ class WarmSlot:
             self._left = 0
         return end is not RunEnd.CANNOT_SWAP
 
-    def _on_ground(self, run: QuickRun, ask: Ask, ground: Ground, orders: list[dict[str, object]]) -> bool:
+    def _on_ground(self, run: QuickRun, ask: Ask, ground: ParentSession, orders: list[dict[str, object]]) -> bool:
         """Run by swapping into the parent's session; False when that cannot tell, and nothing was seen."""
         offered = {item.id for item in ground.answer.items}
         if any(i not in offered for i in (*self._plan.targets.tests, *ask.passing)):
@@ -191,7 +191,7 @@ class WarmSlot:
             self._grounds.drop(ground)
         return end is not RunEnd.CANNOT_SWAP
 
-    def _fresh(self, room: Room, run: QuickRun, ask: Ask) -> None:
+    def _fresh(self, room: JailWorker, run: QuickRun, ask: Ask) -> None:
         plan = self._plan
         if not (plan.targets.tests or plan.targets.files or ask.passing):
             return
@@ -206,10 +206,10 @@ class WarmSlot:
 
     def _cold(self, ask: Ask, begin: float) -> QuickResult:
         """A jail and a copy of its own."""
-        plan, seen, ending, reason = self._plan, Seen(), Ending.EXITED, ""
+        plan, seen, ending, reason = self._plan, CandidateOutcomes(), Ending.EXITED, ""
         try:
             changes = {c.path: c.after for c in ask.candidate.patch.changes}
-            with plan.rooms.start(changes, Use.FULL) as room:
+            with plan.rooms.start(changes, WorkerUse.FULL) as room:
                 run = QuickRun(plan, room, ask, seen)
                 self._fresh(room, run, ask)
                 run.checks()

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from localagent.domain.outcome import Ending, Failure, Outcome
-from localagent.jail.limits.policy_limits import Bounds
+from localagent.jail.limits.policy_limits import PolicyLimits
 from localagent.ports import JailProcess
 from localagent.runner.framing import Reader, WireClosed, WireFault, WireTimeout, send
 from localagent.verify.worker.worker_messages import (
     Collected,
+    CollectionRefused,
     CommandRan,
     Item,
     Malformed,
     Ran,
-    Refused,
     clean,
     collected_of,
     command_of,
@@ -110,10 +110,10 @@ class DifferRequest:
 class WorkerClient:
     """One worker. `root` is the repository's path inside its jail; no request gets more than `bounds` allow."""
 
-    def __init__(self, process: JailProcess, root: str, bounds: Bounds | None = None) -> None:
+    def __init__(self, process: JailProcess, root: str, bounds: PolicyLimits | None = None) -> None:
         self._process = process
         self._root = root
-        self._bounds = bounds or Bounds()
+        self._bounds = bounds or PolicyLimits()
         self._reader = Reader(process.channel.fileno())
         self._nonce = secrets.token_hex(16)
         self._number = 0
@@ -128,7 +128,7 @@ class WorkerClient:
         except Malformed as fault:
             raise self._lost(str(fault)) from None
 
-    def open(self, request: OpenRequest) -> Collected | Refused:
+    def open(self, request: OpenRequest) -> Collected | CollectionRefused:
         """Collect in a new session; the old one ends."""
         wall_seconds = self._bounds.wall(request.wall_seconds)
         message: dict[str, Any] = {

@@ -24,7 +24,7 @@ class Malformed(Exception):  # noqa: N818 - named for what happened
     """A message that the worker's own code does not send."""
 
 
-class Refusal(StrEnum):
+class CollectionRefusal(StrEnum):
     """Why a session has no tests to offer."""
 
     USAGE = "usage"
@@ -68,10 +68,10 @@ class Collected:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Refused:
+class CollectionRefused:
     """Why nothing was collected."""
 
-    why: Refusal
+    why: CollectionRefusal
     text: str
     failure: Failure
     path: RepoPath | None = None
@@ -210,10 +210,10 @@ def collected_of(answer: Mapping[str, Any]) -> Collected:
     )
 
 
-def refused_of(answer: Mapping[str, Any], root: str) -> Refused:
+def refused_of(answer: Mapping[str, Any], root: str) -> CollectionRefused:
     """Answer to `open` with kind `refused`."""
     why = answer.get("why")
-    if why not in set(Refusal):
+    if why not in set(CollectionRefusal):
         raise Malformed("unknown refusal")
     place = answer.get("path") or None
     path = None
@@ -221,8 +221,8 @@ def refused_of(answer: Mapping[str, Any], root: str) -> Refused:
         path = path_of(place[len(root.rstrip("/")) + 1 :])
     text = clean(answer.get("text"), 8000)
     log = clean(answer.get("log") or "", 8000)
-    return Refused(
-        why=Refusal(why),
+    return CollectionRefused(
+        why=CollectionRefusal(why),
         text=text if not log or text in log else f"{text}\n{log}" if text else log,
         failure=failure_of(answer.get("failure")),
         path=path,

@@ -14,14 +14,14 @@ from localagent.domain.policy import LimitRules
 from localagent.jail.files.binds import interpreter_binds
 from localagent.jail.files.host import fresh_uid
 from localagent.jail.files.workspace import Workspace
-from localagent.jail.limits.policy_limits import OPEN_ENDED_SECONDS, BoundedJail, Bounds
+from localagent.jail.limits.policy_limits import OPEN_ENDED_SECONDS, BoundedJail, PolicyLimits
 from localagent.ports import Jail, JailProcess
 
 WORKER_SOURCE = Path(__file__).resolve().parents[2] / "runner"
 WORKER_INSIDE = "/run/la/_la_worker"
 
 
-class Use(StrEnum):
+class WorkerUse(StrEnum):
     """What a worker is for; each has a profile of limits of this name."""
 
     BASELINE = "baseline"
@@ -29,11 +29,11 @@ class Use(StrEnum):
     FULL = "full"
 
 
-ACCESS = {Use.BASELINE: Access.READ_WRITE, Use.QUICK: Access.READ_ONLY, Use.FULL: Access.READ_WRITE}
+ACCESS = {WorkerUse.BASELINE: Access.READ_WRITE, WorkerUse.QUICK: Access.READ_ONLY, WorkerUse.FULL: Access.READ_WRITE}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Place:
+class WorkerSpec:
     """Everything that is the same for each worker of a task. What `jail` runs stays within `bounds`."""
 
     jail: Jail
@@ -42,8 +42,8 @@ class Place:
     scratch: Path
     executable: str
     binds: tuple[Bind, ...]
-    limits: Mapping[Use, JailLimits]
-    bounds: Bounds
+    limits: Mapping[WorkerUse, JailLimits]
+    bounds: PolicyLimits
 
     @classmethod
     def make(
@@ -54,12 +54,12 @@ class Place:
         store: Path,
         scratch: Path,
         python: str,
-        limits: Mapping[Use, JailLimits],
+        limits: Mapping[WorkerUse, JailLimits],
         tighter: LimitRules | None = None,
-    ) -> "Place":
+    ) -> "WorkerSpec":
         """UsageFault when `python` cannot be shown in a jail. `tighter`: a policy's limits, for all that runs here."""
         executable, binds = interpreter_binds(python)
-        bounds = Bounds(tighter)
+        bounds = PolicyLimits(tighter)
         return cls(
             jail=BoundedJail(jail, bounds),
             repo=repo,
@@ -71,7 +71,7 @@ class Place:
             bounds=bounds,
         )
 
-    def workspace(self, changes: Mapping[RepoPath, bytes], use: Use) -> Workspace:
+    def workspace(self, changes: Mapping[RepoPath, bytes], use: WorkerUse) -> Workspace:
         """A copy of the snapshot with `changes`; hard-linked when nobody inside may write."""
         read_only = ACCESS[use] is Access.READ_ONLY
         workspace = Workspace.create(
@@ -83,10 +83,10 @@ class Place:
                 workspace.make_folder(RepoPath(bind.target[len(inside) :]))
         return workspace
 
-    def spec(self, workspace: Workspace, use: Use) -> JailSpec:
+    def spec(self, workspace: Workspace, use: WorkerUse) -> JailSpec:
         """The worker's jail. A warm worker lives as long as it is needed: there the worker limits what it starts."""
         limits = self.limits.get(use) or JailLimits()
-        if use is Use.QUICK:
+        if use is WorkerUse.QUICK:
             limits = replace(limits, wall_seconds=OPEN_ENDED_SECONDS, cpu_seconds=OPEN_ENDED_SECONDS)
         access = ACCESS[use]
         return JailSpec(
@@ -114,6 +114,6 @@ class Place:
             ("HYPOTHESIS_STORAGE_DIRECTORY", "/tmp/la-hypothesis"),  # noqa: S108 - the jail's own, gone with it
         )
 
-    def start(self, workspace: Workspace, use: Use) -> JailProcess:
+    def start(self, workspace: Workspace, use: WorkerUse) -> JailProcess:
         """A worker that is starting. CannotEnforce when no jail could be made."""
         return self.jail.start(self.spec(workspace, use))

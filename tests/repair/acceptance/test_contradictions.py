@@ -6,7 +6,7 @@ from acceptance_builder import M, against, one_file, reasons, speaking_for, swap
 from localagent.domain.edit import FileChange, Patch
 from localagent.domain.outcome import Failure, Frame
 from localagent.domain.paths import RepoPath
-from localagent.repair.acceptance.contradictions import Context, Severity, contradictions, supports
+from localagent.repair.acceptance.contradictions import ContradictionWeight, PatchContext, contradictions, supports
 
 DESCRIPTOR = """
 class cached:
@@ -336,8 +336,8 @@ class TestFlow:
         before = "def f(a):\n    if a is None:\n        g()\n    else:\n        h(a)\n    return a\n"
         patch = swapped(before, "a is None", "a is not None")
         assert "branch-negated" in against(patch)
-        (found,) = [c for c in contradictions(patch, Context()) if c.kind == "branch-negated"]
-        assert found.severity is Severity.SOFT
+        (found,) = [c for c in contradictions(patch, PatchContext()) if c.kind == "branch-negated"]
+        assert found.severity is ContradictionWeight.SOFT
         guard = "def f(a):\n    if a is None:\n        raise E\n    return a\n"
         assert "branch-negated" not in against(swapped(guard, "a is None", "a is not None"))
 
@@ -451,7 +451,7 @@ class TestPlaces:
 
         def kinds(*lines: int, failures: tuple[Failure, ...] = ()) -> set[str]:
             covered = {"t.py::t": {M: frozenset(lines)}}
-            return {c.kind.value for c in contradictions(patch, Context(covered=covered, failures=failures))}
+            return {c.kind.value for c in contradictions(patch, PatchContext(covered=covered, failures=failures))}
 
         assert "no-failing-behaviour" in kinds(1, 5, 6)
         assert "no-failing-behaviour" not in kinds(1, 2)
@@ -497,15 +497,15 @@ def test_an_error_that_names_what_is_put_in() -> None:
 def test_files_that_do_not_parse_and_other_files_say_nothing() -> None:
     assert against(one_file("def f(:\n", "def f():\n    pass\n")) == set()
     assert against(one_file("a", "b", "README.md")) == set()
-    assert contradictions(Patch(changes=()), Context()) == ()
-    assert supports(Patch(changes=()), Context()) == ()
+    assert contradictions(Patch(changes=()), PatchContext()) == ()
+    assert supports(Patch(changes=()), PatchContext()) == ()
 
 
 def test_a_reason_from_a_hostile_file_is_bounded_and_harmless() -> None:
     name = "x" * 5000
     patch = one_file(f"def f({name}):\n    return {name}\n", f"def f({name}):\n    return 1 # \x1b[2J\n")
     assert "option-lost" in against(patch)
-    assert all(len(c.why) <= 400 for c in contradictions(patch, Context()))
+    assert all(len(c.why) <= 400 for c in contradictions(patch, PatchContext()))
     doc = 'def f(a):\n    """Returns \u202e\x1b[2J -1 without a."""\n    return -1\n'
     found = reasons(swapped(doc, "    return -1\n", "    return 0\n"))
     assert "docstring says" in found

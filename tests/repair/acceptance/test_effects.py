@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from localagent.domain.edit import FileChange, Patch
 from localagent.domain.paths import RepoPath
-from localagent.repair.acceptance.effects import Effect, EffectKind, Message, effects_of, patch_effects
+from localagent.repair.acceptance.effects import EffectKind, Message, PatchEffect, effects_of, patch_effects
 
 
-def effects(before: str, after: str) -> tuple[Effect, ...]:
+def effects(before: str, after: str) -> tuple[PatchEffect, ...]:
     return effects_of(dedent(before).encode(), dedent(after).encode())
 
 

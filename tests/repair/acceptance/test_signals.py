@@ -10,13 +10,13 @@ from localagent.domain.collateral import Changes, Collateral
 from localagent.domain.edit import Candidate, FileChange, Patch
 from localagent.domain.outcome import Baseline, Failure, Frame, Outcome, TestResult
 from localagent.domain.task import Suspicion
-from localagent.repair.acceptance.ranking import Standing
+from localagent.repair.acceptance.ranking import RankedCandidate
 from localagent.repair.acceptance.signals import Choice, hardened_signals, signals
 
 NOTHING = Baseline(tests=(), failing=(), passing=())
 
 
-def choice(order: list[Standing], near: Behaviours | None = None, baseline: Baseline = NOTHING) -> Choice:
+def choice(order: list[RankedCandidate], near: Behaviours | None = None, baseline: Baseline = NOTHING) -> Choice:
     return Choice(
         order=order,
         near=near or Behaviours(),
@@ -68,7 +68,9 @@ def test_where_it_edits_beside_where_the_failure_comes_from() -> None:
         id="t", outcome=Outcome.FAILED, failure=Failure(exception="KeyError", message="", frames=(frame,))
     )
     baseline = Baseline(tests=(test,), failing=("t",), passing=())
-    found = signals(choice([Standing(candidate=candidate(1, 0.0, SWAP), cost=0.0, row=())], baseline=baseline))[1]
+    found = signals(choice([RankedCandidate(candidate=candidate(1, 0.0, SWAP), cost=0.0, row=())], baseline=baseline))[
+        1
+    ]
     assert found["at-crash"].value == 1.0
     assert found["traceback-known"].value == 1.0
     assert found["suspicion"].value == 1.0
@@ -90,7 +92,7 @@ def test_code_that_is_nested_too_deeply_to_be_read_speaks_against() -> None:
     before, after = "def f(x):\n    if x:\n        return 1\n" + rest, "def f(x):\n    return 1\n" + rest
     change = FileChange(path=M, before=before.encode(), after=after.encode())
     deep = Candidate(number=1, patch=Patch(changes=(change,)), edits=(), cost=1.0)
-    found = signals(choice([Standing(candidate=deep, cost=1.0, row=("ok:1",))]))[1]
+    found = signals(choice([RankedCandidate(candidate=deep, cost=1.0, row=("ok:1",))]))[1]
     assert found["soft-contradictions"].value == 1.0
     assert "nested too deeply" in found["soft-contradictions"].text
 
