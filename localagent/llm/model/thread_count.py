@@ -5,8 +5,8 @@ load of the last minute is a guess of what is free; where it leaves room for sev
 request, twice as many each time. Once chosen this usual number stays for the life of the child.
 
 While it reads, a batch at a time, more may help (`ThreadCount`): a search waits for its order, and its cores are idle.
-That alters no answer. A lone token's does depend on the number (llama.cpp shares out its attention among the threads, and
-sums what they found), so it is always decoded by the usual number.
+That alters no answer. A lone token's does depend on the number (llama.cpp shares out its attention among the threads,
+and sums what they found), so it is always decoded by the usual number.
 """
 
 import os

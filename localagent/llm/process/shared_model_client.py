@@ -2,9 +2,10 @@
 
 `Hosted` is the asking side: in the place of a jail it hands out that socket as if it were a child's. `Shared` keeps a
 confined child a model, makes a new one where one died, and lets idle ones go. `ClientConnection` serves one asking
-process, whom it trusts with nothing but its own requests: what is malformed ends that line. Requests of all lines take turns, in the
-order they come (ADR 0036); those that were waiting when a child died are asked of the new one. Not promised: that one
-line cannot tell from waiting that there are others, or that a request which kills the child costs its own task nothing.
+process, whom it trusts with nothing but its own requests: what is malformed ends that line. Requests of all lines take
+turns, in the order they come (ADR 0036); those that were waiting when a child died are asked of the new one. Not
+promised: that one line cannot tell from waiting that there are others, or that a request which kills the child costs
+its own task nothing.
 """
 
 import os
