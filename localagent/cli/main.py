@@ -16,39 +16,48 @@ from localagent.cli.render import ReaderGone, Render
 from localagent.errors import InternalFault, LocalagentError, UsageFault
 from localagent.record.state_schema import base_of, ready
 
-# verb -> (module in localagent.cli, one line of help). Imported only when used: starting must stay quick.
-VERBS: dict[str, tuple[str, str]] = {
-    "fix": ("fix", "repair a repository until its failing tests pass"),
-    "show": ("show", "show a past task's report"),
-    "history": ("history", "list past tasks"),
-    "stats": ("stats", "success, candidates, tokens, seconds over past tasks"),
-    "apply": ("apply", "write an accepted patch into the repository"),
-    "undo": ("undo", "take an applied patch back, exactly"),
-    "reject": ("reject", "record that a task's patch or proposals are wrong, and why"),
-    "attest": ("attest", "sign what is known about an accepted patch, or verify such statements"),
-    "audit": ("audit", "verify, export, sign the audit journal, report on it"),
-    "replay": ("replay", "do a past task again from its record, and say where it first departs"),
-    "key": ("key", "make, list, export, rotate the signing key"),
-    "hook": ("hook", "find and repair known mistakes in what is staged, before a commit"),
-    "remediate": ("remediate", "repair what other tools found, from their SARIF, as one patch"),
-    "batch": ("batch", "work off many repositories overnight, and report in the morning"),
-    "doctor": ("doctor", "say what works on this machine and what to do about the rest"),
-    "offline-proof": ("offline_proof", "show by a trace of system calls that nothing leaves the machine"),
-    "sbom": ("sbom", "say what this installation is made of, as CycloneDX"),
-    "model": ("model", "list, add, verify models"),
-    "train": ("train", "learn the order of the search from your own repositories, kept only if it is better"),
-    "gate": ("gate", "say whether a patch, anybody's, may go in; nothing runs"),
-    "verify": ("verify", "prove what a patch, anybody's, does: gates, tests, old against new, strength"),
-    "approve": ("approve", "let in, on the record, one change that needs a person"),
-    "policy": ("policy", "show, check, explain or test policies"),
-    "jail": ("jail", "run a command in the jail"),
-    "serve": ("serve", "work on tasks for others, over a Unix socket"),
-    "recorder": ("recorder", "write the daemon's audit journal, under a user of its own"),
-    "tasks": ("tasks", "list, show, cancel and approve tasks of the daemon, and see what of them needs a person"),
-    "top": ("top", "watch the daemon's queue, tasks and speed in the terminal"),
-    "ui": ("ui", "look at the daemon's queue and tasks in a browser of yours, read-only"),
-    "deps": ("deps", "check, approve and install dependencies from an offline index"),
+# group -> verb -> (module in localagent.cli, one line of help). Imported only when used: starting must stay quick.
+GROUPS: dict[str, dict[str, tuple[str, str]]] = {
+    "repair": {
+        "fix": ("fix", "repair a repository until its failing tests pass"),
+        "show": ("show", "a past task's report"),
+        "history": ("history", "past tasks"),
+        "stats": ("stats", "success, candidates, tokens, seconds over past tasks"),
+        "apply": ("apply", "write an accepted patch into the repository"),
+        "undo": ("undo", "take an applied patch back, exactly"),
+        "reject": ("reject", "record that a task's patch or proposals are wrong"),
+        "remediate": ("remediate", "repair what other tools found, from their SARIF"),
+        "replay": ("replay", "do a past task again from its record"),
+    },
+    "review": {
+        "gate": ("gate", "may a patch go in? static rules, nothing runs"),
+        "verify": ("verify", "what a patch does: tests, old against new, strength"),
+        "approve": ("approve", "let in, on the record, one change that needs a person"),
+        "hook": ("hook", "known mistakes in what is staged, before a commit"),
+        "jail": ("jail", "run code in the jail"),
+    },
+    "server": {
+        "batch": ("batch", "many repositories overnight"),
+        "serve": ("serve", "work on tasks for others, over a Unix socket"),
+        "tasks": ("tasks", "the daemon's tasks"),
+        "top": ("top", "watch the daemon's queue in the terminal"),
+        "ui": ("ui", "look at the daemon in a browser, read-only"),
+        "recorder": ("recorder", "write the daemon's journal, under a user of its own"),
+    },
+    "admin": {
+        "doctor": ("doctor", "what works on this machine, and the remedy"),
+        "policy": ("policy", "show, check, explain or test policies"),
+        "model": ("model", "list, add, measure, verify models"),
+        "train": ("train", "learn the order from your own repositories"),
+        "deps": ("deps", "dependencies from an offline index"),
+        "key": ("key", "the signing key"),
+        "attest": ("attest", "sign or verify statements about a patch"),
+        "audit": ("audit", "verify, export, sign the audit journal"),
+        "sbom": ("sbom", "what this installation is made of, as CycloneDX"),
+        "offline-proof": ("offline_proof", "show that nothing leaves the machine"),
+    },
 }
+VERBS = {verb: entry for verbs in GROUPS.values() for verb, entry in verbs.items()}
 
 _WHAT_IT_IS = """\
 an air-gapped coding agent: repairs and improves Python repositories with a
@@ -62,8 +71,8 @@ where to begin:
   localagent apply ID                     write it into the repository
   localagent VERB --help                  what a verb takes
 
-exit: 0 done, 1 an honest no, 2 wrong use, 3 a bug of ours,
-      4 this machine cannot, 130 interrupted"""
+exit: 0 done, 1 no (with the reason), 2 wrong usage, 3 a bug of localagent,
+      4 a boundary cannot be enforced here, 130 interrupted"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -97,16 +106,17 @@ def _verb(argv: Sequence[str] | None) -> int:
         return _unknown(args[0])
     parser = _Parser(
         prog="localagent",
+        usage="localagent [-h] [--version] VERB ...",
         description=_WHAT_IT_IS,
-        epilog=_WHERE_TO_BEGIN,
+        epilog=_verbs_by_group() + _WHERE_TO_BEGIN,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"localagent {__version__}")
-    sub = parser.add_subparsers(title="verbs", dest="verb", metavar="VERB", required=True)
+    sub = parser.add_subparsers(prog="localagent", dest="verb", metavar="VERB", required=True, help=argparse.SUPPRESS)
     chosen = args[0] if args and args[0] in VERBS else None
     for verb, (module, text) in VERBS.items():
-        child = sub.add_parser(verb, help=text, description=text, allow_abbrev=False)
+        child = sub.add_parser(verb, description=text, allow_abbrev=False)
         if verb == chosen:
             importlib.import_module(f"localagent.cli.{module}").add_arguments(child)
     if not args:
@@ -142,11 +152,19 @@ def _verb(argv: Sequence[str] | None) -> int:
         return InternalFault.exit_code
 
 
+def _verbs_by_group() -> str:
+    """Every verb with its line of help, by group."""
+    lines = []
+    for group, verbs in GROUPS.items():
+        lines += [f"{group}:", *(f"  {verb:14} {text}" for verb, (_, text) in verbs.items()), ""]
+    return "\n".join([*lines, ""])
+
+
 def _unknown(verb: str) -> int:
     """Say which verbs are spelled like a word that is none."""
     like = difflib.get_close_matches(verb, VERBS, n=3)
     remedy = f"did you mean {' or '.join(like)}?" if like else "localagent --help lists the verbs"
-    Render().error(f"{verb!r} is no verb of localagent", remedy)
+    Render().error(f"unknown verb {verb!r}", remedy)
     return UsageFault.exit_code
 
 

@@ -10,7 +10,7 @@ def test_help_says_what_it_is_where_to_begin_and_names_every_verb(capsys: pytest
     out = capsys.readouterr().out
     assert "an air-gapped coding agent" in out
     assert "localagent doctor" in out
-    assert all(f"\n    {verb}" in out for verb in VERBS)
+    assert all(f"\n  {verb} " in out for verb in VERBS)
     assert max(map(len, out.splitlines())) <= 80
 
 
@@ -25,7 +25,7 @@ def test_a_misspelled_verb_is_told_with_what_is_spelled_like_it(capsys: pytest.C
     assert main(["veryfi", "x.diff"]) == 2
     said = capsys.readouterr()
     assert said.out == ""
-    assert "'veryfi' is no verb of localagent" in said.err
+    assert "unknown verb 'veryfi'" in said.err
     assert "did you mean verify?" in said.err
 
 
