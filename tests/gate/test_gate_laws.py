@@ -150,6 +150,8 @@ def renamed(before: str, after: str) -> tuple[str, str]:
 
 
 def indented(before: str, after: str) -> tuple[str, str]:
+    if any(isinstance(node, ast.Assign) for text in (before, after) for node in ast.parse(text).body):
+        return before, after  # a class's own names are not its methods': that would mean something else
     one, other = (f"class Holder:\n{textwrap.indent(text, '        ')}" for text in (before, after))
     return one, other
 
