@@ -21,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 
 from packaging.utils import canonicalize_name  # noqa: E402
 
-from localagent.deps.known import load_known  # noqa: E402
+from localagent.deps.known_distributions import load_known  # noqa: E402
 from localagent.deps.squat import KnownNames, compact, tolerance  # noqa: E402
 
 KNOWN = ROOT / "policies" / "known-packages.txt"

@@ -15,7 +15,7 @@ from localagent.batch.batch_report import patches_of
 from localagent.batch.fleet import Fleet, WorkKind
 from localagent.errors import UsageFault
 from localagent.fs.atomic_files import write_through
-from localagent.text.bounded import one_line
+from localagent.text.visible_text import one_line
 
 _SHOWN = 20
 

@@ -12,7 +12,7 @@ from localagent.batch.task_result import SETTLED, RepositoryState
 from localagent.batch.trend import COLOURS, chart
 from localagent.report.confidence_text import confidence_figure
 from localagent.report.text import confidence_lines
-from localagent.text.bounded import one_line, visible
+from localagent.text.visible_text import one_line, visible
 
 _CSP = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _PATCH_CHARACTERS = 200_000

@@ -8,8 +8,8 @@ from localagent.batch.batch_report import headline
 from localagent.batch.fleet import WorkKind
 from localagent.batch.task_result import SETTLED, RepositoryState
 from localagent.report.review_formats import uri_of
-from localagent.text.bounded import one_line
 from localagent.text.strict_json import dump
+from localagent.text.visible_text import one_line
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _ERRORS = {RepositoryState.FAULT, RepositoryState.CANNOT_ENFORCE, RepositoryState.OUT_OF_BUDGET}

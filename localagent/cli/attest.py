@@ -18,7 +18,7 @@ from localagent.record.attest.keys import read_public
 from localagent.record.attest.statement import TEST_RESULT
 from localagent.record.store import TaskStore
 from localagent.repo.git_notes import REF
-from localagent.text.bounded import one_line
+from localagent.text.visible_text import one_line
 
 _MOST_BYTES = 64 << 20
 

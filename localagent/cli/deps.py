@@ -13,10 +13,10 @@ from localagent.cli.render import Render
 from localagent.deps.choose import Chosen
 from localagent.deps.dependency_check import DependencyGuard
 from localagent.deps.install import InstallOrder, install
-from localagent.deps.known import load_known
-from localagent.deps.landing import Environment, environment, fresh_target
+from localagent.deps.known_distributions import load_known
 from localagent.deps.locks import Locks, read_locks
 from localagent.deps.requirement import parse_requirement
+from localagent.deps.site_packages import Environment, environment, fresh_target
 from localagent.deps.sources import MOST_FILE_BYTES, Item, parse_project, parse_requirements
 from localagent.deps.squat import KnownNames
 from localagent.deps.wheelhouse import index_folder

@@ -7,7 +7,7 @@ from rich.status import Status
 
 from localagent.cli.render import Render
 from localagent.domain.task import Event
-from localagent.text.bounded import visible
+from localagent.text.visible_text import visible
 
 _STAGES = {
     "snapshot": "reading the tree",

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, TextIO
 
 from localagent.errors import Interrupted
-from localagent.text.bounded import visible
+from localagent.text.visible_text import visible
 
 
 class ReaderGone(Interrupted):

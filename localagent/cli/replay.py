@@ -14,7 +14,7 @@ from localagent.cli.render import Render
 from localagent.errors import UsageFault
 from localagent.record.store import TaskStore
 from localagent.record.trajectory import TrajectoryDifference
-from localagent.text.bounded import one_line
+from localagent.text.visible_text import one_line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from localagent.text.bounded import one_line
+from localagent.text.visible_text import one_line
 
 _WIDE = 48
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localagent.deps.choose import Chosen, NotInstallable, applies_here, choose, missing
-from localagent.deps.landing import Environment, conflicts, land_fresh, land_in
+from localagent.deps.site_packages import Environment, conflicts, land_fresh, land_in
 from localagent.deps.unpack import merged, require_pip, unpack
 from localagent.deps.wheelhouse import read_wheelhouse
 from localagent.domain.dependency import Locked, Wanted

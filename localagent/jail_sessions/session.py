@@ -30,7 +30,7 @@ from localagent.jail.backends.level import at_least
 from localagent.jail.files.transfer import marks_of, put_in, ready_out, take_out
 from localagent.jail_sessions.supervisor_messages import StepAnswer, StepOrder
 from localagent.ports import Jail
-from localagent.runner.framing import Reader, WireClosed, WireFault, WireTimeout, send
+from localagent.runner.json_frames import Reader, WireClosed, WireFault, WireTimeout, send
 
 START_SECONDS = 30.0
 SLACK_SECONDS = 15.0  # beyond a step's own wall clock and grace, until the worker counts as hung

@@ -24,7 +24,7 @@ from localagent.jail_sessions.session import KeptSession
 from localagent.jail_sessions.supervisor_messages import StepOrder, checked_name, order_of, pack_answer, pack_fault
 from localagent.jail_sessions.supervisor_socket import SOCKET_NAME, listen, open_folder, same_user
 from localagent.ports import Jail
-from localagent.runner.framing import Reader, WireClosed, WireFault, WireTimeout, send
+from localagent.runner.json_frames import Reader, WireClosed, WireFault, WireTimeout, send
 
 LOCK_NAME = "sessions.lock"
 SESSIONS_LIMIT = 16

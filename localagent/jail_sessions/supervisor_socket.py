@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from localagent.errors import CannotEnforce
-from localagent.runner.framing import Reader, WireClosed, WireFault, WireTimeout, send
+from localagent.runner.json_frames import Reader, WireClosed, WireFault, WireTimeout, send
 
 SOCKET_NAME = "sessions.sock"
 HELLO_SECONDS = 10.0

@@ -30,7 +30,7 @@ from localagent.protocol.snapshot_manifest import pack_manifest
 from localagent.protocol.task_order import TASK_ID, TaskOrder, TaskState, pack_order
 from localagent.protocol.uploads import upload
 from localagent.record.patchfile import parse_patch
-from localagent.text.bounded import one_line
+from localagent.text.visible_text import one_line
 
 SHARE = 0.5  # of what is left when it is asked; the other half is for finding it here
 MOST_CANDIDATES = 200

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from localagent.text.bounded import one_line
+from localagent.text.visible_text import one_line
 
 Data = Mapping[str, Any]
 Names = Mapping[int, str]

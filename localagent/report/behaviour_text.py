@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
-from localagent.text.bounded import ends, one_line
+from localagent.text.visible_text import ends, one_line
 
 _BEFORE = 12  # characters that are shown in front of the first one that differs
 

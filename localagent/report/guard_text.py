@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from localagent.domain.guard import GuardResult
-from localagent.text.bounded import one_line
+from localagent.text.visible_text import one_line
 
 _SHOWN = 3
 _WHY_CHARACTERS = 1000

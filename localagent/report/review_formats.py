@@ -11,8 +11,8 @@ from localagent import __version__
 from localagent.domain.gate import Allow, Finding, Severity
 from localagent.domain.review import PatchReview, RuleText
 from localagent.report.review_report import findings, fingerprints, headline, remedy
-from localagent.text.bounded import one_line
 from localagent.text.strict_json import dump
+from localagent.text.visible_text import one_line
 
 _LEVELS = {Severity.INFO: "note", Severity.LOW: "note", Severity.MEDIUM: "warning", Severity.HIGH: "error"}
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

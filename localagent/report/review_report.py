@@ -8,7 +8,7 @@ from typing import Any
 
 from localagent.domain.gate import Allow, Finding, Severity
 from localagent.domain.review import PatchApproval, PatchReview, PatchVerdict, RuleText
-from localagent.text.bounded import one_line
+from localagent.text.visible_text import one_line
 
 SCHEMA = "localagent/gate/1"
 MOST_FINDINGS = 1_000

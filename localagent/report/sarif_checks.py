@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from localagent.text.bounded import one_line
+from localagent.text.visible_text import one_line
 
 MAX_LINE = 10_000_000
 MAX_TEXT = 4_096

@@ -15,8 +15,8 @@ from localagent.domain.paths import RepoPath
 from localagent.errors import UsageFault
 from localagent.report.sarif_checks import MAX_TEXT, Wrong, list_of, number_of, object_of, one_of, shown, text_of
 from localagent.report.sarif_location import place_of
-from localagent.text.bounded import one_line
 from localagent.text.strict_json import dump, load
+from localagent.text.visible_text import one_line
 
 MAX_BYTES = 32 << 20
 MAX_DEPTH = 40

@@ -14,7 +14,7 @@ from localagent.report.verify_report import (
     strength_line,
     weak_lines,
 )
-from localagent.text.bounded import one_line
+from localagent.text.visible_text import one_line
 
 _PARTS = (
     ("lines", "changed lines run by tests"),

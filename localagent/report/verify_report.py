@@ -18,7 +18,7 @@ from localagent.domain.verification import (
 )
 from localagent.report.behaviour_text import near_lines
 from localagent.report.review_report import review_json, review_text
-from localagent.text.bounded import ends, one_line
+from localagent.text.visible_text import ends, one_line
 
 SCHEMA = "localagent/verify/1"
 _MOST_IDS = 2_000

@@ -8,7 +8,7 @@ import time
 from typing import Any, Callable, Dict
 
 from . import child_limits
-from .framing import Reader, WireClosed, WireFault, WireTimeout, send
+from .json_frames import Reader, WireClosed, WireFault, WireTimeout, send
 
 _exit = os._exit
 

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 from . import child_limits
 from .code_swap import CannotSwap, SwapIndex
 from .failures import plain
-from .framing import Reader, WireClosed, WireFault, WireTimeout, send
+from .json_frames import Reader, WireClosed, WireFault, WireTimeout, send
 from .line_trace import LineTracer
 from .pytest_plugin import SessionPlugin
 from .test_runner import EXIT_HUNG, CpuTimer, run_items

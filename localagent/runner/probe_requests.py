@@ -10,7 +10,7 @@ from . import differential_probe
 from .behaviour_probe import table
 from .call_capture import Capture
 from .fork_runner import Forks, end_child
-from .framing import Reader, WireClosed, WireFault, WireTimeout, send
+from .json_frames import Reader, WireClosed, WireFault, WireTimeout, send
 from .test_runner import CpuTimer, run_items
 
 _exit = os._exit

@@ -16,8 +16,8 @@ from . import child_limits, probe_requests
 from .code_swap import SwapIndex
 from .failures import describe, know_loaded_files, plain
 from .fork_runner import Forks
-from .framing import Reader, WireClosed, WireFault, send
 from .hypothesis_seed import settle
+from .json_frames import Reader, WireClosed, WireFault, send
 from .line_trace import LineTracer
 from .pytest_plugin import SessionPlugin, describe_item
 from .pytest_preload import allow_preloaded, yield_names

@@ -18,7 +18,7 @@ import time
 from typing import Any, Dict, List, Optional, Tuple
 
 from . import child_limits
-from .framing import Reader, WireClosed, WireFault, WireTimeout, send
+from .json_frames import Reader, WireClosed, WireFault, WireTimeout, send
 from .repl_languages import BashInterpreter, Interpreter, PythonInterpreter
 
 GRACE_SECONDS = 2.0  # from SIGINT until what does not end is killed

@@ -16,7 +16,7 @@ from typing import Any, Dict, List, Optional, Set
 from . import child_limits
 from .check_command import run_command
 from .failures import plain
-from .framing import Reader, WireClosed, WireFault, WireTimeout, send
+from .json_frames import Reader, WireClosed, WireFault, WireTimeout, send
 from .pytest_preload import preload
 
 _EXTRA_WAIT_SECONDS = 6.0

@@ -10,10 +10,10 @@ from wheel_builder import digest, encoded, write_wheel
 
 from localagent.deps import choose as choosing
 from localagent.deps import install as installing
-from localagent.deps import landing, unpack
+from localagent.deps import site_packages, unpack
 from localagent.deps.choose import Chosen, NotInstallable
 from localagent.deps.install import InstallOrder, install
-from localagent.deps.landing import Environment, environment, fresh_target
+from localagent.deps.site_packages import Environment, environment, fresh_target
 from localagent.deps.sources import parse_requirements
 from localagent.deps.squat import KnownNames
 from localagent.domain.dependency import Locked, Wanted
@@ -294,7 +294,7 @@ def test_what_was_renamed_is_taken_back(
     place = environment(home)
     files = {"a/x.py": b"", "b/x.py": b"", "c/x.py": b""}
     given = order(pins(write_wheel(index, files=files)), index, place)
-    for module in (landing, installing):  # as if it came there after the look
+    for module in (site_packages, installing):  # as if it came there after the look
         monkeypatch.setattr(module, "conflicts", lambda *_: [])
     (place.site / "c").mkdir()
     (place.site / "c" / "mine.py").write_text("kept")
@@ -362,12 +362,12 @@ def test_what_pip_leaves_is_compared(
 def test_what_changes_while_it_is_copied_is_refused(
     index: Path, tmp_path: Path, jail: NamespaceJail, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = landing._fill
+    real = site_packages._fill
 
     def after_change(unpacked: Path, stage: Path, one: Chosen, *, outside: bool) -> None:
         (unpacked / "frob" / "__init__.py").write_text("z")
         real(unpacked, stage, one, outside=outside)
 
-    monkeypatch.setattr(landing, "_fill", after_change)
+    monkeypatch.setattr(site_packages, "_fill", after_change)
     given = order(pins(write_wheel(index)), index, tmp_path / "t")
     assert "changed while it was copied" in refused(given, jail, tmp_path, CannotEnforce)

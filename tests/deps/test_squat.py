@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from packaging.utils import canonicalize_name
 
 from localagent.deps.confusables import fold
-from localagent.deps.known import load_known
+from localagent.deps.known_distributions import load_known
 from localagent.deps.squat import KnownNames
 from localagent.domain.dependency import Family
 from localagent.errors import UsageFault

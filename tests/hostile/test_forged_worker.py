@@ -14,7 +14,7 @@ from localagent.domain.outcome import Ending
 from localagent.errors import CannotEnforce
 from localagent.jail_sessions.session import KeptSession
 from localagent.jail_sessions.supervisor_messages import StepOrder
-from localagent.runner.framing import Reader, pack
+from localagent.runner.json_frames import Reader, pack
 
 GOOD: dict[str, Any] = {"n": 1, "how": "done", "status": 0, "alive": True, "stdout": "aGk=", "stderr": ""}
 Play = Callable[[socket.socket, str], None]

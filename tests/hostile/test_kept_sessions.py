@@ -16,7 +16,7 @@ from localagent.errors import CannotEnforce
 from localagent.jail_sessions import client
 from localagent.jail_sessions.supervisor_messages import pack_order
 from localagent.jail_sessions.supervisor_socket import NobodyThere, SupervisorConnection, open_folder
-from localagent.runner.framing import Reader, send
+from localagent.runner.json_frames import Reader, send
 
 SYSTEM_PYTHON = Path("/usr/bin/python3")
 STRANGER = """

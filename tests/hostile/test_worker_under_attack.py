@@ -142,7 +142,7 @@ def test_a_repository_with_names_of_ours_and_of_the_library() -> None:
         "pytest.py": wicked,
         "select.py": wicked,
         "_la_worker/__init__.py": wicked,
-        "_la_worker/framing.py": wicked,
+        "_la_worker/json_frames.py": wicked,
         "localagent/__init__.py": "",
         "localagent/verify.py": "def f():\n    return 1\n",
         "sitecustomize.py": wicked,

@@ -13,12 +13,12 @@ from bench.audit import write_journal
 from localagent.domain.edit import digest_of
 from localagent.fs.atomic_files import RecordDamaged, write_private
 from localagent.record.attest.keys import KeyRing
-from localagent.record.audit import signing
+from localagent.record.audit import sign_heads
 from localagent.record.audit.entry import AuditKind, line_of
 from localagent.record.audit.heads import HeadsCheck, SignedHead, began_anew, check_heads, read_memory
 from localagent.record.audit.log import AuditLog
 from localagent.record.audit.segments import Head, head_bytes, segment_name, segments
-from localagent.record.audit.signing import memory_of, sign_head
+from localagent.record.audit.sign_heads import memory_of, sign_head
 from localagent.record.audit.verify_chain import EntrySpan, check_audit
 from localagent.record.journal import JournalStatus
 
@@ -185,7 +185,7 @@ def test_a_kill_while_signing_leaves_what_holds_and_goes_on(
         if step == "entry":
             patch.setattr(AuditLog, "_append", killed)
         else:
-            patch.setattr(signing, "write_private", _only("heads.jsonl", killed))
+            patch.setattr(sign_heads, "write_private", _only("heads.jsonl", killed))
         with pytest.raises(KilledError):
             signed(ring, tmp_path)
     assert len(checked(ring, folder).heads) == 2

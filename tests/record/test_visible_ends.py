@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localagent.text.bounded import ends
+from localagent.text.visible_text import ends
 
 
 def test_the_arguments_of_a_call_on_a_long_receiver_are_told() -> None:

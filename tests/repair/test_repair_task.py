@@ -29,8 +29,8 @@ from localagent.repair.ordering.ranker import Ranker, knows_nothing
 from localagent.repair.ordering.weights import Weights
 from localagent.repair.search import beam
 from localagent.repair.search.beam import MAX_ALIKE, PARSED
-from localagent.repair.search.deprioritized import Rivals
 from localagent.repair.search.frontier import Frontier
+from localagent.repair.search.later_steps import Rivals
 from localagent.repair.search.repair_task import Repair
 from localagent.repair.search.replay_schedule import Followed
 from localagent.repair.search.scheduling import Live

@@ -12,7 +12,7 @@ import pytest
 from localagent.runner import behaviour_probe
 from localagent.runner.behaviour_probe import call_all, inputs
 from localagent.runner.call_capture import Capture
-from localagent.runner.framing import Reader, send
+from localagent.runner.json_frames import Reader, send
 from localagent.runner.rng import Chance
 from localagent.runner.structural_key import shape
 

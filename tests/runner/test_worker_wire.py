@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localagent.runner.framing import Reader, WireClosed, WireFault, WireTimeout, pack, send
+from localagent.runner.json_frames import Reader, WireClosed, WireFault, WireTimeout, pack, send
 
 VALUES = st.recursive(st.none() | st.booleans() | st.integers() | st.text(), lambda x: st.lists(x, max_size=4))
 

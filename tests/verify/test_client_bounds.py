@@ -12,7 +12,7 @@ from localagent.domain.outcome import Ending
 from localagent.domain.policy import LimitRules
 from localagent.jail.limits.policy_limits import PolicyLimits
 from localagent.ports import JailProcess
-from localagent.runner.framing import Reader, send
+from localagent.runner.json_frames import Reader, send
 from localagent.verify.worker.worker_client import DifferRequest, OpenRequest, RunRequest, WorkerClient, WorkerLost
 from localagent.verify.worker.worker_messages import Item
 

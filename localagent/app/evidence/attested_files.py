@@ -13,7 +13,7 @@ from localagent.fs import openat
 from localagent.record.attest.bundle import Attested
 from localagent.record.attest.dsse import NotVerified
 from localagent.record.attest.statement import diff_name, subject_paths
-from localagent.text.bounded import one_line
+from localagent.text.visible_text import one_line
 
 _MOST_BYTES = 64 << 20
 

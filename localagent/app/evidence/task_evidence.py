@@ -29,7 +29,7 @@ from localagent.record.audit.heads import Remembered, SignedHead, check_heads, r
 from localagent.record.audit.intent_and_outcome import recorded as doing
 from localagent.record.audit.log import AuditLog
 from localagent.record.audit.remote_log import RecordedLog
-from localagent.record.audit.signing import memory_of, sign_head
+from localagent.record.audit.sign_heads import memory_of, sign_head
 from localagent.record.audit.verify_chain import AuditCheck, check_audit
 from localagent.record.evidence_facts import Setting, TaskOrigin, facts_of, parse_facts
 from localagent.record.journal import JournalStatus

@@ -8,7 +8,7 @@ that is sent along forbids all three, so that a fault here would still run nothi
 import html
 from collections.abc import Iterable, Mapping
 
-from localagent.text.bounded import one_line, visible
+from localagent.text.visible_text import one_line, visible
 
 POLICY = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 HEADERS: Mapping[str, str] = {

@@ -17,7 +17,7 @@ from localagent.edit.layout import (
 )
 from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
-from localagent.edit.operators.unfilled import stale, unfilled
+from localagent.edit.operators.unfilled_results import stale, unfilled
 from localagent.edit.unit import Stmt
 
 _BEGUN = 1.9  # what goes on with something that the unit begins, reads and never fills or changes

@@ -8,7 +8,7 @@ from localagent.lint.rules import (
     containers,
     exceptions,
     functions,
-    renamed,
+    removed_names,
     security,
     statements,
     texts,
@@ -25,7 +25,7 @@ RULES: tuple[LintRule, ...] = (
     *texts.RULES,
     *security.RULES,
     *calls.RULES,
-    *renamed.RULES,
+    *removed_names.RULES,
     *concurrency.RULES,
 )
 BY_ID = {rule.id: rule for rule in RULES}

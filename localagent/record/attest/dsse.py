@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from localagent.domain.edit import digest_of
 from localagent.errors import AnswerIsNo
-from localagent.text.bounded import one_line
+from localagent.text.visible_text import one_line
 
 _MOST_SIGNATURES = 16
 

@@ -18,8 +18,8 @@ from localagent.record.attest.dsse import KeyUnknown, NotVerified, open_envelope
 from localagent.record.audit.entry import BEFORE_FIRST, DIGEST, AuditKind, now_text
 from localagent.record.audit.segments import read_signed
 from localagent.record.audit.verify_chain import AuditCheck, EntrySpan
-from localagent.text.bounded import one_line
 from localagent.text.strict_json import load
+from localagent.text.visible_text import one_line
 
 PAYLOAD_TYPE = "application/vnd.localagent.audit-head+json"
 UNVERIFIABLE = "unverifiable"  # beside the standings of a journal: signed by a key that is not known here

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from localagent.record.audit.heads import UNVERIFIABLE
-from localagent.text.bounded import one_line
+from localagent.text.visible_text import one_line
 
 _CSP = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _STYLE = (

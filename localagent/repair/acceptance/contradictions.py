@@ -20,6 +20,7 @@ from localagent.repair.acceptance import (
     place_rules,
     sibling_rules,
 )
+from localagent.repair.acceptance.changed_functions import FunctionPair, TouchedFile, touched_file
 from localagent.repair.acceptance.contradiction import (
     Contradiction,
     ContradictionKind,
@@ -31,7 +32,6 @@ from localagent.repair.acceptance.contradiction import (
 from localagent.repair.acceptance.effect import EffectKind, PatchEffect
 from localagent.repair.acceptance.identifier_words import last_name, mentions
 from localagent.repair.acceptance.meaningless_expressions import new_expressions
-from localagent.repair.acceptance.touched import FunctionPair, TouchedFile, touched_file
 from localagent.repair.acceptance.undefined_names import left_undefined, missing_names
 from localagent.text.escaping import escaped
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from localagent.repair.acceptance.changed_functions import Function, FunctionPair, TouchedFile
 from localagent.repair.acceptance.contradiction import (
     Contradiction,
     ContradictionKind,
@@ -18,7 +19,6 @@ from localagent.repair.acceptance.contradiction import (
 from localagent.repair.acceptance.effect import EffectKind, PatchEffect
 from localagent.repair.acceptance.expression_diff import is_constant, key
 from localagent.repair.acceptance.identifier_words import last_name, mentions
-from localagent.repair.acceptance.touched import Function, FunctionPair, TouchedFile
 
 _LITERALS = frozenset(
     {

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from enum import Enum, auto
 
+from localagent.repair.acceptance.changed_functions import Function, FunctionPair, TouchedFile
 from localagent.repair.acceptance.contradiction import (
     Contradiction,
     ContradictionKind,
@@ -19,7 +20,6 @@ from localagent.repair.acceptance.documentation_rules import own_nodes
 from localagent.repair.acceptance.expression_diff import key
 from localagent.repair.acceptance.identifier_words import mentions
 from localagent.repair.acceptance.message_text import literal_text
-from localagent.repair.acceptance.touched import Function, FunctionPair, TouchedFile
 
 
 class _Fact(Enum):

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from localagent.repair.acceptance.changed_functions import Function, FunctionPair, TouchedFile
 from localagent.repair.acceptance.contradiction import Contradiction, ContradictionKind, ContradictionWeight
 from localagent.repair.acceptance.control_flow import completes
 from localagent.repair.acceptance.documentation_rules import own_nodes
 from localagent.repair.acceptance.effect import EffectKind
 from localagent.repair.acceptance.expression_diff import is_constant, key
-from localagent.repair.acceptance.touched import Function, FunctionPair, TouchedFile
 
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _NAMED = (ast.Name, ast.Attribute)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from localagent.domain.edit import Patch
 from localagent.domain.outcome import Failure
+from localagent.repair.acceptance.changed_functions import TouchedFile
 from localagent.repair.acceptance.contradiction import (
     Contradiction,
     ContradictionKind,
@@ -18,7 +19,6 @@ from localagent.repair.acceptance.contradiction import (
 )
 from localagent.repair.acceptance.effect import EffectKind, Message, PatchEffect
 from localagent.repair.acceptance.message_text import dotted
-from localagent.repair.acceptance.touched import TouchedFile
 
 _NOT_BEHAVIOUR = frozenset({EffectKind.CHANGES_DOCUMENTATION, EffectKind.CHANGES_ANNOTATION})
 _ASSERTIONS = frozenset({"AssertionError", "Failed", "ComparisonFailure"})

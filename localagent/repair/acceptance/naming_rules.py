@@ -8,6 +8,7 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
+from localagent.repair.acceptance.changed_functions import Function, FunctionPair, TouchedFile, functions_of
 from localagent.repair.acceptance.contradiction import (
     Contradiction,
     ContradictionKind,
@@ -20,7 +21,6 @@ from localagent.repair.acceptance.effect import EffectKind, PatchEffect
 from localagent.repair.acceptance.expression_diff import is_constant
 from localagent.repair.acceptance.identifier_words import OPPOSITES, last_name, words
 from localagent.repair.acceptance.message_text import dotted
-from localagent.repair.acceptance.touched import Function, FunctionPair, TouchedFile, functions_of
 
 _IDENTIFIERS = frozenset({EffectKind.CHANGES_NAME, EffectKind.CHANGES_ATTRIBUTE, EffectKind.CHANGES_CALLEE})
 _PREDICATE = re.compile(r"_*(?:is|has|should|can|contains|exists|supports|needs|allows|startswith|endswith)(?:_|$)")

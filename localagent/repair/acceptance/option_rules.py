@@ -7,9 +7,9 @@ import ast
 import re
 from collections.abc import Iterator
 
+from localagent.repair.acceptance.changed_functions import Function, FunctionPair, TouchedFile
 from localagent.repair.acceptance.contradiction import Contradiction, ContradictionKind, ContradictionWeight
 from localagent.repair.acceptance.effect import EffectKind
-from localagent.repair.acceptance.touched import Function, FunctionPair, TouchedFile
 
 _BY_TEXT = frozenset({"locals", "vars", "eval", "exec"})
 _RECEIVERS = frozenset({"self", "cls"})

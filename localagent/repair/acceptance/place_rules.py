@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from localagent.domain.edit import Patch
 from localagent.domain.paths import RepoPath
+from localagent.repair.acceptance.changed_functions import TouchedFile
 from localagent.repair.acceptance.contradiction import (
     Contradiction,
     ContradictionKind,
     ContradictionWeight,
     PatchContext,
 )
-from localagent.repair.acceptance.touched import TouchedFile
 
 _FOLDERS = frozenset({"testing", "testutils", "test_utils", "testutil", "test_util", "_testing", "testsupport"}) | {
     "test_support",

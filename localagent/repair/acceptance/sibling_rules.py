@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+from localagent.repair.acceptance.changed_functions import FunctionPair, TouchedFile, functions_of
 from localagent.repair.acceptance.contradiction import (
     Contradiction,
     ContradictionKind,
@@ -16,7 +17,6 @@ from localagent.repair.acceptance.contradiction import (
     SupportKind,
 )
 from localagent.repair.acceptance.effect import LONGEST_TEXT, PatchEffect
-from localagent.repair.acceptance.touched import FunctionPair, TouchedFile, functions_of
 from localagent.repair.search.enclosing_function import parsed
 
 _FEWEST_WORDS = 3

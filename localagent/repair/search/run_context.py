@@ -10,8 +10,8 @@ from localagent.domain.outcome import Baseline, Ending, Outcome, QuickResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Event, Stage, Suspicion, Task
 from localagent.repair.ordering.cost import CostOrder
-from localagent.repair.search.deprioritized import Rivals
 from localagent.repair.search.frontier import Frontier
+from localagent.repair.search.later_steps import Rivals
 from localagent.repair.search.search_node import SearchStep
 from localagent.repair.search.state import Parts, State
 

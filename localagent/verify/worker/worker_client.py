@@ -12,7 +12,7 @@ from typing import Any
 from localagent.domain.outcome import Ending, Failure, Outcome
 from localagent.jail.limits.policy_limits import PolicyLimits
 from localagent.ports import JailProcess
-from localagent.runner.framing import Reader, WireClosed, WireFault, WireTimeout, send
+from localagent.runner.json_frames import Reader, WireClosed, WireFault, WireTimeout, send
 from localagent.verify.worker.worker_messages import (
     Collected,
     CollectionRefused,
