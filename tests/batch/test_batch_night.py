@@ -24,13 +24,13 @@ WORKER = """
     from pathlib import Path
     from localagent.app import Settings
     from localagent.batch.run import fleet_of
-    from localagent.batch.batch_ports import HELD, Ways
+    from localagent.batch.batch_ports import HELD, WorkerCommands
     from localagent.batch.runs import RunStore
     from localagent.batch.work import Assignment, carry_out
     {body}
     settings = Settings.from_environ()
     run = RunStore(settings.state_dir).load(Path(sys.argv[1]).name)
-    fleet = fleet_of(run, Ways(worker=()))
+    fleet = fleet_of(run, WorkerCommands(worker=()))
     number = int(sys.argv[2])
     sys.exit(carry_out(Assignment(run=run, fleet=fleet, number=number, settings=settings, codemods=Codemods())))
 """
@@ -102,8 +102,8 @@ def test_a_twin_waits_for_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
         os._exit({HELD})
     class Codemods:
         def repair(self, path, data, rules, policy):
-            from localagent.batch.batch_ports import Repaired
-            return Repaired(after=None)
+            from localagent.batch.batch_ports import RepairedFile
+            return RepairedFile(after=None)
     """
     with home({}) as h:
         for name in ("one", "two"):

@@ -312,10 +312,10 @@ def test_ignored_signals_do_not_help(jail: NamespaceJail) -> None:
 def test_killed_parent_leaves_no_orphan(jail: NamespaceJail) -> None:
     parent = textwrap.dedent(f"""
         import time
-        from localagent.jail.api import Kind, open_jail
+        from localagent.jail.api import BackendKind, open_jail
         from localagent.domain.jailspec import JailSpec
         script = "sleep 61.000733 & sleep 61.000733"
-        jail = open_jail(backend=Kind({str(jail._backend.kind)!r}))
+        jail = open_jail(backend=BackendKind({str(jail._backend.kind)!r}))
         process = jail.start(JailSpec(argv=("/bin/sh", "-c", script), cwd="/tmp"))
         time.sleep(0.6)
         print("started", flush=True)

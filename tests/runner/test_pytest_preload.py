@@ -63,10 +63,10 @@ import sys
 from pathlib import Path
 
 sys.path.append(sys.argv[1])
-from localagent.runner import preloading
+from localagent.runner import pytest_preload
 
 path = list(sys.path)
-print(preloading.preload(sys.argv[2]), bool(list(Path(sys.argv[2]).glob("mark-*"))), sys.path == path)
+print(pytest_preload.preload(sys.argv[2]), bool(list(Path(sys.argv[2]).glob("mark-*"))), sys.path == path)
 import pytest
 
 __import__(sys.argv[3])
