@@ -188,6 +188,8 @@ def wrong_variant(place: Place, kind: str, args: argparse.Namespace) -> tuple[Ed
     with standing(place, place.after):
         right = judge.run_tests(place.tree, place.python, place.fact.tests)
         edits = list(edits_of(place, kind, args.seed))
+    if not right.good():
+        return None  # nothing was run, so nothing can be said to pass as it did
     for edit in edits[: args.tries]:
         files = {**place.after, str(edit.path): edit.apply(place.after[str(edit.path)])}
         with standing(place, files):
