@@ -11,7 +11,7 @@ from localagent.domain.paths import RepoPath
 
 SPAN = "span"  # the operator of spans that the model searched, and all of edits that it wrote
 BY_TOKENS = "tokens."  # how the operators of edits of files that do not parse begin
-WRITTEN = frozenset({SPAN, "continue", "fim", "line", "search", "function", "skeleton"})
+WRITTEN = frozenset({SPAN, "search", "function", "continue", "fim", "line", "skeleton"})  # the last four: older records
 
 
 def digest_of(data: bytes) -> str:

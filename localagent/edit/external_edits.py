@@ -42,15 +42,11 @@ class CodeLine:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StatementSpan:
-    """A statement (or its header) or a function: UTF-8 offsets from its first character to after its last.
-
-    `whole` is the end of a compound statement with its blocks, where `end` is that of its header.
-    """
+    """A statement (or its header) or a function: UTF-8 offsets from its first character to after its last."""
 
     line: int
     start: int
     end: int
-    whole: int
     indent: str
 
 
@@ -165,7 +161,6 @@ class Page:
             line=unit.line(holder.start),
             start=unit.base + holder.start,
             end=unit.base + len(unit.text[:end].rstrip()),
-            whole=unit.base + len(unit.text[: holder.end].rstrip()),
             indent=holder.indent,
         )
 
@@ -178,7 +173,7 @@ class Page:
         definition = unit.root.statements[0]
         end = unit.base + len(unit.text[: definition.end].rstrip())
         return StatementSpan(
-            line=span.first_line, start=unit.base + definition.start, end=end, whole=end, indent=definition.indent
+            line=span.first_line, start=unit.base + definition.start, end=end, indent=definition.indent
         )
 
     def lines(self, line: int) -> range | None:

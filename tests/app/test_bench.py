@@ -98,9 +98,9 @@ def test_edits_cost_what_they_cost_in_a_task(settings: Settings) -> None:
 
 
 def test_another_way_is_best_only_where_it_repairs_more() -> None:
-    line = WayYield(bugs=4, replies=9, valid=9, exact=1, tokens=500, seconds=3.0)
-    assert replace(BENCH, ways={**BENCH.ways, "line": line}).best == "span"
-    assert replace(BENCH, ways={**BENCH.ways, "line": replace(line, exact=2)}).best == "line"
+    way = WayYield(bugs=4, replies=9, valid=9, exact=1, tokens=500, seconds=3.0)
+    assert replace(BENCH, ways={**BENCH.ways, "search": way}).best == "span"
+    assert replace(BENCH, ways={**BENCH.ways, "search": replace(way, exact=2)}).best == "search"
     assert replace(BENCH, ways={}).best == "span"
 
 
@@ -130,15 +130,15 @@ def test_only_the_whole_set_decides_how_a_model_is_asked_to_write(tmp_path: Path
     source.write_bytes(TinyGguf().bytes)
     registry = Registry(settings.models_dir, settings.data_dir)
     model = registry.add(source)
-    line = WayYield(bugs=4, replies=9, valid=9, exact=3, tokens=500, seconds=3.0)
-    found = replace(BENCH, name=model.name, ways={**BENCH.ways, "line": line})
+    way = WayYield(bugs=4, replies=9, valid=9, exact=3, tokens=500, seconds=3.0)
+    found = replace(BENCH, name=model.name, ways={**BENCH.ways, "search": way})
     said: list[str] = []
-    for extent in (Extent(most=1), Extent(only=("line",))):
+    for extent in (Extent(most=1), Extent(only=("search",))):
         settle(registry, found, extent, said.append)
         assert registry.verify(model.name).writing == ("span",)
     assert len(said) == 2
     settle(registry, found, Extent(repairs=False), said.append)
-    assert registry.verify(model.name).writing == ("line",)
+    assert registry.verify(model.name).writing == ("search",)
     assert len(said) == 2
 
 
@@ -210,10 +210,10 @@ def test_the_bundled_model_is_measured_and_listed(settings: Settings, monkeypatc
     (settings.data_dir / "models").mkdir(parents=True)
     shutil.copy(weights, settings.data_dir / "models")
     said: list[str] = []
-    extent = Extent(only=("choice", "fim"), most=2, repairs=False)
+    extent = Extent(only=("search",), most=2, repairs=False)
     found = bench_model("", settings, said.append, extent)
     assert len(found.ranks) == len(found.plain) == 2
-    assert set(found.ways) == {"choice"}  # it has no tokens for the middle
+    assert set(found.ways) == {"search"}
     assert found.tokens_per_second > 0
     assert last_bench(settings, found.sha256) == found
     monkeypatch.setenv("XDG_DATA_HOME", str(settings.data_dir.parent))

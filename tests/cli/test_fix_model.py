@@ -121,6 +121,17 @@ def test_a_way_of_writing_that_is_none_is_a_usage_fault() -> None:
         assert "'tongues'" in ran.err
 
 
+@pytest.mark.parametrize(
+    ("way", "instead"),
+    [("line", "search"), ("skeleton", "function"), ("fim", "span"), ("chat", "search` and `function")],
+)
+def test_a_removed_way_of_writing_names_its_successor(way: str, instead: str) -> None:
+    with home() as h:
+        ran = h.fix("--write-by", way)
+        assert ran.code == 2
+        assert f"the way of writing '{way}' was removed: use `{instead}`" in ran.err
+
+
 @pytest.mark.long
 def test_what_speaks_to_a_machine_is_a_finding_and_nobody_obeys_it(weights: Path) -> None:
     assert weights.is_file()

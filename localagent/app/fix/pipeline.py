@@ -11,7 +11,7 @@ from pathlib import Path
 
 from localagent.app.cancellation import Stop
 from localagent.app.fix.acceptance_threshold import judged
-from localagent.app.fix.edit_writers import open_writer
+from localagent.app.fix.edit_writers import measured_ways, open_writer
 from localagent.app.fix.environment import interpreter_of, left_out
 from localagent.app.fix.injection_scan import ShownFiles, said_to_machines, told_of, warnings_of
 from localagent.app.fix.learned_order import open_order
@@ -30,7 +30,7 @@ from localagent.llm.scoring.continuation_score import ModelOnward
 from localagent.llm.scoring.decoder import ModelDecoder
 from localagent.llm.scoring.text_likelihood import ModelReader
 from localagent.localize.fuse import SpectrumLocalizer
-from localagent.ports import EditSpace, EditWriter, GateChain, Jail, Sink, Sources
+from localagent.ports import EditWriter, GateChain, Jail, Sink, Sources
 from localagent.repair.acceptance.confidence_model import load_confidence
 from localagent.repair.ordering.weights import Weights
 from localagent.repair.search.repair_task import Repair
@@ -137,22 +137,20 @@ def _parts(asked: FixWork, ground: _Ground, gates: GateChain, model: OpenModel, 
         context=shown.noting(lambda path, baseline: context_of(path, baseline, sources, task)),
         reader=ModelReader(ModelDecoder(model.scorer)) if model.scorer is not None else None,
         pace=asked.pace or Live(),
-        writer=_writer(asked, model, weights, sources, space),
+        writer=_writer(asked, model, weights, sources),
         ranker=ranker,
         mender=model.scorer,
         onward=ModelOnward(ModelDecoder(model.scorer), model.scorer) if model.scorer is not None else None,
     )
 
 
-def _writer(
-    asked: FixWork, model: OpenModel, weights: Weights, sources: Sources, space: EditSpace
-) -> EditWriter | None:
+def _writer(asked: FixWork, model: OpenModel, weights: Weights, sources: Sources) -> EditWriter | None:
     """Who writes edits, where a model is there and may."""
     request = asked.request
     if model.scorer is None or model.file is None or not request.writing:
         return None
-    ways = request.ways or model.file.writing
-    return open_writer(model.scorer, ways, weights, sources, asked.task, space, cut=request.cut)
+    ways = request.ways or measured_ways(model.file.writing)
+    return open_writer(model.scorer, ways, weights, sources, asked.task, cut=request.cut)
 
 
 def _measured(asked: FixWork, ground: _Ground, parts: Parts, result: TaskResult, begin: float) -> TaskResult:

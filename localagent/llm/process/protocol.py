@@ -4,7 +4,7 @@ A frame is four bytes of length (big endian) and that many bytes of JSON, always
 
     parent to child                                     child to parent
     load    bytes, sha256, adapter, mender, threads,    ready    name, threads, load_seconds, resident_bytes,
-            try                                                  path_tokens, fim, chat, gpus
+            try                                                  path_tokens, chat, gpus
                                                         refused  why (the child then ends)
     score   id, context, source, edits                  scores   id, items: [[edit, score or null], ...], tokens
                                                         done     id, tokens, outside, garbled, cpu_seconds
@@ -41,8 +41,8 @@ branches of earlier requests are built upon, and tells whether there were none. 
 mender; without one that is refused, too. `pieces` maps tokens that were not
 told before to their bytes, written as latin-1.
 
-A prompt is an object with a `form`: `text` (`text`), `fim` (`prefix`, `suffix`) or `chat` (`messages`, each a role and
-a text, and the beginning of the `answer`). `ready` says which forms the model knows. Drawn text is written as latin-1.
+A prompt is an object with a `form`: `text` (`text`) or `chat` (`messages`, each a role and a text, and the beginning of
+the `answer`). `ready` says whether the model knows `chat`. Drawn text is written as latin-1.
 
 and with `requantize`, a child that does one thing:
 
