@@ -142,8 +142,8 @@ def search(scorer: Recording, settings: Settings) -> Workload:
 def ours(decoder: ModelDecoder, work: Workload) -> Answers:
     """Each question in one request."""
     out: Answers = []
-    for number, (trunk, branches) in enumerate(work.questions):
-        told = decoder.grow(trunk, branches, timeout_seconds=_SECONDS, fresh=number == 0)
+    for trunk, branches in work.questions:
+        told = decoder.grow(trunk, branches, timeout_seconds=_SECONDS)
         if told is None:
             raise SystemExit("decode: the child did not answer")
         out += [[asked for _, asked in rows] for rows in told]

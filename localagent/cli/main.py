@@ -27,7 +27,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "undo": ("undo", "take an applied patch back, exactly"),
         "reject": ("reject", "record that a task's patch or proposals are wrong"),
         "remediate": ("remediate", "repair what other tools found, from their SARIF"),
-        "replay": ("replay", "do a past task again from its record"),
+        "replay": ("replay", "verify a past task's patch again, and run the task again"),
     },
     "review": {
         "gate": ("gate", "may a patch go in? static rules, nothing runs"),

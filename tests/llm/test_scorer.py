@@ -124,17 +124,6 @@ def test_time_running_out_keeps_what_came_and_drops_nothing(model: ModelFile) ->
     scorer.close()
 
 
-def test_a_replay_takes_only_as_many_scores_as_came_in_time_once(model: ModelFile) -> None:
-    late = [scores([0, -1.0, -1]), scores([2, -9.0, -1]), done()]
-    jail = ReplayJail(READY, late, [scores([0, -4.0, -1], number=2), scores([1, -3.0, -1], number=2), done(2)])
-    scorer = ModelScorer(model, jail, threads=1, taken=(1, 0))
-    assert ask(scorer) == [-1.0, None, None]
-    assert ask(scorer) == [None, None, None]  # nothing came in time: not even asked
-    assert ask(scorer) == [-4.0, -3.0, None]  # beyond the record: whatever comes
-    assert scorer.warning == ""
-    scorer.close()
-
-
 def test_a_child_still_loading_costs_only_the_time_given(model: ModelFile) -> None:
     scorer = ModelScorer(model, ReplayJail(), threads=1)
     assert ask(scorer, 0.3) == [None, None, None]

@@ -32,8 +32,6 @@ from localagent.repair.search.beam import MAX_ALIKE, PARSED
 from localagent.repair.search.frontier import Frontier
 from localagent.repair.search.later_steps import Rivals
 from localagent.repair.search.repair_task import Repair
-from localagent.repair.search.replay_schedule import Followed
-from localagent.repair.search.scheduling import Live
 from localagent.repair.search.search_node import Lineage, SearchStep
 from localagent.repair.search.state import Parts
 from localagent.repair.search.syntax_only import unparsed
@@ -85,8 +83,7 @@ class Laboratory:
                 )
         return out
 
-    def baseline(self, *, patience: float = 1.0) -> Baseline:
-        del patience
+    def baseline(self) -> Baseline:
         found = self.outcomes(self.source)
         covered = {M: frozenset(range(1, self.source.count(b"\n") + 1))}
         tests = tuple(
@@ -262,18 +259,10 @@ class Gates:
 
 @dataclass
 class Events:
-    pace: Followed | None = None  # which is told of each event, after those who keep them
     seen: list[Event] = field(default_factory=list)
 
     def emit(self, event: Event) -> None:
         self.seen.append(event)
-        if self.pace is not None:
-            self.pace.emit(event)
-
-
-def told(event: Event) -> dict[str, object]:
-    """As a journal has it."""
-    return {"kind": event.kind, "at": event.at_seconds, "data": dict(event.data)}
 
 
 @dataclass
@@ -340,11 +329,9 @@ def repair(
     choosing: Choosing = Choosing.ASK,
     goal: tuple[str, ...] = (),
     guard: Guard | None = None,
-    follow: Sequence[Event] | None = None,
     named: tuple[str, ...] = (),
 ) -> tuple[TaskResult, Events]:
-    pace = Live() if follow is None else Followed([told(e) for e in follow if e.kind != "progress"])
-    events = Events(pace if isinstance(pace, Followed) else None)
+    events = Events()
     parts = Parts(
         verifier=laboratory,
         localizer=SpectrumLocalizer(),
@@ -361,7 +348,6 @@ def repair(
         ranker=ranker,
         onward=onward,
         mender=mender,
-        pace=pace,
     )
     limits = budget or Budget(max_candidates=500, max_seconds=30, jobs=1)
     task = Task(id="t", repo="/r", tests=goal or named, budget=limits, choosing=choosing, guard=guard or Guard())
@@ -631,8 +617,8 @@ def test_where_every_place_is_protected_the_reason_says_so() -> None:
 class Unseen(Laboratory):
     """No test's lines are known to hold what a patch changes."""
 
-    def baseline(self, *, patience: float = 1.0) -> Baseline:
-        found = super().baseline(patience=patience)
+    def baseline(self) -> Baseline:
+        found = super().baseline()
         return replace(found, tests=tuple(replace(t, lines={M: frozenset({99})}) for t in found.tests))
 
     lost = False
@@ -908,7 +894,7 @@ def test_the_snapshots_turns_are_fewer_once_three_kept_candidates_parse(
 
 
 def test_a_run_repeats_itself() -> None:
-    # when the space of a second round opens is a matter of time (a replay follows the record): the order of neighbours
+    # when the space of a second round opens is a matter of time: the order of neighbours
     def trail() -> tuple[list[tuple[str, ...]], Patch | None]:
         lab = Laboratory(b"a = 1\nb = 2\n", {"a": number("a", 8), "b": number("b", 7)})
         result, _ = repair(lab)
@@ -1075,8 +1061,7 @@ class Scribe:
         self.edits, self.score = list(edits), score
         self.begun: list[Suspicion] = []
         self.told: list[tuple[Edit, int]] = []
-        self.tokens_used = self.late = 0
-        self.fresh: Sequence[int] = ()
+        self.tokens_used = 0
         self.asked = 0
 
     @property

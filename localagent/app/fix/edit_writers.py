@@ -55,12 +55,10 @@ def open_writer(
     task: Task,
     *,
     tests: str = "",
-    cut: Sequence[tuple[int, Sequence[int]]] = (),
 ) -> EditWriter:
     """The same model in the same child, writing what the edit space lacks, in the ways that were named.
 
-    `tests` stands for the failing tests' text where no baseline knows them. `cut` is what a replayed span search was
-    cut off at, and where it began anew.
+    `tests` stands for the failing tests' text where no baseline knows them.
     """
 
     def context(_path: RepoPath, baseline: Baseline) -> str:
@@ -78,7 +76,7 @@ def open_writer(
     asked = [ReplyFormat(name) for name in names if name != SPAN]
     writers: list[EditWriter] = []
     if SPAN in names:
-        writers.append(SpanWriter(served, context, localization=weights.localization, malus=weights.written, cut=cut))
+        writers.append(SpanWriter(served, context, localization=weights.localization, malus=weights.written))
     if asked:
         writers.append(
             SampleWriter(

@@ -78,9 +78,8 @@ class _Begun:
         self._baseline = baseline
         self._left = left
 
-    def baseline(self, *, patience: float = 1.0) -> Baseline:
+    def baseline(self) -> Baseline:
         """What was made."""
-        del patience
         return self._baseline
 
     def quick(self, baseline: Baseline, *, jobs: int) -> QuickCheck:

@@ -13,7 +13,7 @@ A frame is four bytes of length (big endian) and that many bytes of JSON, always
     prepare id, context                                 done     id, tokens, cpu_seconds
     tokenize  id, texts                                 tokens   id, tokens: [[token, ...], ...], pieces
     grow    id, trunk, branches, fresh, mending         grown    id, items: [[branch, row, top, asked], ...], pieces
-                                                        done     id, tokens, fresh
+                                                        done     id, tokens
                                                         crowded  id, why (nothing of it fits; the child goes on)
     sample  id, prompt, seeds, most_tokens,             drawn    id, number, text, tokens, likelihood, end
             temperature, top_k, top_p, min_p, stops,    done     id, tokens
@@ -37,7 +37,7 @@ does not give back.
 A branch is `[at, tokens, rows]`: tokens that follow the first `at` of the trunk. A row is `[index, top, asked]`: of the
 distribution after the branch's token `index` (-1: after the trunk's part) the `top` likeliest tokens, answered as
 `[[token, log-probability], ...]`, and the log-probabilities of the `asked` ones. `fresh` (may be left out) asks that no
-branches of earlier requests are built upon, and tells whether there were none. `mending` (may be left out): with the
+branches of earlier requests are built upon. `mending` (may be left out): with the
 mender; without one that is refused, too. `pieces` maps tokens that were not
 told before to their bytes, written as latin-1.
 

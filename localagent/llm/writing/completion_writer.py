@@ -96,16 +96,6 @@ class SampleWriter:
         return self._sampler.tokens_used
 
     @property
-    def late(self) -> int:
-        """0: what was drawn by a seed is not followed by a replay."""
-        return 0
-
-    @property
-    def fresh(self) -> Sequence[int]:
-        """None is told, as of `late`."""
-        return ()
-
-    @property
     def next_cost(self) -> float:
         """What the cheapest further answer may cost; infinite when there is nothing to go on with."""
         if not self._sampler.alive or self._silent >= _MAX_SILENT or self.tokens_used > MAX_TOKENS or not self._ways:

@@ -22,7 +22,6 @@ from localagent.repair.acceptance.signals import Choice, signals
 from localagent.repair.ordering.cost import reaches
 from localagent.repair.ordering.naturalness import naturalness
 from localagent.repair.ordering.scored_edit import repriced
-from localagent.repair.search.replay_schedule import PATIENCE
 from localagent.repair.search.run_context import RunContext
 
 FULL_CHECKS = 8
@@ -275,11 +274,9 @@ def _first_accepted(run: RunContext, candidates: Sequence[Candidate]) -> Accepte
 def _read(run: RunContext, order: Sequence[RankedCandidate]) -> list[RankedCandidate] | None:
     """The order once the model has read the first of it, where that tells which is right; None where it does not."""
     reader = run.parts.reader
-    pace = run.parts.pace
-    if reader is None or not pace.reads(wanted=run.left() > 0):
+    if reader is None or run.left() <= 0:
         return None
-    seconds = PATIENCE * READ_SECONDS if pace.following else min(READ_SECONDS, 0.5 * run.left())
-    natural = naturalness([s.candidate for s in order[:READ]], reader, seconds) if pace.answers_reading() else {}
+    natural = naturalness([s.candidate for s in order[:READ]], reader, min(READ_SECONDS, 0.5 * run.left()))
     run.emit("read", nats={str(number): round(nats, 2) for number, nats in natural.items()})
     if not natural:
         return None
@@ -299,7 +296,7 @@ def _proposals(run: RunContext, standings: Sequence[RankedCandidate], *, most: i
             break
         if standing.row in seen:
             continue
-        if not run.parts.pace.proposes(wanted=run.left() > 0):
+        if run.left() <= 0:
             break
         full = _full(run, standing.candidate)
         if not full.accepted:

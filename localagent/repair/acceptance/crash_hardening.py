@@ -66,8 +66,6 @@ class Hardening:
         for step in self._steps(candidate, crashes):
             if run.state.verified >= run.task.budget.max_candidates or run.left() <= 0:
                 break
-            if not run.parts.pace.may_start():
-                break
             child = run.build(step)
             if child is None:
                 continue
@@ -88,8 +86,7 @@ class Hardening:
             yield child
 
     def _checked(self, child: Candidate) -> QuickResult:
-        limit = self._run.parts.pace.cpu_seconds(child.number, self._cpu)
-        return self._quick.check(child, cpu_seconds=limit, stop_early=True)
+        return self._quick.check(child, cpu_seconds=self._cpu, stop_early=True)
 
     def _steps(self, candidate: Candidate, crashes: Sequence[Crash]) -> list[SearchStep]:
         """Edits of the functions that crashed, cheapest first, each behaviour once."""

@@ -1,25 +1,30 @@
-"""A past task, done again from its record: same tree, request, seed, policy, model, and answers in recorded order.
+"""A past task done again from its record: its patch verified, the task run with its seed, both journals compared.
 
 Nothing of the task is changed and nothing lands. What was altered since, or is not there any more, is refused before
-anything runs: a replay of something else would show nothing.
+anything runs: a replay of something else would show nothing. Not promised: the same events in the same order. The
+search goes on from the answers that are there, and when they come is a matter of time.
 """
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from localagent.app.cancellation import Stop
 from localagent.app.evidence.task_evidence import audit_log, kept_facts, tool_versions
-from localagent.app.fix.pipeline import FixWork, work
+from localagent.app.fix.edit_writers import known_ways
+from localagent.app.fix.pipeline import FixWork, WorkScope, work
 from localagent.app.fix.request import FixRequest
 from localagent.app.policies import reopened
+from localagent.app.review.patch_tests import ProofRequest, ground_on, jail_for, open_tree
 from localagent.app.settings import Settings
-from localagent.domain.edit import digest_of
+from localagent.domain.edit import Candidate, Patch, digest_of
 from localagent.domain.guard import Guard, GuardScope
 from localagent.domain.policy import Policy
 from localagent.domain.task import Event, Snapshot, Task, TaskResult, Verdict
-from localagent.errors import AnswerIsNo
+from localagent.errors import AnswerIsNo, UsageFault
 from localagent.fs.atomic_files import RecordDamaged, read_bounded
 from localagent.jail.api import BackendKind
 from localagent.llm.model.registry import Registry
@@ -31,11 +36,26 @@ from localagent.record.replay_diff import Explanation, explained
 from localagent.record.store import TaskRecord
 from localagent.record.trajectory import TrajectoryDifference, compared, first_departure, trajectory, trajectory_digest
 from localagent.repair.search.event_fanout import combined
-from localagent.repair.search.replay_schedule import Followed
 from localagent.text.strict_json import canonical, load
 
 _MOST_BYTES = 256 << 20
 _NO_WAY = frozenset({"interrupted", "cannot-enforce", "fault"})
+
+
+class PatchCheck(Enum):
+    """What the tests say of the record's patch now."""
+
+    NO_PATCH = "no-patch"
+    PASSES = "passes"
+    FAILS = "fails"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reverified:
+    """The record's patch, checked again; `reasons` say why it fails."""
+
+    check: PatchCheck
+    reasons: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,6 +70,7 @@ class Replayed:
     digest: str
     departure: TrajectoryDifference | None
     same_patch: bool
+    verified: Reverified
     changed: tuple[str, ...]
     explanation: Explanation | None = None
 
@@ -57,6 +78,11 @@ class Replayed:
     def same(self) -> bool:
         """Whether it went the same way to the same patch."""
         return self.departure is None and self.same_patch
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether the patch passes again, where there is one, and the task came to the same."""
+        return self.same_patch and self.verified.check is not PatchCheck.FAILS
 
 
 class _Kept:
@@ -86,11 +112,13 @@ def replay(record: TaskRecord, settings: Settings, sink: Sink, stop: Stop, *, re
     task = replace(record.task, repo=os.path.realpath(repo or record.task.repo))
     if "guard" not in facts["asked"]:  # a task of before there was one
         task = replace(task, guard=Guard(scope=GuardScope.NONE))
-    request = _request(task, facts, recorded)
-    kept, pace = _Kept(), Followed(recorded)
+    request = _request(task, facts)
+    same = _Same(record, facts).check
+    kept = _Kept()
+    verified = _reverified(record, facts, task, settings, policy, sink, stop, same)
     result: TaskResult | None = None
     try:
-        sinks = combined((kept, pace, sink))
+        sinks = combined((kept, sink))
         result = work(
             FixWork(
                 request=request,
@@ -99,23 +127,76 @@ def replay(record: TaskRecord, settings: Settings, sink: Sink, stop: Stop, *, re
                 policy=policy,
                 sink=sinks,
                 stop=stop,
-                seen=_Same(record, facts).check,
-                pace=pace,
+                seen=same,
+                scope=WorkScope.SEARCH,
             )
         )
     except AnswerIsNo as no:
-        if isinstance(no, NotThatTree) or facts["patch"] is not None:
+        if isinstance(no, NotThatTree) or _found_then(facts) is not None:
             raise
-    answer = _compared(record, facts, recorded, kept, result)
+    answer = _compared(record, facts, recorded, kept, result, verified)
     at = None if answer.departure is None else answer.departure.event
     data = {"task": record.id, "same": answer.same, "departs_at": at, "digest": answer.digest, "by": os.getuid()}
     audit_log(settings).append(AuditKind.REPLAYED, data)
     return answer
 
 
-def _request(task: Task, facts: dict[str, Any], recorded: list[dict[str, Any]]) -> FixRequest:
-    """What was asked, with what the model had done when its answers were taken."""
+def _reverified(
+    record: TaskRecord,
+    facts: dict[str, Any],
+    task: Task,
+    settings: Settings,
+    policy: Policy,
+    sink: Sink,
+    stop: Stop,
+    same: Callable[[Snapshot], None],
+) -> Reverified:
+    """Every check of the task on the record's patch: all tests and checks of the goal twice, then the guard."""
+    patch = _patch_then(record, facts)
+    if patch is None:
+        return Reverified(check=PatchCheck.NO_PATCH)
+    asked = ProofRequest(repo=Path(task.repo), backend=_backend(facts))
+    with open_tree(asked, settings) as tree:
+        same(tree.snapshot)
+        with ground_on(
+            replace(tree, task=task), jail_for(asked, settings, policy), settings, policy, sink, stop
+        ) as ground:
+            baseline = ground.verifier.baseline()
+            rest = baseline.failing if facts["outcome"] == Verdict.PROGRESS.value else ()
+            candidate = Candidate(number=1, patch=patch, edits=(), cost=0.0)
+            full = ground.verifier.full(candidate, baseline, seed=task.seed, may_fail=rest)
+            if not full.accepted:
+                return Reverified(check=PatchCheck.FAILS, reasons=full.reasons)
+            if task.guard.scope is GuardScope.NAMED or (task.guard.scope is GuardScope.SUITE and task.tests):
+                guard = ground.verifier.guard(candidate, baseline, seconds=task.guard.seconds, tell=lambda *_: None)
+                if guard.refusal:
+                    return Reverified(check=PatchCheck.FAILS, reasons=(guard.refusal,))
+    return Reverified(check=PatchCheck.PASSES)
+
+
+def _patch_then(record: TaskRecord, facts: dict[str, Any]) -> Patch | None:
+    """The record's patch or first proposal; RecordDamaged where it is not the one that the facts name."""
+    wanted = _found_then(facts)
+    if wanted is None:
+        return None
+    patch = record.patch() if facts["patch"] is not None else record.proposal(1)
+    if patch is None or patch.digest != wanted:
+        raise RecordDamaged(f"{record.dir} does not hold the patch that the audit journal names: {wanted}")
+    return patch
+
+
+def _backend(facts: dict[str, Any]) -> BackendKind | None:
+    asked = facts["asked"]["backend"]
+    return BackendKind(asked) if asked else None
+
+
+def _request(task: Task, facts: dict[str, Any]) -> FixRequest:
+    """What was asked. AnswerIsNo where it asked for a way of writing that there is no more."""
     asked = facts["asked"]
+    try:
+        ways = known_ways(tuple(asked.get("ways", ())))
+    except UsageFault as removed:
+        raise AnswerIsNo(f"the task cannot be run again: {removed}") from removed
     return FixRequest(
         repo=Path(task.repo),
         tests=task.tests,
@@ -130,12 +211,9 @@ def _request(task: Task, facts: dict[str, Any], recorded: list[dict[str, Any]]) 
         use_model=asked["use_model"],
         model=asked["model"],
         gpu_layers="0",  # whatever the environment says: answers of a GPU are not the processor's
-        backend=BackendKind(asked["backend"]) if asked["backend"] else None,
+        backend=_backend(facts),
         threads=facts["threads"] or None,
-        scored=tuple(int(e["data"]["scored"]) for e in recorded if _of(e, "scored")),
-        mended=tuple(int(e["data"]["mended"]) for e in recorded if _of(e, "mended")),
-        cut=tuple(_cut(e["data"]) for e in recorded if e["kind"] == "written"),
-        ways=tuple(asked.get("ways", ())),
+        ways=ways,
     )
 
 
@@ -145,41 +223,36 @@ def _compared(
     recorded: list[dict[str, Any]],
     kept: _Kept,
     result: TaskResult | None,
+    verified: Reverified,
 ) -> Replayed:
     """Both trajectories, and what came of them."""
     told_now = compared((e.kind, load(canonical(e.data))) for e in kept.events)
     told_then = compared((e["kind"], e["data"]) for e in recorded)
     went, was = trajectory(told_now), trajectory(told_then)
     departure = first_departure(was, went)
-    found = result.patch.digest if result is not None and result.patch is not None else None
     return Replayed(
         task=record.id,
         events=len(was),
         digest=trajectory_digest(went),
         departure=departure,
-        same_patch=found == _found_then(facts),
+        same_patch=_found_now(result) == _found_then(facts),
+        verified=verified,
         changed=_changed(facts, result),
         explanation=None if departure is None else explained(told_then, told_now, departure.event),
     )
 
 
 def _found_then(facts: dict[str, Any]) -> str | None:
-    """The patch that the search came to: the first proposal where its confidence did not do."""
-    if facts["outcome"] != Verdict.LOW_CONFIDENCE.value:
-        found = facts["patch"]
-    else:
-        found = next((p["patch"] for p in facts.get("proposals", ())), None)
+    """The digest of the patch that the task came to, or of its first proposal."""
+    found = facts["patch"] or next((p["patch"] for p in facts.get("proposals", ())), None)
     return found if isinstance(found, str) else None
 
 
-def _of(event: dict[str, Any], what: str) -> bool:
-    """Whether an event says how many answers of a kind the model gave."""
-    return event["kind"] == "ordered" and what in event["data"]
-
-
-def _cut(written: dict[str, Any]) -> tuple[int, tuple[int, ...]]:
-    """Which question of the writer was left open, and which began with nothing of earlier ones."""
-    return int(written.get("late", 0)), tuple(int(number) for number in written.get("fresh", ()))
+def _found_now(result: TaskResult | None) -> str | None:
+    if result is None:
+        return None
+    first = result.patch or next((candidate.patch for candidate in result.proposals), None)
+    return None if first is None else first.digest
 
 
 class NotThatTree(AnswerIsNo):
