@@ -9,7 +9,6 @@ from typing import Any
 
 from localagent.batch.batch_report import headline, patches_of
 from localagent.batch.task_result import SETTLED, RepositoryState
-from localagent.batch.trend import COLOURS, chart
 from localagent.report.confidence_text import confidence_figure
 from localagent.report.text import confidence_lines
 from localagent.text.visible_text import one_line, visible
@@ -26,7 +25,7 @@ _STYLE = (
     ".tiles{display:flex;flex-wrap:wrap;gap:.8rem;padding:0}.tiles li{list-style:none;border:1px solid #ccc;"
     "border-radius:.3rem;padding:.3rem .9rem;min-width:6rem}.tiles b{display:block;font-size:1.5rem}"
     ".state{font-weight:600;white-space:nowrap}.good{color:#1f6f43}.bad{color:#a3341f}"
-    ".add{color:#1f6f43}.cut{color:#a3341f}.key{display:inline-block;width:.8rem;height:.8rem;margin:0 .3rem 0 1rem}"
+    ".add{color:#1f6f43}.cut{color:#a3341f}"
 )
 
 
@@ -42,7 +41,7 @@ def page(report: dict[str, Any]) -> bytes:
     ]
     if not report["complete"]:
         out.append(f'<p class="bad"><b>Not complete:</b> {_line(report["why_incomplete"])}</p>')
-    out += [*_tiles(report), *_asked(report), *_table(report), *_nights(report), "<h2>Repository by repository</h2>"]
+    out += [*_tiles(report), *_asked(report), *_table(report), "<h2>Repository by repository</h2>"]
     for n, row in enumerate(report["repositories"]):
         out += _details(n, row)
     out.append(f'<p class="why">answers: {_line(report["digest"])}</p>\n</body>\n</html>\n')
@@ -63,7 +62,6 @@ def _tiles(report: dict[str, Any]) -> Iterator[str]:
         (len(report["needs_person"]), "need a person"),
         (s["kept_from_before"], "unchanged, answer kept"),
         (_span(s["seconds"]), "of work"),
-        (f"{s['energy']['joules'] / 3600:.2f} Wh", f"of energy, {s['energy']['how']}"),
     )
     yield '<ul class="tiles">'
     for value, text in tiles:
@@ -113,13 +111,6 @@ def _table(report: dict[str, Any]) -> Iterator[str]:
 def _state(state: str) -> str:
     kind = "good" if RepositoryState(state) in SETTLED else "bad"
     return f'<span class="state {kind}">{_line(state)}</span>'
-
-
-def _nights(report: dict[str, Any]) -> Iterator[str]:
-    if report["trend"]:
-        yield f"<h2>Nights</h2>\n{chart(report['trend'])}"
-        keys = "".join(f'<span class="key" style="background:{c}"></span>{g}' for g, c in COLOURS.items())
-        yield f"<p>{keys}</p>"
 
 
 def _details(n: int, row: dict[str, Any]) -> Iterator[str]:

@@ -82,7 +82,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         _refuse_attest(args, settings)
         begun = Begun(run=record, fleet=fleet_of(record, ways()))
         _refuse(args.patches, begun.fleet, settings)
-        return _told(args, begun, report_now(begun, settings), settings, render)
+        return _told(args, begun, report_now(begun), settings, render)
     return _night(args, settings, render)
 
 
@@ -112,7 +112,7 @@ def _night(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     except KeyboardInterrupt:
         render.note(f"to go on: localagent batch run --resume {begun.run.id}")
         raise
-    report = finish(begun, settings, why)
+    report = finish(begun, why)
     if why:
         render.note(f"{why}; to go on: localagent batch run --resume {begun.run.id}")
     return _told(args, begun, report, settings, render)

@@ -12,12 +12,10 @@ from localagent.app.fix.edit_writers import known_ways
 from localagent.app.models.bench import Extent, bench_model
 from localagent.app.models.measurements import ModelMeasurement, as_json, last_bench, share
 from localagent.app.models.memory import peak_of
-from localagent.app.models.plot import plot
 from localagent.app.models.tuning import tune_model
 from localagent.cli.gpu_layers import add_gpu_layers, with_layers
 from localagent.cli.render import Render
 from localagent.errors import UsageFault
-from localagent.fs.atomic_files import write_through
 from localagent.llm.model.quantization_benchmark import MOST_MEMORY_BYTES
 from localagent.llm.model.quantized_store import AS_IT_IS, Tuned, load, serving, stands
 from localagent.llm.model.registry import ModelFile, Registry
@@ -56,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     benching.add_argument("--memory", action="store_true", help="measure only what the model's process takes at most")
     benching.add_argument("--no-repairs", action="store_true", help="measure order and writing, repair nothing whole")
     add_gpu_layers(benching)
-    benching.add_argument("--svg", metavar="FILE", help="write a plot here")
+    benching.add_argument("--svg", metavar="FILE", help=argparse.SUPPRESS)  # removed
     for action in (listing, adding, verifying, tuning, benching):
         action.add_argument("--json", action="store_true", help="write JSON")
 
@@ -110,10 +108,10 @@ def _memory(found: Tuned) -> str:
 def _bench(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     ways = known_ways(args.way)
     faults = ["--bugs: at least 1"] if args.bugs is not None and args.bugs < 1 else []
-    if args.memory and (args.way or args.bugs is not None or args.svg):
-        faults.append("--memory measures memory alone: leave --way, --bugs and --svg away")
-    if args.svg and not Path(args.svg).absolute().parent.is_dir():
-        faults.append(f"--svg: the directory {Path(args.svg).absolute().parent} does not exist")
+    if args.memory and (args.way or args.bugs is not None):
+        faults.append("--memory measures memory alone: leave --way and --bugs away")
+    if args.svg:
+        faults.append("--svg was removed: use --json, which has the ranks that it drew")
     if faults:
         raise UsageFault(faults)
     names = args.models or [""]
@@ -122,8 +120,6 @@ def _bench(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         return _peaks(args, settings, render)
     extent = Extent(only=ways, most=args.bugs, repairs=not args.no_repairs)
     found = [bench_model(name, settings, render.note, extent) for name in names]
-    if args.svg:
-        write_through(Path(args.svg), plot(found).encode())
     if args.json:
         render.json([as_json(one) for one in found])
         return 0

@@ -7,7 +7,6 @@ import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -17,7 +16,6 @@ from localagent.app.fix.learned_order import open_order
 from localagent.app.fix.prior import load_prior
 from localagent.app.models.bench import Extent, _Order, _rank, bench_model, load_bugs, right_edits, settle
 from localagent.app.models.measurements import ModelMeasurement, WayYield, as_json, last_bench, record_path, share
-from localagent.app.models.plot import plot
 from localagent.app.models.repairs import Repairs, holds, repair_all
 from localagent.app.settings import Settings
 from localagent.cli import main as entry
@@ -148,20 +146,9 @@ def test_a_set_that_is_damaged_is_our_fault(tmp_path: Path) -> None:
         load_bugs(tmp_path)
 
 
-def test_the_plot_is_one_self_contained_picture() -> None:
-    picture = plot([BENCH, replace(BENCH, name="other", ranks=(2, 3, 20_000))])
-    root = ElementTree.fromstring(picture)
-    assert root.tag.endswith("svg")
-    lines = [e for e in root if e.tag.endswith("polyline")]
-    assert len(lines) == 3
-    assert "m&lt;odel" in picture
-    assert "3 of 8 repaired, 1 wrong" in picture
-    assert not [e for e in root.iter() if e.tag.endswith(("script", "image", "a"))]
-    for line in lines:
-        for point in line.attrib["points"].split():
-            x, y = map(float, point.split(","))
-            assert 0 <= x <= 720
-            assert 0 <= y <= 420
+def test_the_plot_was_removed_and_says_what_to_use(capsys: pytest.CaptureFixture[str]) -> None:
+    assert entry.main(["model", "bench", "--svg", "plot.svg"]) == 2
+    assert "--svg was removed: use --json" in capsys.readouterr().err
 
 
 def test_the_table_says_what_is_asked_of_a_model() -> None:
