@@ -9,6 +9,7 @@ import io
 import re
 import tokenize
 import warnings
+from bisect import bisect_right
 from dataclasses import dataclass
 
 _STATEFUL = ("utf-7", "utf-16", "utf-32", "iso2022", "hz")  # what bytes mean there depends on those in front
@@ -59,14 +60,7 @@ class SourceText:
 
     def line_of(self, offset: int) -> int:
         """1-based line that holds a UTF-8 offset."""
-        low, high = 0, len(self.line_starts)
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self.line_starts[middle] <= offset:
-                low = middle
-            else:
-                high = middle
-        return low + 1
+        return bisect_right(self.line_starts, offset)
 
 
 def read_source(raw: bytes) -> SourceText | None:

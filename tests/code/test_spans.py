@@ -4,7 +4,7 @@ import ast
 
 import pytest
 
-from localagent.code.source_text import line_starts, parse_or_none
+from localagent.code.source_text import line_starts, parse_or_none, read_source
 from localagent.code.spans import (
     all_blocks,
     all_lines_of,
@@ -122,3 +122,10 @@ def test_a_node_without_an_end_has_no_bytes() -> None:
 def test_what_python_does_not_take_has_no_tree(source: str | bytes) -> None:
     assert parse_or_none(source) is None
     assert parse_or_none("x = '\\d'") is not None  # a warning is not an error
+
+
+def test_the_line_of_an_offset() -> None:
+    source = read_source(b"a\r\n\nbc\rd")
+    assert source is not None
+    assert [source.line_of(at) for at in range(9)] == [1, 1, 1, 2, 3, 3, 3, 4, 4]
+    assert [source.offset(line, 0) for line in range(1, 5)] == [0, 3, 4, 7]
