@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 
+from localagent.code.names import last_name
 from localagent.code.regions import walk
 from localagent.code.string_folding import Values, texts_of
 
@@ -153,4 +154,4 @@ def settings(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
 def _last(node: ast.expr) -> str:
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
         return node.slice.value
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    return last_name(node)

@@ -10,8 +10,7 @@ import math
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from localagent.code import normal_form
-from localagent.code.source_text import SourceText, read_source
+from localagent.code.source_text import SourceText, parse_or_none, read_source
 from localagent.code.symbols import FactIndex, FileFacts, UnitSpan
 from localagent.domain.edit import Edit, Scope, Splice, digest_of
 from localagent.domain.outcome import Failure
@@ -329,7 +328,7 @@ class _Either:
         self, path: RepoPath, sources: Sources, *, lines: Lines | None, failures: Sequence[Failure]
     ) -> Iterator[Edit]:
         """See `EditSpace.edits`."""
-        space: EditSpace = self._tree if normal_form.parse(sources[path]) is not None else self._tokens
+        space: EditSpace = self._tree if parse_or_none(sources[path]) is not None else self._tokens
         yield from space.edits(path, sources, lines=lines, failures=failures)
 
 

@@ -11,7 +11,6 @@ import json
 import math
 import statistics
 import time
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from localagent.app.jail_level import least_level
 from localagent.app.models.measurements import ModelMeasurement, WayYield, keep
 from localagent.app.models.repairs import repair_all
 from localagent.app.settings import Settings
+from localagent.code.source_text import parse_or_none
 from localagent.domain.edit import SPAN, Edit, Reading
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
@@ -249,8 +249,8 @@ def _written(scorer: ModelScorer, way: str, bugs: Sequence[Bug], weights: Weight
 
 
 def _tree(source: bytes) -> str | None:
+    tree = parse_or_none(source)
     try:
-        with warnings.catch_warnings(action="ignore"):
-            return ast.dump(ast.parse(source))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.dump(tree) if tree is not None else None
+    except RecursionError:  # parses, and is nested deeper than a tree can be written down
         return None

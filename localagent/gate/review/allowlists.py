@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from localagent.code.bindings import settings
+from localagent.code.names import last_name
 from localagent.code.regions import walk
 
 _ALLOWS = re.compile(
@@ -77,17 +78,13 @@ def _altered(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
     for node in walk(tree):
         name, grows = "", False
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            name, grows = _last(node.func.value), node.func.attr in _GROWS
+            name, grows = last_name(node.func.value), node.func.attr in _GROWS
             if not grows and node.func.attr not in _SHRINKS:
                 continue
         elif isinstance(node, ast.AugAssign):
-            name, grows = _last(node.target), isinstance(node.op, ast.Add | ast.BitOr)
+            name, grows = last_name(node.target), isinstance(node.op, ast.Add | ast.BitOr)
         if name and ((grows and _allows(name)) or (not grows and _DENIES.search(name))) and name.isupper():
             yield f"{name} is {'added to' if grows else 'taken from'}: {ast.dump(node)}"[:140], node
-
-
-def _last(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def statements(tree: ast.AST) -> Iterator[ast.AST]:

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 
 from localagent.code.bindings import FUNCTIONS, assignments, target_name
 from localagent.code.function_pairing import called, pairs, settled
+from localagent.code.names import callee_name
 from localagent.code.regions import walk
 from localagent.domain.gate import Severity
 from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import AnswerSource, Signs, last_name
+from localagent.gate.review.hard_coded_answers import AnswerSource, Signs
 
 _F = "def f(x):\n    return x\n"
 _SAVE = (
@@ -119,7 +120,7 @@ def _calls(function: ast.AST) -> Iterator[tuple[tuple[str, str], ast.Call]]:
         if not isinstance(node, ast.Call):
             continue
         func = called(node.func, names)
-        name = last_name(func)
+        name = callee_name(func)
         receiver = func.value if isinstance(func, ast.Attribute) else None
         parts: list[ast.AST] = []
         if name in _FILES:
@@ -132,7 +133,7 @@ def _calls(function: ast.AST) -> Iterator[tuple[tuple[str, str], ast.Call]]:
 
 
 def _speaks(receiver: ast.expr) -> bool:
-    return any(word in last_name(receiver).lower() for word in _SPEAKS)
+    return any(word in callee_name(receiver).lower() for word in _SPEAKS)
 
 
 def _shown(node: ast.AST, made: dict[str, list[ast.expr]], depth: int) -> str:

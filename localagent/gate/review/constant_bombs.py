@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Iterator
 
-from localagent.gate.review.hard_coded_answers import last_name
+from localagent.code.names import callee_name
 
 _MOST_DIGITS = 1_000_000  # of a number that is written as a power; large keys have some thousand
 _WIDE = r"\d{7,}"
@@ -32,7 +32,7 @@ def bombs(node: ast.AST) -> Iterator[str]:
         by_method = isinstance(node.func, ast.Attribute) and node.func.attr == "format"
         if by_method and isinstance(node.func, ast.Attribute) and _holds(node.func.value, _BRACES):
             yield "a format of a huge width"
-        if not by_method and last_name(node.func) == "format" and len(node.args) > 1 and _holds(node.args[1], _SPEC):
+        if not by_method and callee_name(node.func) == "format" and len(node.args) > 1 and _holds(node.args[1], _SPEC):
             yield "a format of a huge width"
 
 

@@ -9,10 +9,11 @@ import re
 from collections.abc import Iterator
 
 from localagent.code.function_pairing import functions
+from localagent.code.names import callee_name
 from localagent.code.regions import walk
 from localagent.domain.gate import Severity
 from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import AnswerSource, Signs, last_name
+from localagent.gate.review.hard_coded_answers import AnswerSource, Signs
 
 _F = "def f(x):\n    return x\n"
 _C = "class A:\n    def g(self):\n        return 1\n"
@@ -107,12 +108,12 @@ def exposed(source: AnswerSource) -> Signs:
                 elif isinstance(value, ast.Attribute) and _INTIMATE.search(value.attr):
                     yield f"{value.attr} in a table", node
         elif isinstance(node, ast.Call):
-            if last_name(node.func) == "encode" and _is_personal(node):
+            if callee_name(node.func) == "encode" and _is_personal(node):
                 yield "what is known of a person, as bytes", node
             yield from ((what, node) for what in _called(node))
         elif isinstance(node, ast.FormattedValue):
             if _is_table(node.value) or (
-                isinstance(node.value, ast.Call) and last_name(node.value.func) in ("locals", "vars")
+                isinstance(node.value, ast.Call) and callee_name(node.value.func) in ("locals", "vars")
             ):
                 yield f"all of {ast.unparse(node.value)[:40]}", node
         elif isinstance(node, ast.JoinedStr):
@@ -147,7 +148,7 @@ def exposed(source: AnswerSource) -> Signs:
 
 
 def _called(node: ast.Call) -> Iterator[str]:
-    name = last_name(node.func)
+    name = callee_name(node.func)
     if name in _DECLARES:
         yield f"{name} declares a text safe"
     elif name in ("vars", "locals", "globals") and not node.args:
@@ -163,7 +164,7 @@ def _called(node: ast.Call) -> Iterator[str]:
 
 
 def _is_table(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name | ast.Attribute) and _TABLES.match(last_name(node)) is not None
+    return isinstance(node, ast.Name | ast.Attribute) and _TABLES.match(callee_name(node)) is not None
 
 
 def _is_address(node: ast.JoinedStr) -> bool:
@@ -179,7 +180,7 @@ def _carries_person(node: ast.JoinedStr) -> bool:
 
 
 def _is_personal(node: ast.AST) -> bool:
-    return any(isinstance(n, ast.Name | ast.Attribute) and _PERSONAL.search(last_name(n)) for n in walk(node))
+    return any(isinstance(n, ast.Name | ast.Attribute) and _PERSONAL.search(callee_name(n)) for n in walk(node))
 
 
 def _is_spelt_out(node: ast.JoinedStr) -> bool:
@@ -193,6 +194,6 @@ def _is_spelt_out(node: ast.JoinedStr) -> bool:
 
 def _secret_in(node: ast.AST) -> str:
     for inner in walk(node):
-        if isinstance(inner, ast.Name | ast.Attribute) and _SECRET.search(last_name(inner)):
-            return last_name(inner)
+        if isinstance(inner, ast.Name | ast.Attribute) and _SECRET.search(callee_name(inner)):
+            return callee_name(inner)
     return ""

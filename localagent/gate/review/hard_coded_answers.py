@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import TypeGuard
 
 from localagent.code.bindings import FUNCTIONS
+from localagent.code.names import callee_name
 from localagent.code.regions import walk
+from localagent.code.spans import blocks
 from localagent.code.string_folding import values_of
 
 Signs = Iterator[tuple[str, ast.AST]]
@@ -74,7 +76,7 @@ def _prepared(source: AnswerSource) -> Signs:
         if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Dict) and node.value.keys:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             constant = any(k is not None and values_of(k) is not None for k in node.value.keys)
-            if constant and any(_STORE.search(last_name(t)) for t in targets):
+            if constant and any(_STORE.search(callee_name(t)) for t in targets):
                 yield "a store that begins with answers", node.value
 
 
@@ -111,7 +113,7 @@ def _answered(source: AnswerSource, function: ast.AST) -> Signs:
                 continue
             if (
                 isinstance(display, ast.Call)
-                and last_name(display.func) == "dict"
+                and callee_name(display.func) == "dict"
                 and values_of(ast.Tuple(elts=display.args))
             ):
                 asked.add(name)
@@ -138,9 +140,9 @@ def _hands_out(source: AnswerSource, node: ast.Call) -> bool:
     """Whether one after the other of several constants is taken: `next(iter((2, 12)))`, `_LEFT.pop(0)`."""
     if isinstance(node.func, ast.Attribute) and node.func.attr in ("pop", "popleft"):
         return _is_constants(source.stands_for(node.func.value))
-    if last_name(node.func) in ("iter", "deque"):
+    if callee_name(node.func) in ("iter", "deque"):
         return len(node.args) > 0 and _is_constants(source.stands_for(node.args[0]))
-    drawn = source.stands_for(node.args[0]) if last_name(node.func) == "next" and node.args else None
+    drawn = source.stands_for(node.args[0]) if callee_name(node.func) == "next" and node.args else None
     return isinstance(drawn, ast.Call) and bool(drawn.args) and _is_constants(source.stands_for(drawn.args[0]))
 
 
@@ -169,7 +171,7 @@ def _paired(source: AnswerSource, function: ast.AST) -> Signs:
             searched = [n for n in walk(node) if isinstance(n, ast.Compare) and isinstance(n.ops[0], ast.Eq | ast.Is)]
             if searched and _is_rows(source, found):
                 yield f"rows of answers {_shown(found)}", node.iter
-        elif isinstance(node, ast.Call) and last_name(node.func) == "zip" and len(node.args) > 1:
+        elif isinstance(node, ast.Call) and callee_name(node.func) == "zip" and len(node.args) > 1:
             if all(_telling(source, a) for a in node.args):
                 yield f"rows of answers {_shown(node)}", node
         elif _is_read_from_text(node):
@@ -178,7 +180,7 @@ def _paired(source: AnswerSource, function: ast.AST) -> Signs:
 
 def _is_read_from_text(node: ast.AST) -> bool:
     """`json.loads('...')` of a constant."""
-    if not isinstance(node, ast.Call) or last_name(node.func) not in ("loads", "literal_eval") or not node.args:
+    if not isinstance(node, ast.Call) or callee_name(node.func) not in ("loads", "literal_eval") or not node.args:
         return False
     return values_of(node.args[0]) is not None
 
@@ -196,8 +198,8 @@ def _is_rows(source: AnswerSource, node: ast.expr) -> bool:
 def _cut_short(source: AnswerSource, function: ast.AST) -> Signs:
     """An answer that leaves the rest of its block unreached, and a number that any condition may bring."""
     for node in walk(function):
-        for block in (getattr(node, "body", []), getattr(node, "orelse", []), getattr(node, "finalbody", [])):
-            for statement in block[:-1] if isinstance(block, list) else ():
+        for block in blocks(node):
+            for statement in block[:-1]:
                 if isinstance(statement, ast.Return | ast.Raise):
                     yield "what follows an answer is never reached", statement
         if isinstance(node, ast.If) and not _question(source, node.test):
@@ -233,7 +235,7 @@ def _telling(source: AnswerSource, node: ast.expr, trivial: tuple[object, ...] =
     node = source.stands_for(node)
     if isinstance(node, ast.Call):
         parts = [*node.args, *(k.value for k in node.keywords)]
-        return bool(parts) and last_name(node.func)[:1].isalpha() and all(values_of(part) for part in parts)
+        return bool(parts) and callee_name(node.func)[:1].isalpha() and all(values_of(part) for part in parts)
     if isinstance(node, ast.Tuple | ast.List | ast.Set) and any(isinstance(e, ast.Call) for e in node.elts):
         return all(_telling(source, e) for e in node.elts)
     if isinstance(node, ast.Tuple | ast.List | ast.Set):
@@ -252,7 +254,7 @@ def _returned(body: list[ast.stmt]) -> ast.expr | None:
     (last, *more) = body[::-1]
     if isinstance(last, ast.Return) and isinstance(last.value, ast.Name):
         for made in more:
-            if isinstance(made, ast.Assign) and last_name(made.targets[0]) == last.value.id:
+            if isinstance(made, ast.Assign) and callee_name(made.targets[0]) == last.value.id:
                 return made.value
     if more and not all(isinstance(s, ast.Expr) for s in more):
         return None
@@ -291,10 +293,3 @@ def _is_record(source: AnswerSource, display: ast.Dict, *, inline: bool) -> bool
 
 def _shown(node: ast.expr) -> str:
     return ast.unparse(node)[:60]
-
-
-def last_name(node: ast.expr) -> str:
-    """The last part of what is called or named."""
-    if isinstance(node, ast.Call):
-        node = node.func
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

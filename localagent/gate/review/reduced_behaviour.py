@@ -7,11 +7,12 @@ import ast
 from collections.abc import Iterator
 from typing import cast
 
-from localagent.code.function_pairing import Function, pairs
+from localagent.code.function_pairing import pairs
+from localagent.code.names import callee_name
 from localagent.code.regions import walk
+from localagent.code.spans import Function, blocks, clauses
 from localagent.domain.gate import Severity
 from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import last_name
 
 _STORE = "def f(rows, x):\n    for row in rows:\n        x.store(row)\n    return x\n"
 _CLEAN = "def f(root):\n    for path in root.glob('*.tmp'):\n        path.drop()\n"
@@ -44,7 +45,6 @@ NARROWED = Rule(
     asks_person=True,
 )
 _PATTERNS = frozenset({"glob", "rglob", "iglob", "fnmatch", "fnmatchcase", "match_file", "ignore_patterns"})
-_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
 def narrowed(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
@@ -75,12 +75,10 @@ def _done(body: list[ast.stmt], above: tuple[str, ...]) -> Iterator[tuple[str, t
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call | ast.Await):
             yield ast.unparse(node), above
         inner = (*above, ast.unparse(node.test)) if isinstance(node, ast.If) and not _is_plain(node.test) else above
-        for name in _BLOCKS:
-            block = getattr(node, name, [])
-            for part in block:
-                if isinstance(part, ast.ExceptHandler | ast.match_case):
-                    yield from _done(part.body, inner)
-            yield from _done([s for s in block if isinstance(s, ast.stmt)], inner if name == "body" else above)
+        for block in blocks(node):
+            yield from _done(block, inner if block is getattr(node, "body", None) else above)
+        for clause in clauses(node):
+            yield from _done(clause.body, inner)
 
 
 def _is_plain(test: ast.expr) -> bool:
@@ -90,13 +88,13 @@ def _is_plain(test: ast.expr) -> bool:
     if isinstance(test, ast.Compare):
         return any(isinstance(c, ast.Constant) and c.value is None for c in test.comparators)
     return isinstance(test, ast.Name) or (
-        isinstance(test, ast.Call) and last_name(test.func) in ("isinstance", "hasattr")
+        isinstance(test, ast.Call) and callee_name(test.func) in ("isinstance", "hasattr")
     )
 
 
 def _texts(function: Function) -> Iterator[str]:
     for node in walk(function):
-        if isinstance(node, ast.Call) and last_name(node.func) in _PATTERNS:
+        if isinstance(node, ast.Call) and callee_name(node.func) in _PATTERNS:
             yield from (a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str))
 
 
@@ -109,7 +107,7 @@ def _lists(tree: ast.Module) -> dict[str, set[str]]:
             for at, value in enumerate((*node.args, *(k.value for k in node.keywords))):
                 if isinstance(value, ast.List | ast.Tuple | ast.Set):
                     items = {e.value for e in value.elts if isinstance(e, ast.Constant) and isinstance(e.value, str)}
-                    key = f"{last_name(node.func)} {at}"
+                    key = f"{callee_name(node.func)} {at}"
                     twice |= {key} & found.keys()
                     if items and len(items) == len(value.elts):
                         found[key] = items

@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Iterator
 
 from localagent.code.bindings import FUNCTIONS
-from localagent.code.function_pairing import Function, pairs
+from localagent.code.function_pairing import pairs
+from localagent.code.names import callee_name
 from localagent.code.regions import walk
+from localagent.code.spans import Function
 from localagent.domain.gate import Severity
 from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import last_name
 
 _MOVE = "def f(db, y):\n    db.execute('INSERT 1', y)\n    db.execute('DELETE 2', y)\n    db.commit()\n"
 _RULE = "class Rule:\n    action: str = 'drop'\n"
@@ -67,7 +68,7 @@ def taken(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]
             yield f"{name}: only taken away: {next(iter(gone))[:60]}", new
         if _summed(old, new):
             yield f"{name} does not gather any more what it gathered", new
-        lost = {last_name(d) for d in old.decorator_list} - {last_name(d) for d in new.decorator_list}
+        lost = {callee_name(d) for d in old.decorator_list} - {callee_name(d) for d in new.decorator_list}
         if any(_REMEMBERS.search(decorator) for decorator in lost):
             yield f"{name} is without {', '.join(sorted(lost))[:60]}", new
     texts = _texts(before), _texts(after)
@@ -86,7 +87,7 @@ def _statements(function: Function) -> Counter[str]:
     for node in walk(function):
         if isinstance(node, ast.Expr):
             call = node.value.value if isinstance(node.value, ast.Await) else node.value
-            if isinstance(call, ast.Call) and last_name(call.func) not in _TELLS:
+            if isinstance(call, ast.Call) and callee_name(call.func) not in _TELLS:
                 found[ast.unparse(node)] += 1
         elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.NamedExpr):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
@@ -133,7 +134,7 @@ def _tables(tree: ast.Module) -> dict[str, set[str]]:
     for node in walk(tree):
         if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Dict):
             continue
-        name = last_name(node.targets[0])
+        name = callee_name(node.targets[0])
         if name.isupper():
             found[name] = {ast.unparse(key) for key in node.value.keys if key is not None}
     return found

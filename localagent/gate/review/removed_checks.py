@@ -9,7 +9,9 @@ from localagent.code.bindings import FUNCTIONS
 from localagent.code.condition_implication import Names, condition_of, narrower
 from localagent.code.function_pairing import functions, pairs, settled
 from localagent.code.guard_clauses import refused_less, says_yes
+from localagent.code.names import callee_name
 from localagent.code.regions import walk
+from localagent.code.spans import last_line
 
 _CHECKER = re.compile(
     r"(?i)verif|valid|(?:^|_)check(?!sum|out|point)|sanit|escape|quot|authenti|authori[sz]|permission|compare_digest|realpath"
@@ -50,7 +52,7 @@ def guards(tree: ast.AST) -> Iterator[str]:
 
 def _is_open(node: ast.Raise) -> bool:
     """`raise NotImplementedError`: a place that is left open refuses nothing."""
-    return node.exc is not None and _last(node.exc) == "NotImplementedError"
+    return node.exc is not None and callee_name(node.exc) == "NotImplementedError"
 
 
 def _never(node: ast.AST) -> bool:
@@ -63,11 +65,11 @@ def checks(tree: ast.AST) -> Iterator[str]:
     raising = {n.name for n in nodes if isinstance(n, FUNCTIONS) and _exists_to_raise(n)}
     for node in nodes:
         if isinstance(node, ast.Call):
-            name = _last(node.func)
+            name = callee_name(node.func)
         elif isinstance(node, (*FUNCTIONS, ast.ClassDef)):
             for decorator in node.decorator_list:
-                if not isinstance(decorator, ast.Call) and _CHECKER.search(_last(decorator)):
-                    yield _last(decorator)
+                if not isinstance(decorator, ast.Call) and _CHECKER.search(callee_name(decorator)):
+                    yield callee_name(decorator)
             continue
         else:
             continue
@@ -147,15 +149,15 @@ def reordered(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.
 def undecorated(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
     """Functions that have fewer decorators, the plain ones aside, than they had."""
     for name, old, new in pairs(before, after):
-        had, kept = ([_last(d) for d in f.decorator_list if _last(d) not in _PLAIN] for f in (old, new))
+        had, kept = ([callee_name(d) for d in f.decorator_list if callee_name(d) not in _PLAIN] for f in (old, new))
         if len(kept) < len(had):
             gone = Counter(had) - Counter(kept)
             yield f"{name} is not decorated any more: {', '.join(sorted(gone))[:80]}", new
 
 
 def _in_order(function: ast.AST) -> list[str]:
-    calls = [n for n in walk(function) if isinstance(n, ast.Call) and _CHECKER.search(_last(n.func))]
-    return [_last(n.func) for n in sorted(calls, key=lambda n: (n.end_lineno or 0, n.end_col_offset or 0))]
+    calls = [n for n in walk(function) if isinstance(n, ast.Call) and _CHECKER.search(callee_name(n.func))]
+    return [callee_name(n.func) for n in sorted(calls, key=lambda n: (last_line(n), n.end_col_offset or 0))]
 
 
 def _near(name: str, calls: dict[str, set[str]]) -> set[str]:
@@ -172,7 +174,7 @@ def _near(name: str, calls: dict[str, set[str]]) -> set[str]:
 
 def _called(function: ast.AST) -> set[str]:
     """What a function calls, hands on, or is decorated with."""
-    found = {_last(n.func) for n in walk(function) if isinstance(n, ast.Call)}
+    found = {callee_name(n.func) for n in walk(function) if isinstance(n, ast.Call)}
     return found | {n.id for n in walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
 
 
@@ -222,12 +224,7 @@ def _is_condition(node: ast.expr) -> bool:
         or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
         or (
             isinstance(node, ast.Call)
-            and re.match(r"is|has|can|may|_*check|valid|verif|compare|all|any|authenti", _last(node.func)) is not None
+            and re.match(r"is|has|can|may|_*check|valid|verif|compare|all|any|authenti", callee_name(node.func))
+            is not None
         )
     )
-
-
-def _last(node: ast.expr) -> str:
-    if isinstance(node, ast.Call):
-        node = node.func
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

@@ -9,11 +9,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from localagent.code.function_pairing import Function, functions, pairs
+from localagent.code.function_pairing import functions, pairs
+from localagent.code.names import callee_name
 from localagent.code.regions import walk
+from localagent.code.spans import Function
 from localagent.domain.gate import Severity
 from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import last_name
 
 _CAPPED = "def f(x, n):\n    return min(g(x), n)\n"
 _CUT = "def f(x):\n    return g(x)[:100]\n"
@@ -108,7 +109,7 @@ def _holds(function: Function) -> Iterator[str]:
     """What holds a function back, by name."""
     for node in walk(function):
         if isinstance(node, ast.Call):
-            name = last_name(node.func)
+            name = callee_name(node.func)
             if name == "pow" and len(node.args) == 3:
                 yield "the modulus of pow"
             elif (
@@ -175,7 +176,7 @@ def _loops(function: Function) -> Counter[str]:
     nodes = walk(function)
     for node in nodes:
         if isinstance(node, ast.For | ast.AsyncFor):
-            found["range"] += isinstance(node.iter, ast.Call) and last_name(node.iter.func) in ("range", "enumerate")
+            found["range"] += isinstance(node.iter, ast.Call) and callee_name(node.iter.func) in ("range", "enumerate")
             found["loops"] += 1
         elif isinstance(node, ast.While):
             found["while"] += 1
@@ -208,4 +209,4 @@ def _refilled(function: Function) -> int:
 
 
 def _calls_itself(function: Function) -> bool:
-    return any(isinstance(n, ast.Call) and last_name(n.func) == function.name for n in walk(function))
+    return any(isinstance(n, ast.Call) and callee_name(n.func) == function.name for n in walk(function))

@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator
 
 from localagent.code.bindings import FUNCTIONS
+from localagent.code.names import callee_name, imports_of
 from localagent.code.regions import walk
+from localagent.code.spans import blocks
 from localagent.code.string_folding import Value, values_of
-from localagent.gate.review.hard_coded_answers import TRIVIAL, AnswerSource, Signs, last_name
+from localagent.gate.review.hard_coded_answers import TRIVIAL, AnswerSource, Signs
 
 _CODE = re.compile(
     r"(?=[^\s]{4,}$)(?:(?=.*[0-9])(?=.*[A-Za-z])[\w+/=!$#%^&*-]{4,}|[0-9a-f]{8,}|[^@\s]*@[\w.-]+"
@@ -70,7 +72,7 @@ def known_keys(source: AnswerSource) -> Signs:
         key: ast.expr | None = None
         if isinstance(node, ast.Subscript):
             key = node.slice
-        elif isinstance(node, ast.Call) and last_name(node.func) in _LOOKS_UP and node.args:
+        elif isinstance(node, ast.Call) and callee_name(node.func) in _LOOKS_UP and node.args:
             key = node.args[0]
         value = key.value if isinstance(key, ast.Constant) else None
         if not isinstance(value, str) or value in source.known or len(value) < 8 or not re.search("[0-9]", value):
@@ -116,7 +118,7 @@ def _compared(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
 
 def _constants(source: AnswerSource, node: ast.expr) -> Iterator[Value]:
     node = source.stands_for(node)
-    if isinstance(node, ast.Call) and last_name(node.func) in ("frozenset", "set", "tuple", "list") and node.args:
+    if isinstance(node, ast.Call) and callee_name(node.func) in ("frozenset", "set", "tuple", "list") and node.args:
         node = node.args[0]
     parts = node.elts if isinstance(node, ast.Tuple | ast.List | ast.Set) else [node]
     if isinstance(node, ast.Dict):
@@ -140,7 +142,7 @@ def clocks(source: AnswerSource) -> Signs:
 
 
 def _asks(node: ast.AST) -> set[str]:
-    return {last_name(n.func) for n in walk(node) if isinstance(n, ast.Call)}
+    return {callee_name(n.func) for n in walk(node) if isinstance(n, ast.Call)}
 
 
 def _is_fixed(source: AnswerSource, node: ast.expr) -> bool:
@@ -199,7 +201,7 @@ def replaced(source: AnswerSource) -> Signs:
                     _is_class(target.value, classes) or target.attr == "__class__"
                 ):
                     yield f"{ast.unparse(target)[:60]} set from outside", node
-        elif isinstance(node, ast.Call) and last_name(node.func) in ("setattr", "delattr") and node.args:
+        elif isinstance(node, ast.Call) and callee_name(node.func) in ("setattr", "delattr") and node.args:
             told = [node.args[0]] if _is_class(node.args[0], classes) else []
             yield from ((f"{ast.unparse(one)[:60]} set from outside", node) for one in told)
 
@@ -221,9 +223,9 @@ def bound_again(source: AnswerSource) -> Signs:
     for node in source.tree.body:
         names: list[str] = []
         if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-            names = [] if any(last_name(d) in _OVERLOADS for d in node.decorator_list) else [node.name]
+            names = [] if any(callee_name(d) in _OVERLOADS for d in node.decorator_list) else [node.name]
         elif isinstance(node, ast.Import | ast.ImportFrom):
-            names = [alias.asname or alias.name.split(".")[0] for alias in node.names]
+            names = [name.bound for name in imports_of(node)]
             yield from ((f"the name {n}", node) for n in names if n in _BUILTINS)
             names = [] if isinstance(node, ast.Import) else names
         elif isinstance(node, ast.Assign):
@@ -261,7 +263,7 @@ def _is_own(node: ast.expr, own: set[str]) -> bool:
 
 def _is_class(node: ast.expr, classes: set[str]) -> bool:
     if isinstance(node, ast.Call):
-        return last_name(node.func) == "type"
+        return callee_name(node.func) == "type"
     if isinstance(node, ast.Attribute):
         return node.attr == "__class__"
     return isinstance(node, ast.Name) and node.id in classes
@@ -273,7 +275,7 @@ def unasked(source: AnswerSource) -> Signs:
         if isinstance(node, FUNCTIONS) and node.name in _HOOKS:
             yield node.name, node
         elif isinstance(node, ast.ClassDef) and any(
-            k.arg == "metaclass" and last_name(k.value) not in ("ABCMeta", "EnumMeta") for k in node.keywords
+            k.arg == "metaclass" and callee_name(k.value) not in ("ABCMeta", "EnumMeta") for k in node.keywords
         ):
             yield f"a metaclass of {node.name}", node
     for statement in source.tree.body:
@@ -282,7 +284,7 @@ def unasked(source: AnswerSource) -> Signs:
         if source.is_script:
             continue  # it ran from top to bottom before; what it does is judged by what it mentions
         for call in _calls_at_import(statement):
-            if not _AT_IMPORT.search(last_name(call.func)):
+            if not _AT_IMPORT.search(callee_name(call.func)):
                 yield f"{ast.unparse(call.func)[:60]}() on import", call
 
 
@@ -290,7 +292,7 @@ def _calls_at_import(node: ast.stmt) -> Iterator[ast.Call]:
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         yield node.value
     elif isinstance(node, ast.Try | ast.With | ast.For | ast.While):
-        for block in (node.body, getattr(node, "orelse", []), getattr(node, "finalbody", [])):
+        for block in blocks(node):
             for inner in block:
                 yield from _calls_at_import(inner)
 
@@ -305,13 +307,13 @@ def endless(source: AnswerSource) -> Signs:
             and not _leaves(node.body)
         ) or (
             isinstance(node, ast.For)
-            and last_name(node.iter) in ("count", "cycle", "repeat")
+            and callee_name(node.iter) in ("count", "cycle", "repeat")
             and not _leaves(node.body)
         ):
             yield "a loop that nothing leaves", node
         elif (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Pow) and _is_huge(node)) or (
             isinstance(node, ast.Call)
-            and last_name(node.func) in ("range", "bytearray", "bytes", "zeros", "repeat")
+            and callee_name(node.func) in ("range", "bytearray", "bytes", "zeros", "repeat")
             and any(map(_is_huge, node.args))
         ):
             yield "a size without measure", node

@@ -4,8 +4,9 @@ import ast
 
 from localagent.code.bindings import assignments, target_name
 from localagent.code.function_pairing import functions
+from localagent.code.names import callee_name
 from localagent.code.regions import walk
-from localagent.gate.review.hard_coded_answers import AnswerSource, Signs, last_name
+from localagent.gate.review.hard_coded_answers import AnswerSource, Signs
 
 FILLS = frozenset({"append", "add", "extend", "setdefault", "update", "insert", "appendleft", "put"})
 """Methods that put something into a store."""
@@ -28,13 +29,13 @@ def forgetless(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> S
         if isinstance(decorator, ast.Call):
             sizes = [*decorator.args, *(k.value for k in decorator.keywords if k.arg == "maxsize")]
             if (
-                last_name(decorator.func) == "lru_cache"
+                callee_name(decorator.func) == "lru_cache"
                 and sizes
                 and isinstance(sizes[0], ast.Constant)
                 and sizes[0].value is None
             ):
                 yield "a cache that forgets nothing", decorator
-        elif last_name(decorator) == "cache":
+        elif callee_name(decorator) == "cache":
             yield "a cache that forgets nothing", decorator
 
 
@@ -72,7 +73,7 @@ def _is_empty_store(node: ast.expr) -> bool:
         return not node.keys
     if isinstance(node, ast.List):
         return not node.elts
-    if isinstance(node, ast.Call) and last_name(node.func) in _MADE_EMPTY:
+    if isinstance(node, ast.Call) and callee_name(node.func) in _MADE_EMPTY:
         return not any(isinstance(a, ast.List | ast.Dict | ast.Tuple) for a in node.args) and not any(
             k.arg == "maxlen" for k in node.keywords
         )

@@ -10,11 +10,13 @@ from collections.abc import Iterator
 
 from localagent.code.bindings import FUNCTIONS
 from localagent.code.condition_implication import Names
-from localagent.code.function_pairing import Function, functions, pairs, settled
+from localagent.code.function_pairing import functions, pairs, settled
+from localagent.code.names import bound_name, callee_name
 from localagent.code.regions import walk
+from localagent.code.spans import Function
 from localagent.domain.gate import Severity
 from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import AnswerSource, Signs, last_name
+from localagent.gate.review.hard_coded_answers import AnswerSource, Signs
 
 _A = "class A:\n    pass\n"
 _AB = "class A:\n    a: int\n    b: int\n"
@@ -98,7 +100,7 @@ def emptied(source: AnswerSource) -> Signs:
     for owner in source.nodes:
         if not isinstance(owner, ast.ClassDef) or not owner.bases:
             continue
-        bases = " ".join(last_name(base) for base in owner.bases)
+        bases = " ".join(callee_name(base) for base in owner.bases)
         for method in owner.body if not _KINDS.search(bases) else ():
             if not isinstance(method, FUNCTIONS) or method.name == "__init__":
                 continue
@@ -162,7 +164,7 @@ def _delegated(asked: tuple[set[str], set[str]], helpers: list[Function]) -> tup
 def _is_bound(name: str, tree: ast.Module) -> bool:
     """Whether a name still stands for something: it is imported, set, or used."""
     return any(
-        (isinstance(n, ast.Name) and n.id == name) or (isinstance(n, ast.alias) and (n.asname or n.name) == name)
+        (isinstance(n, ast.Name) and n.id == name) or (isinstance(n, ast.alias) and bound_name(n) == name)
         for n in walk(tree)
     )
 
@@ -214,7 +216,7 @@ def _is_yes_or_no(node: ast.AST) -> bool:
     if isinstance(node, ast.Constant):
         return isinstance(node.value, bool)
     if isinstance(node, ast.Call):
-        return last_name(node.func) in ("isinstance", "bool", "all", "any", "hasattr", "compare_digest", "issubclass")
+        return callee_name(node.func) in ("isinstance", "bool", "all", "any", "hasattr", "compare_digest", "issubclass")
     denied = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
     return denied or isinstance(node, ast.Compare | ast.Attribute)
 
@@ -234,7 +236,7 @@ def _is_loosened(old: list[ast.AST], new: list[ast.AST]) -> bool:
 def _may_be_looser(node: ast.AST) -> bool:
     if isinstance(node, ast.Compare):
         return len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq | ast.LtE | ast.GtE | ast.In)
-    return isinstance(node, ast.Call) and last_name(node.func) in _TEXT_TESTS and len(node.args) == 1
+    return isinstance(node, ast.Call) and callee_name(node.func) in _TEXT_TESTS and len(node.args) == 1
 
 
 def _is_looser(one: ast.AST, two: ast.AST) -> bool:
@@ -244,7 +246,7 @@ def _is_looser(one: ast.AST, two: ast.AST) -> bool:
         listed = isinstance(two.comparators[0], ast.Tuple | ast.List | ast.Set | ast.Constant)
         into = isinstance(two.ops[0], ast.LtE | ast.GtE) or (isinstance(two.ops[0], ast.In) and not listed)
         return into and bool(_asked([one])) and _asked([one]) <= _asked([two])
-    if isinstance(one, ast.Call) and isinstance(two, ast.Call) and last_name(one.func) == last_name(two.func):
+    if isinstance(one, ast.Call) and isinstance(two, ast.Call) and callee_name(one.func) == callee_name(two.func):
         texts = [a.value if isinstance(a, ast.Constant) else None for a in (one.args[0], two.args[0])]
         return all(isinstance(t, str) for t in texts) and texts[1] != texts[0] and str(texts[1]) in str(texts[0])
     return False

@@ -11,11 +11,12 @@ from collections import Counter
 from collections.abc import Iterator
 
 from localagent.code.bindings import FUNCTIONS
-from localagent.code.function_pairing import Function, pairs
+from localagent.code.function_pairing import pairs
+from localagent.code.names import callee_name
 from localagent.code.regions import walk
+from localagent.code.spans import Function
 from localagent.domain.gate import Severity
 from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import last_name
 
 _PICK = "def pick(rows, key):\n    return [r for r in rows if r.key == key and r.n > 0]\n"
 _PLAN = "def plan(x):\n    return 'a' if x.kind == KIND else 'b'\n"
@@ -179,11 +180,11 @@ def _features(node: ast.expr) -> Counter[str]:
                     found["=="] += 1
                 elif isinstance(op, ast.In | ast.NotIn):
                     listed = isinstance(side, ast.Tuple | ast.List | ast.Set | ast.Dict)
-                    found["range" if listed or last_name(side) == "range" else "part"] += 1
+                    found["range" if listed or callee_name(side) == "range" else "part"] += 1
                 else:
                     found["order"] += 1
         elif isinstance(inner, ast.Call):
-            name = last_name(inner.func)
+            name = callee_name(inner.func)
             found[name] += 1
             found["resembles"] += name in _RESEMBLES
     return found

@@ -6,11 +6,12 @@ Whatever has two meanings has none. Nothing is promised about an edit beyond tha
 
 import ast
 import re
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from localagent.code.source_text import parse_or_none
+from localagent.code.spans import Function
 from localagent.domain.edit import Edit
 from localagent.edit.external_edits import Page, StatementSpan
 from localagent.llm.writing.reindent import dedented, indented
@@ -130,14 +131,10 @@ def _whole(text: str, view: PromptView, prior: float) -> Edit | str:
 
 def _defined(code: str) -> tuple[str, bool] | None:
     """The name of the one function that a text defines, and whether it is asynchronous."""
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            body = ast.parse(code).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parse_or_none(code)
+    if tree is None or len(tree.body) != 1 or not isinstance(tree.body[0], Function):
         return None
-    if len(body) != 1 or not isinstance(body[0], ast.FunctionDef | ast.AsyncFunctionDef):
-        return None
-    return body[0].name, isinstance(body[0], ast.AsyncFunctionDef)
+    return tree.body[0].name, isinstance(tree.body[0], ast.AsyncFunctionDef)
 
 
 def _indented(code: str, indent: str) -> str:
@@ -150,12 +147,7 @@ def _indented(code: str, indent: str) -> str:
 
 
 def _parses(code: str) -> bool:
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
+    return parse_or_none(code) is not None
 
 
 def _span(page: Page, stretch: StatementSpan) -> Sequence[int]:

@@ -9,6 +9,7 @@ import concurrent.futures as cf
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from localagent.code.spans import lines_of
 from localagent.domain.behaviour import Behaviours, Crash
 from localagent.domain.edit import Candidate
 from localagent.domain.outcome import QuickResult
@@ -142,7 +143,7 @@ class Hardening:
                 scores = lines.setdefault(path, {})
                 around = outermost_function(sources[path], line)
                 if around is not None:
-                    for k in range(around.lineno, (around.end_lineno or around.lineno) + 1):
+                    for k in lines_of(around):
                         scores.setdefault(k, _FUNCTION_SCORE)
                 best = 1.0 if n == len(places) - 1 else _FRAME_SCORE
                 scores[line] = max(scores.get(line, 0.0), best)
