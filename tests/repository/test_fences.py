@@ -14,7 +14,7 @@ MODULES = {  # top-level module -> rooms where it may be imported
     "multiprocessing": {"training"},
     "pty": NOWHERE,
     "llama_cpp": {"llm"},
-    "jinja2": {"llm"},
+    "jinja2": {"llm", "report"},
     "torch": {"training"},
     "bandit": {"gate"},
     "hypothesis": {"verify"},
