@@ -25,7 +25,6 @@ _RECORDED = "localagent-policy-record-1"
 _LAYERS, _BASES = "policy.d", "policies"
 _SUFFIX = ".toml"
 _SEALED = "chown root:root and chmod go-w what is named, and put files there instead of links"
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -222,7 +221,7 @@ class _Owned:
         """The names in a folder of the owner's, None where it is not there."""
         for place in (self._root, folder):
             try:
-                at = os.open(place, _FOLDER)
+                at = openat.open_directory(place)
             except FileNotFoundError:
                 return None
             except OSError as error:

@@ -18,6 +18,7 @@ from localagent.domain.edit import digest_of
 from localagent.domain.guard import DEFAULT_SECONDS, guard_faults
 from localagent.domain.policy import JailLevel
 from localagent.errors import UsageFault
+from localagent.fs.bounded_read import read_prefix
 from localagent.policy.table import Faults, Table, parse_toml
 
 SCHEMA = "localagent/fleet/1"
@@ -42,11 +43,7 @@ class _Place:
 
 def read_fleet(path: Path) -> bytes:
     """The bytes of a fleet's file. UsageFault where it cannot be read."""
-    try:
-        with path.open("rb") as stream:
-            return stream.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise UsageFault(f"{path}: cannot be read: {error.strerror or error}", remedy=_REMEDY) from error
+    return read_prefix(path, MAX_BYTES, _REMEDY)
 
 
 def parse_fleet(data: bytes, source: str, folder: Path, rules: Collection[str], *, look: bool = True) -> Fleet:

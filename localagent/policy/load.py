@@ -23,6 +23,7 @@ from localagent.domain.policy import (
     Switch,
 )
 from localagent.errors import UsageFault
+from localagent.fs.bounded_read import read_prefix
 from localagent.policy.commands import parse_commands
 from localagent.policy.globs import pattern_fault
 from localagent.policy.limits import parse_limits
@@ -47,11 +48,7 @@ def load_policy(path: Path) -> Policy:
 
 def read_bounded(path: Path) -> bytes:
     """A policy file's bytes, one more than there may be at most."""
-    try:
-        with path.open("rb") as stream:
-            return stream.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise UsageFault(f"{path}: cannot be read: {error.strerror or error}", remedy=REMEDY) from error
+    return read_prefix(path, MOST_BYTES, REMEDY)
 
 
 def parse_policy(data: bytes, source: str, taken: frozenset[str] = frozenset()) -> Policy:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from localagent.daemon.http.peer_auth import Grant, PeerRole
 from localagent.errors import UsageFault
+from localagent.fs.bounded_read import read_prefix
 from localagent.policy.table import Faults, Table, parse_toml
 
 SCHEMA = "localagent/daemon/1"
@@ -64,11 +65,7 @@ class Configuration:
 
 def load_configuration(path: Path) -> Configuration:
     """The settings in a file. UsageFault with every fault, each with the dotted path of its key."""
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(_MOST_BYTES + 1)
-    except OSError as error:
-        raise UsageFault(f"{path}: cannot be read: {error.strerror or error}") from error
+    data = read_prefix(path, _MOST_BYTES)
     found, _ = parse_toml(data, str(path), most_bytes=_MOST_BYTES, remedy=_REMEDY)
     faults = Faults(str(path))
     table = Table(found, "", faults)
