@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from localagent.fs.openat import read_regular
+from localagent.text.secret_names import SENSITIVE_NAME
 from localagent.text.secret_redaction import Sanitizer, SecretKind
 
 CREDENTIAL_FILES = (
@@ -30,10 +31,7 @@ CREDENTIAL_FILES = (
 )
 _FILE_LIMIT_BYTES = 64 << 10
 _LONGEST = 8192
-_SECRET_NAME = re.compile(
-    r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|(?:^|_)(?:PAT|PWD|AUTH|KEY)$",
-    re.IGNORECASE,
-)
+_SECRET_NAME = re.compile(rf"{SENSITIVE_NAME}|token|passw|access_?key|(?:^|_)(?:pat|pwd|auth|key)$", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z0-9_.~+/=%!$&*^-]{16,8192}")
 _PLACES = ("/", "~", "./", "../")
 
