@@ -1,13 +1,13 @@
 """`localagent approve`: a person lets in a change that needs a person, on the record; here, or at the daemon."""
 
 import argparse
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from localagent.app import Settings
 from localagent.app.review.approvals import Approving, approve
+from localagent.cli.gate import read_patch
 from localagent.cli.render import Render
 from localagent.daemon.client.approval_client import patches_of, speak
 from localagent.domain.review import PatchVerdict
@@ -15,7 +15,6 @@ from localagent.errors import AnswerIsNo, UsageFault
 from localagent.protocol.http_client import DEFAULT_SOCKET, Client
 from localagent.record.patch_approvals import PatchApprovals
 from localagent.record.store import TaskRecord, TaskStore
-from localagent.repo.diff.parse_diff import MAX_PATCH_BYTES
 from localagent.repo.diff.write_diff import unified_diff
 
 
@@ -132,10 +131,8 @@ def _of_task(record: TaskRecord, choose: int | None) -> bytes:
 
 
 def _read(name: str) -> bytes:
-    try:
-        if name == "-":
-            return sys.stdin.buffer.read(MAX_PATCH_BYTES + 1)
-        with Path(name).open("rb") as stream:
-            return stream.read(MAX_PATCH_BYTES + 1)
-    except OSError as error:
-        raise UsageFault(f"{name}: cannot be read: {error.strerror or error}") from error
+    faults: list[str] = []
+    data = read_patch(name, faults)
+    if faults:
+        raise UsageFault(faults)
+    return data

@@ -15,7 +15,7 @@ from ui_builder import Page, done, needs_loopback, page_of
 from localagent.cli.main import main
 from localagent.daemon.client.ui_loopback import in_kernel_s_words, loopback_ports, owner, owner_in
 from localagent.daemon.client.ui_relay import Entrance
-from localagent.daemon.ui.html import POLICY
+from localagent.daemon.ui.page_headers import POLICY
 from localagent.errors import CannotEnforce
 
 

@@ -14,7 +14,7 @@ MODULES = {  # top-level module -> rooms where it may be imported
     "multiprocessing": {"training"},
     "pty": NOWHERE,
     "llama_cpp": {"llm"},
-    "jinja2": {"llm"},
+    "jinja2": {"llm", "report"},
     "torch": {"training"},
     "bandit": {"gate"},
     "hypothesis": {"verify"},
@@ -70,6 +70,8 @@ def breaches(source: str, parts: tuple[str, ...]) -> list[str]:
             for name in node.names:
                 if name.name in STARTING | {"environ", "environb", "getenv"}:
                     found.append(f"takes {name.name} out of os")
+        if isinstance(node, ast.Attribute) and node.attr in ("O_CREAT", "O_EXCL") and not makes_files(parts):
+            found.append(f"makes files by itself (os.{node.attr})")
         if names_open_walls(node) and parts not in OPENING:
             found.append("names open walls")
         if (
@@ -79,6 +81,11 @@ def breaches(source: str, parts: tuple[str, ...]) -> list[str]:
         ):
             found.append(f"reaches for a network (socket.{node.attr})")
     return found
+
+
+def makes_files(parts: tuple[str, ...]) -> bool:
+    """Where descriptors of new files are opened; all others take them from `fs`."""
+    return parts[0] in ("fs", WORKER) or parts[:2] in (("jail", "launcher"), ("jail", "attacks"))
 
 
 def names_open_walls(node: ast.AST) -> bool:
@@ -146,6 +153,7 @@ def test_the_worker_needs_nothing_of_ours() -> None:
         ("import llama_cpp", ("app", "fix", "run"), "imports llama_cpp"),
         ("import http.client", ("llm", "scoring", "scorer"), "imports http"),
         ("print(1)", ("cli", "fix"), "prints"),
+        ("import os\nx = os.O_EXCL", ("repo", "snapshot"), "makes files by itself (os.O_EXCL)"),
         ("import os\nx = os.environ", ("jail", "files", "host"), "reads the environment (os.environ)"),
         ("import os\nos.fork()", ("verify", "checks", "quick_check"), "starts a process (os.fork)"),
         ("import os\nos.fork()", ("cli", "fix"), "starts a process (os.fork)"),

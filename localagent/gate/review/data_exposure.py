@@ -14,6 +14,7 @@ from localagent.code.regions import walk
 from localagent.domain.gate import Severity
 from localagent.gate.core.rule import Rule, RuleExample
 from localagent.gate.review.hard_coded_answers import AnswerSource, Signs
+from localagent.text.secret_names import SENSITIVE_NAME
 
 _F = "def f(x):\n    return x\n"
 _C = "class A:\n    def g(self):\n        return 1\n"
@@ -77,8 +78,7 @@ _SPREADS = frozenset(
     {"items", "values", "copy", "to_dict", "as_dict", "dict", "model_dump", "model_dump_json", "json", "_asdict"}
 )
 _SECRET = re.compile(
-    r"(?i)passw(?:or)?d|passphrase|secret|api_?key|credential|private_?key|(?:access|auth|refresh|api|bearer|session|reset)_?token|cvv|cvc"
-    r"|card_?number|ssn|seed_phrase|(?:^|_)otp(?:$|_)|signing_?key|encryption_?key"
+    rf"(?i){SENSITIVE_NAME}|(?:refresh|session|reset)_?token|cvv|cvc|card_?number|ssn|seed_phrase|(?:^|_)otp(?:$|_)"
 )
 _PERSONAL = re.compile(
     r"(?i)e_?mail|phone|birth|surname|patient_?name|user_?name|session|cookie|token|address$|iban|balance"

@@ -15,6 +15,7 @@ from localagent.code.regions import walk
 from localagent.domain.gate import Severity
 from localagent.gate.core.rule import Rule, RuleExample
 from localagent.gate.review.hard_coded_answers import AnswerSource, Signs
+from localagent.text.secret_names import SENSITIVE_NAME
 
 _F = "def f(x):\n    return x\n"
 
@@ -53,11 +54,10 @@ TOLD = Rule(
     asks_person=True,
 )
 _SECRET = re.compile(
-    r"(?i)passw(?:or)?d|passphrase|(?:^|_)pwd$|secret|api_?key|credential|private_?key|(?:access|auth"
-    r"|refresh|api|bearer|session|id|reset|csrf)_?token"
+    rf"(?i){SENSITIVE_NAME}|(?:^|_)pwd$|(?:refresh|session|id|reset|csrf)_?token"
     r"|^(?:proxy_)?auth(?:orization)?(?:_header)?$|^cookies?$|set-cookie|session_?id|(?:^|_)otp(?:$|_)"
     r"|^(?:cvv|cvc|pin|ssn|iban)$|card_?number"
-    r"|^x-api-key$|^proxy-authorization$|signing_?key|encryption_?key|^environ$|^__dict__$"
+    r"|^x-api-key$|^proxy-authorization$|^environ$|^__dict__$"
 )
 _HEADERS = re.compile(r"(?i)^headers$|^META$")
 _TOKEN = re.compile(r"(?i)^tokens?$|_token$")

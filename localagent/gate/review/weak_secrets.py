@@ -16,6 +16,7 @@ from localagent.code.string_folding import values_of
 from localagent.domain.gate import Severity
 from localagent.gate.core.rule import Rule, RuleExample
 from localagent.gate.review.hard_coded_answers import AnswerSource, Signs
+from localagent.text.secret_names import SENSITIVE_NAME
 
 _F = "def f(x):\n    return x\n"
 
@@ -67,8 +68,7 @@ KEPT = Rule(
     asks_person=True,
 )
 _NAMES = re.compile(
-    r"(?i)passw|pass_?phrase|(?:^|[_-])(?:pw|pwd|pin|creds?|credentials?|secret|salt|seed|otp)(?:$|[_-])|secret|_pass$|^x-api-key$"
-    r"|api_?key|(?:access|auth|bearer|api)_?token|signing_?key|private_?key"
+    rf"(?i){SENSITIVE_NAME}|passw|(?:^|[_-])(?:pw|pwd|pin|creds?|salt|seed|otp)(?:$|[_-])|_pass$|^x-api-key$"
 )
 _LOOSE = re.compile(r"(?i)^(?:pass|key|token|auth)$|_key$")
 _LOGS_IN = frozenset(
