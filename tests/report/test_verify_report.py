@@ -188,3 +188,13 @@ def test_the_headline_is_what_was_shown() -> None:
     assert verification_text(one).startswith("Tests pass as before: r\n")
     assert as_review(one).title == "Tests pass as before: r (claim: fixes)"
     assert "by tests" not in verification_text(replace(WHOLE, full=None)).partition("\n")[0]
+
+
+def test_mutants_that_read_alike_are_one_line() -> None:
+    alive = ("a.py:3 sign: 1 -> -1",) * 8 + ("a.py:4 sign: 2 -> -2",)
+    strength = replace(STRENGTH, mutants=Share(part=1, whole=10, missing=alive))
+    lines = verification_text(replace(WHOLE, strength=strength)).splitlines()
+    assert [line.strip() for line in lines if "alive:" in line] == [
+        f"alive: {alive[0]}  (and 7 alike)",
+        f"alive: {alive[-1]}",
+    ]
