@@ -20,6 +20,7 @@ from localagent.record.journal import JournalStatus, verify_journal
 CHECKOUT = Path(__file__).parents[2]
 BEFORE = CHECKOUT / "tests" / "fixtures" / "0.1.0"
 ACCEPTED, AMBIGUOUS = "20261129-023414-637102-8d1ead", "20261129-025400-892300-25d13a"
+RUN = "20261129-030732-423336-8d36b1"
 KEY = str(BEFORE / "key.pub")
 CALC = """def largest(values):
     best = values[0]
@@ -119,6 +120,17 @@ def test_the_audit_log_goes_on(root: Path, capsys: pytest.CaptureFixture[str]) -
     before = json.loads(said(capsys, "audit", "verify", "--key", KEY, "--json"))["entries"]
     said(capsys, "deps", "approve", "another", "--reason", "needed")
     assert json.loads(said(capsys, "audit", "verify", "--key", KEY, "--json"))["entries"] == before + 1
+
+
+def test_a_batch_run_is_reported(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Everything that the report of then said of each repository is said again."""
+    then = json.loads((BEFORE / "state" / "batch" / "runs" / RUN / "report.json").read_text())
+    now = json.loads(said(capsys, "batch", "report", RUN, "--json", code=1))
+    assert [row["state"] for row in now["repositories"]] == ["fixed", "needs-person"]
+    for old, new in zip(then["repositories"], now["repositories"], strict=True):
+        steps, again = old.pop("steps"), new.pop("steps")
+        assert old.items() <= new.items()
+        assert all(one.items() <= other.items() for one, other in zip(steps, again, strict=True))
 
 
 def test_a_whole_policy_of_then_means_what_it_meant(root: Path, tmp_path: Path) -> None:
