@@ -13,7 +13,7 @@ from localagent.daemon.client.approval_client import patches_of, speak
 from localagent.domain.review import PatchVerdict
 from localagent.errors import AnswerIsNo, UsageFault
 from localagent.protocol.http_client import DEFAULT_SOCKET, Client
-from localagent.record.patch_approvals import PatchApprovals
+from localagent.record.approval_journal import patch_approvals
 from localagent.record.store import TaskRecord, TaskStore
 from localagent.repo.diff.write_diff import unified_diff
 
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     request = _request(args, settings)
     approval, digest = approve(request, settings)
     state = "withdrawn" if request.withdraw else "approved"
-    journal = str(PatchApprovals(settings.state_dir).path)
+    journal = str(patch_approvals(settings.state_dir).path)
     if args.json:
         told = {**asdict(approval), "findings": approval.findings.split("\n")}
         render.json({"state": state, **told, "digest": digest, "journal": journal})

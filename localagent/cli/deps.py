@@ -25,7 +25,7 @@ from localagent.domain.policy import Permission, Policy
 from localagent.errors import UsageFault
 from localagent.fs.bounded_read import read_below, read_named
 from localagent.jail.api import NamespaceJail, open_jail
-from localagent.record.dependency_approvals import ApprovalStore
+from localagent.record.approval_journal import dependency_approvals
 
 PROJECT = "pyproject.toml"
 
@@ -78,10 +78,10 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     path, policy = opened.path, opened.policy
     rules = policy.dependencies
     if args.action == "approvals":
-        return approvals(args, ApprovalStore(settings.state_dir), rules, render)
+        return approvals(args, dependency_approvals(settings.state_dir), rules, render)
     known = load_known(path.parent / rules.known_names)
     if args.action == "approve":
-        return approve(args, ApprovalStore(settings.state_dir), path, rules, known, render)
+        return approve(args, dependency_approvals(settings.state_dir), path, rules, known, render)
     if args.action == "install":
         return _install(args, settings, opened, known, render)
     return _check(args, settings, opened, known, render)
@@ -196,7 +196,7 @@ def guard_of(
     if args.repo is not None and not args.repo.is_dir():
         raise UsageFault(f"--repo: {args.repo} is not a directory")
     locks = Locks() if args.repo is None else read_locks(args.repo, rules.lock_files, known)
-    approvals = ApprovalStore(settings.state_dir).standing() if rules.approvals is Permission.ALLOW else ()
+    approvals = dependency_approvals(settings.state_dir).standing() if rules.approvals is Permission.ALLOW else ()
     option = str(args.policy) if args.policy else ""
     guard = DependencyGuard(rules=rules, known=known, locked=locks.entries, approvals=approvals, policy_option=option)
     return guard, locks

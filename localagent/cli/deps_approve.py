@@ -16,12 +16,12 @@ from localagent.deps.squat import KnownNames
 from localagent.domain.dependency import DependencyApproval, DependencyVerdict, UnreadableRequirement
 from localagent.domain.policy import DependencyRules, Permission
 from localagent.errors import AnswerIsNo, UsageFault
-from localagent.record.dependency_approvals import ApprovalStore
+from localagent.record.approval_journal import ApprovalJournal
 
 
 def approve(
     args: argparse.Namespace,
-    store: ApprovalStore,
+    store: ApprovalJournal[DependencyApproval],
     path: Path,
     rules: DependencyRules,
     known: KnownNames,
@@ -91,7 +91,9 @@ def _user() -> str:
         return f"uid {number}"
 
 
-def approvals(args: argparse.Namespace, store: ApprovalStore, rules: DependencyRules, render: Render) -> int:
+def approvals(
+    args: argparse.Namespace, store: ApprovalJournal[DependencyApproval], rules: DependencyRules, render: Render
+) -> int:
     """List what stands approved."""
     found = store.standing()
     counted = rules.approvals is Permission.ALLOW

@@ -3,6 +3,7 @@
 Everything from the patch is escaped: bytes that are no text and control characters stand as escapes.
 """
 
+from collections import Counter
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
@@ -91,31 +92,38 @@ def _xml(text: str) -> str:
 
 
 def junit(review: PatchReview) -> bytes:
-    """The review as JUnit XML: a test case a gate; one that was not asked is skipped."""
+    """The review as JUnit XML: a test case a gate; one that was not asked is skipped.
+
+    A gate that refuses, or asks a person who did not approve, is a failure; one that could not answer is an error.
+    """
     answers = {d.gate: d for d in review.decisions}
     by_gate: dict[str, list[tuple[Finding, RuleText]]] = {}
     for gate, f, rule in findings(review):
         by_gate.setdefault(gate, []).append((f, rule))
     cases: list[str] = []
-    failures = skipped = 0
+    counts = Counter[str]()
     for gate in (*review.gates, *review.not_asked):
         found = by_gate.get(gate, [])
         body = ""
         if gate not in answers:
-            skipped += 1
+            counts["skipped"] += 1
             why = review.not_asked.get(gate, "an earlier refusal ended the review")
             body = f"<skipped message={quoteattr(_xml(why))}/>"
-        elif found and answers[gate].answer is not Allow.ALLOW:
-            failures += 1
-            text = "\n".join(_said(review, f, rule) for f, rule in found)
-            first = _xml(one_line(found[0][0].message))
-            body = (
-                f"<failure type={quoteattr(found[0][0].rule)} message={quoteattr(first)}>{escape(_xml(text))}</failure>"
-            )
+        elif found:
+            text = escape(_xml("\n".join(_said(review, f, rule) for f, rule in found)))
+            first, answer = quoteattr(_xml(one_line(found[0][0].message))), answers[gate].answer
+            if answer is Allow.ALLOW or review.approval is not None:
+                body = f"<system-out>{text}</system-out>"
+            else:
+                kind = "error" if answer is Allow.ERROR else "failure"
+                counts[kind] += 1
+                body = f"<{kind} type={quoteattr(found[0][0].rule)} message={first}>{text}</{kind}>"
         cases.append(
             f"  <testcase classname={quoteattr(review.tool.replace(' ', '.'))} name={quoteattr(gate)}>{body}</testcase>"
         )
-    head = f'tests="{len(cases)}" failures="{failures}" errors="0" skipped="{skipped}"'
+    head = (
+        f'tests="{len(cases)}" failures="{counts["failure"]}" errors="{counts["error"]}" skipped="{counts["skipped"]}"'
+    )
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
         f"<testsuites name={quoteattr(review.tool)} {head}>",

@@ -16,7 +16,7 @@ from localagent.domain.verification import (
     Verification,
     VerifyVerdict,
 )
-from localagent.report.behaviour_text import near_lines
+from localagent.report.behaviour_text import merged, near_lines
 from localagent.report.review_report import review_json, review_text
 from localagent.text.visible_text import ends, one_line
 
@@ -332,8 +332,8 @@ def _strength_lines(v: Verification) -> Iterator[str]:
             told += f" ({one_line(share.note)})"
         yield f"  {name}: {told}"
         if share is not None:
-            for text in share.missing[:_SHOWN_ALIVE]:
-                yield f"      {'alive' if key == 'mutants' else 'not'}: {one_line(text, 300)}"
+            mark = "alive" if key == "mutants" else "not"
+            yield from merged(f"      {mark}: {one_line(text, 300)}" for text in share.missing)[0][:_SHOWN_ALIVE]
     if v.necessity is not None:
         yield from _necessity_lines(v.necessity)
     for text in strength.short:

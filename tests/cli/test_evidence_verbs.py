@@ -17,9 +17,9 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.review import PatchApproval
 from localagent.domain.task import Verdict
 from localagent.fs.atomic_files import RecordDamaged
+from localagent.record.approval_journal import patch_approvals
 from localagent.record.audit.heads import signed_today
 from localagent.record.audit.segments import read_signed, segments
-from localagent.record.patch_approvals import PatchApprovals
 from localagent.repo.diff.write_diff import unified_diff
 
 
@@ -180,7 +180,7 @@ def approved(settings: Settings, task: str, patch: Patch, repo: Path, *, withdra
         at="now",
         task=task,
     )
-    store = PatchApprovals(settings.state_dir)
+    store = patch_approvals(settings.state_dir)
     if withdraw:
         store.withdraw(approval)
     else:

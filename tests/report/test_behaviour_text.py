@@ -95,6 +95,20 @@ def test_those_that_read_alike_are_not_counted_as_left_out() -> None:
     assert found[1:] == ["  f(1): 1 -> 2  (and 1 alike)", "  f(2): 1 -> 2", "  and 1 more"]
 
 
+def test_broken_properties_show_what_differs_and_are_told_once() -> None:
+    call, old, new = f"f([{'7, ' * 60}])", *(f"[{'7, ' * 60}{n}, {'9, ' * 60}]" for n in (8, 5))
+    one = PropertyBreak(path=PATH, function="f", name="length kept", held=8, call=call, old=old, new=new)
+    other = replace(one, old=old.replace("8", "6"))
+    near = replace(NEAR, differences=(), differences_left_out=0, broken_properties=(one, one, other))
+    first, second = lines(near, most=5, whole=True)[-2:]
+    assert "not on f([7, 7, " in first
+    assert "…7, 7, 7, 7, 8, 9" in first
+    assert " -> …7, 7, 7, 7, 5, 9" in first
+    assert first.endswith("  (and 1 alike)")
+    assert "…7, 7, 7, 7, 6, 9" in second
+    assert lines(near, most=5, whole=False)[-1].endswith("  (and 2 alike)")
+
+
 def test_reports_of_before_are_shown_too() -> None:
     told = differential_json(NEAR)
     assert told is not None
