@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from batch_builder import MISTAKE, Batch
-from fix_builder import ADDER, home
-from git_builder import ENVIRON
-from sarif_builder import log, result, run
 from securesystemslib.dsse import Envelope
 from securesystemslib.signer import SSlibKey  # type: ignore[attr-defined]
+from support.batch_builder import MISTAKE, Batch
+from support.fix_builder import ADDER, home
+from support.git_builder import ENVIRON
+from support.sarif_builder import log, result, run
 
 from localagent.domain.edit import digest_of
 from localagent.record.attest.keys import KeyRing

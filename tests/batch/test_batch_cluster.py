@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from batch_builder import MISTAKE, Batch
-from fix_builder import Home, home
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.batch_builder import MISTAKE, Batch
+from support.fix_builder import Home, home
 
 from localagent.app import Settings
 from localagent.batch.cache_key import basis_of

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from batch_builder import EACH, MISTAKE, Batch, asking, states, workers
-from fix_builder import ADDER, CHECKOUT, Ran, home, tree_of
-from git_builder import ENVIRON, Repo
+from support.batch_builder import EACH, MISTAKE, Batch, asking, states, workers
+from support.fix_builder import ADDER, CHECKOUT, Ran, home, tree_of
+from support.git_builder import ENVIRON, Repo
 
 from localagent.batch.runs import RunStore
 from localagent.jail.api import sweep

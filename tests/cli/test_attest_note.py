@@ -5,8 +5,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from evidence_builder import PATCH, keep_task, settings_below
-from git_builder import ENVIRON, Repo
+from support.evidence_builder import PATCH, keep_task, settings_below
+from support.git_builder import ENVIRON, Repo
 
 from localagent.app.settings import Settings
 from localagent.cli.main import main

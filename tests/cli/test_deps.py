@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
-from wheel_builder import digest, write_wheel
+from support.wheel_builder import digest, write_wheel
 
 from localagent.cli import main as entry
 from localagent.cli.render import Render

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from evidence_builder import OTHER, PATCH, keep_proposals, keep_task, settings_below
+from support.evidence_builder import OTHER, PATCH, keep_proposals, keep_task, settings_below
 
 from localagent.app.evidence.task_evidence import audit_log, kept_facts
 from localagent.app.settings import Settings

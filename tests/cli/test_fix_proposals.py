@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from fix_builder import home
+from support.fix_builder import home
 
 PROGRAM = "def third(items):\n    return items[1]\n"
 WEAK = "from m import third\n\n\ndef test_third():\n    assert third([5, 6, 7, 8]) == 7\n"

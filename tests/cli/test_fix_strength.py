@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fix_builder import Home, Ran, home
-from schema_checker import checker
-from verify_builder import REPO
+from support.fix_builder import Home, Ran, home
+from support.schema_checker import checker
+from support.verify_builder import REPO
 
 SCHEMA = json.loads((Path(__file__).resolve().parents[2] / "docs" / "report.schema.json").read_text())
 DEMANDING = {

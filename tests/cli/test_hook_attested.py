@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from git_builder import Repo
 from securesystemslib.dsse import Envelope
 from securesystemslib.signer import SSlibKey  # type: ignore[attr-defined]
+from support.git_builder import Repo
 
 from localagent.app.evidence.task_evidence import key_ring
 from localagent.app.settings import Settings

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fix_builder import ADDED, ADDER, Home, home, tree_of
-from git_builder import Repo
-from warm_start import parent
+from support.fix_builder import ADDED, ADDER, Home, home, tree_of
+from support.git_builder import Repo
+from support.warm_start import parent
 
 from localagent.app import Settings
 from localagent.cli import hook_suggest_child

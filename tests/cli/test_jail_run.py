@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from session_builder import Kept, kept
+from support.session_builder import Kept, kept
 
 from localagent.cli.main import main
 from localagent.jail_sessions.client import history

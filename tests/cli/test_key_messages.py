@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from evidence_builder import settings_below
+from support.evidence_builder import settings_below
 
 from localagent.app.settings import Settings
 from localagent.cli.main import main

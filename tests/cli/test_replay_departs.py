@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from evidence_builder import keep_task, settings_below
+from support.evidence_builder import keep_task, settings_below
 
 from localagent.app.fix.replay_task import Replayed
 from localagent.cli.main import main

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ui_builder import DIFF, EVIL, events, report
+from support.ui_builder import DIFF, EVIL, events, report
 
 from localagent.daemon.store.task_store import TaskRow
 from localagent.daemon.ui.diff_view import MOST_BYTES, pairs, side_by_side

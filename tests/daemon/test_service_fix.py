@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fix_builder import ADDED, ADDER, home, processes_with
-from service_builder import Served, ordered, served
+from support.fix_builder import ADDED, ADDER, home, processes_with
+from support.service_builder import Served, ordered, served
 
 from localagent.protocol.http_client import DaemonRefuses
 from localagent.record.audit.verify_chain import check_audit

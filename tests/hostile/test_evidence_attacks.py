@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from evidence_builder import PATCH, keep_task, settings_below
+from support.evidence_builder import PATCH, keep_task, settings_below
 
 from bench.audit import write_journal
 from localagent.app.evidence.attested_files import held_by

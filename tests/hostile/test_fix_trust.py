@@ -5,7 +5,7 @@ import shutil
 import subprocess
 
 import pytest
-from fix_builder import ADDED, ADDER, home, tree_of
+from support.fix_builder import ADDED, ADDER, home, tree_of
 
 
 @pytest.mark.long

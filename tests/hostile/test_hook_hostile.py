@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from git_builder import ENVIRON, Repo
+from support.git_builder import ENVIRON, Repo
 
 from localagent.cli.main import main
 from localagent.repo.git import Git

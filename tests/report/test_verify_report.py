@@ -6,7 +6,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from schema_checker import checker
+from support.schema_checker import checker
 
 from localagent.domain.claim import Claim, DifferenceKind, FunctionEffect
 from localagent.domain.outcome import FullResult

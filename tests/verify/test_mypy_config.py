@@ -3,7 +3,7 @@
 import tomllib
 
 import pytest
-from verify_builder import patch, verified
+from support.verify_builder import patch, verified
 
 from localagent.verify.checks.mypy_config import ConfigUnreadable, without_plugins
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from house_builder import TaskOptions, house
+from support.house_builder import TaskOptions, house
 
 from localagent.app.settings import Settings
 from localagent.domain.outcome import Outcome, QuickRoute
