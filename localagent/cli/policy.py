@@ -13,20 +13,20 @@ from localagent.app.rule_examples import try_all
 from localagent.cli.render import Render
 from localagent.domain.policy import Policy
 from localagent.errors import UsageFault
-from localagent.gate.gate_rules_page import explained, explained_ids
+from localagent.gate.gate_rules_page import explained, explained_ids, page
 from localagent.policy.flat_keys import facts
 from localagent.policy.load import load_policy
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`policy show`, `policy check FILE…`, `policy explain RULE`, `policy test`."""
+    """`policy show`, `policy check FILE…`, `policy explain [RULE]`, `policy test`."""
     verbs = parser.add_subparsers(dest="policy_verb", metavar="VERB", required=True)
     show = verbs.add_parser("show", help="print the policy that holds", allow_abbrev=False)
     show.add_argument("--layers", action="store_true", help="every key, its value, and the layer that decided it")
     check = verbs.add_parser("check", help="list every fault of policy files", allow_abbrev=False)
     check.add_argument("files", type=Path, nargs="+", metavar="FILE", help="a policy, a layer, or a pyproject.toml")
-    explain = verbs.add_parser("explain", help="a rule: why, what to do, examples", allow_abbrev=False)
-    explain.add_argument("rule", metavar="RULE", help="a rule's id, as findings name it")
+    explain = verbs.add_parser("explain", help="a rule: why, what to do, examples; or all rules", allow_abbrev=False)
+    explain.add_argument("rule", nargs="?", metavar="RULE", help="a rule's id, as findings name it; default: all rules")
     test = verbs.add_parser("test", help="put every rule to its own examples; 1 if one fails", allow_abbrev=False)
     for one in (show, explain, test):
         one.add_argument("--policy", type=Path, metavar="NAME|FILE", help="default: default")
@@ -118,10 +118,14 @@ def _short(value: object) -> str:
 
 
 def _explain(args: argparse.Namespace, policy: Policy, render: Render) -> int:
-    found = explained(args.rule, policy)
+    if args.rule is None and not args.json:
+        render.line(page(policy).rstrip("\n"))
+        return 0
+    rules = explained_ids(policy) if args.rule is None else (args.rule,)
+    found = [one for rule in rules for one in explained(rule, policy)]
     if not found:
         near = difflib.get_close_matches(args.rule, explained_ids(policy), n=3)
-        remedy = f"did you mean {', '.join(near)}?" if near else "docs/gate-rules.md names every rule"
+        remedy = f"did you mean {', '.join(near)}?" if near else "`localagent policy explain` lists every rule"
         raise UsageFault(f"there is no rule {args.rule!r}", remedy=remedy)
     if args.json:
         render.json({"rule": args.rule, "explained": [asdict(one) for one in found]})
