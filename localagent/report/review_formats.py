@@ -112,7 +112,7 @@ def junit(review: PatchReview) -> bytes:
         body = ""
         if gate not in answers:
             skipped += 1
-            why = review.not_asked.get(gate, "an earlier refusal ended the review")
+            why = review.not_asked.get(gate, "stopped at an earlier refusal")
             body = f"<skipped message={quoteattr(_xml(why))}/>"
         elif found and answers[gate].answer is not Allow.ALLOW:
             failures += 1
@@ -176,7 +176,7 @@ def page(review: PatchReview) -> bytes:
         out.append("</table>")
     answers = {d.gate: d.answer.value for d in review.decisions}
     out.append("<h2>gates</h2>\n<table>")
-    out += [f"<tr><td>{shown(g)}</td><td>{shown(answers.get(g, 'not reached'))}</td></tr>" for g in review.gates]
+    out += [f"<tr><td>{shown(g)}</td><td>{shown(answers.get(g, 'not run'))}</td></tr>" for g in review.gates]
     out += [f"<tr><td>{shown(g)}</td><td>not asked: {shown(why)}</td></tr>" for g, why in review.not_asked.items()]
     out.append("</table>\n</body>\n</html>\n")
     return "\n".join(out).encode("utf-8")

@@ -360,7 +360,7 @@ def test_an_interrupted_run_says_how_to_go_on() -> None:
             os.kill(process.pid, signal.SIGTERM)
             _, err = process.communicate()
         assert process.returncode == 130
-        assert "to go on: localagent batch run --resume" in err.decode()
+        assert "to resume: localagent batch run --resume" in err.decode()
         assert workers(h) == []
         assert "ended early: 0 of 1" in h.run("batch", "status").out
 

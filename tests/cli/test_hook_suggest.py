@@ -142,7 +142,7 @@ def test_a_test_that_sleeps_is_not_waited_for(place: Home) -> None:
     place.write({"test_adder.py": "import time\nfrom adder import add\n\n\ndef test_add():\n    time.sleep(1000)\n"})
     staged(place)
     told = suggest(place, "check", "--suggest", "--deadline", "2s")
-    assert told["remarks"] == ["the time (2s) was up; --deadline gives it more"]
+    assert told["remarks"] == ["the time (2s) ran out; raise it with --deadline"]
 
 
 @pytest.mark.long

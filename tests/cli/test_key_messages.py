@@ -42,7 +42,7 @@ def test_without_a_key_each_verb_names_the_one_that_makes_it(
 ) -> None:
     code, said = told(capsys, *words)
     assert code in (1, 2)
-    assert "`localagent key new` makes one" in said
+    assert "`localagent key new` creates one" in said
 
 
 def gone(path: Path) -> None:

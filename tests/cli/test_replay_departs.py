@@ -44,7 +44,7 @@ def test_it_tells_what_differs_and_why_it_may(
         "  the first is the same: candidate 6",
         "  may be: a call has 0.05 s of processor time, and some need about as much: a machine that was busier in one "
         "of the two runs",
-        "  not as it was: ruff: 1, now 2",
+        "  changed since: ruff: 1, now 2",
     ]
     assert "the answer does not" in told.err
     assert "the load of this machine is" in told.err

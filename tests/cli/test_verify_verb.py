@@ -330,7 +330,7 @@ def test_new_findings_of_a_tool_refuse() -> None:
     with home(files) as h:
         said = verify(h, patch(files, {"calc.py": FIXED + "\n\ndef g(x):\n    return x\n"}))
         assert (said.code, said.verdict) == (1, "refused"), said
-        assert "mypy finds something new" in said.reason
+        assert "mypy has new findings" in said.reason
         said = verify(h, patch(files, {"calc.py": FIXED.replace("return high", "return high - 0")}))
         assert "types" in said.told["rests_on"]
 

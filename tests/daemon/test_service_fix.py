@@ -83,7 +83,7 @@ def test_a_repair_comes_home(daemon: Served) -> None:
         out = place.root / "out.patch"
         ran = place.fix("--daemon", str(daemon.socket), "--python", "this", "--out", str(out))
         assert (ran.code, ran.report["outcome"]) == (0, "accepted"), (ran, daemon.log())
-        assert "running the tests as they are, in the jail" in ran.err
+        assert "running the tests without a patch, in the jail" in ran.err
         assert b"+" + ADDED.rstrip() in out.read_bytes()
         assert (place.repo / "adder.py").read_text() == ADDER["adder.py"]  # nobody said apply
         assert ran.report["repo"] == str(place.repo)

@@ -42,7 +42,7 @@ def side_by_side(text: str) -> Iterator[str]:
 
 def _rows(file: FileDiff, most: int) -> Iterator[str]:
     if file.binary:
-        yield '<tr class="gap"><td colspan="4">content that is not text</td></tr>'
+        yield '<tr class="gap"><td colspan="4">binary content</td></tr>'
     made = 0
     for hunk in file.hunks:
         yield f'<tr class="gap"><td colspan="4">line {hunk.old_start}</td></tr>'

@@ -46,7 +46,7 @@ def shell(title: str, body: Iterable[str], *, who: str, renew: str = "") -> byte
             f'<header><a class="mark" href="{ROOT}">localagent</a><span class="who">{said(who)}</span>{renew}</header>',
             "<main>",
             *body,
-            "</main>\n<footer>Read-only. Orders, cancelling, approvals: <code>localagent fix --daemon</code>, "
+            "</main>\n<footer>Read-only. To submit, cancel or approve: <code>localagent fix --daemon</code>, "
             "<code>localagent tasks</code>.</footer>\n</body>\n</html>\n",
         )
     ).encode("utf-8")

@@ -70,8 +70,8 @@ def _renewal(seconds: int, here: str, also: str = "") -> str:
     """A word on how the page is renewed, with the link that changes that. `here` and `also` are ours."""
     join = f"{also}&amp;" if also else ""
     if seconds:
-        return f'<span class="renew">renewed every {seconds} s · <a href="{here}?{join}still=1">hold still</a></span>'
-    return f'<span class="renew"><a href="{here}{"?" if also else ""}{also}">renew by itself</a></span>'
+        return f'<span class="renew">refreshes every {seconds} s · <a href="{here}?{join}still=1">pause</a></span>'
+    return f'<span class="renew"><a href="{here}{"?" if also else ""}{also}">refresh automatically</a></span>'
 
 
 @_for_people

@@ -33,8 +33,8 @@ def queue_page(
     body = [
         "<h1>Queue</h1>",
         tiles((counts[state.value], state.value) for state in TaskState),
-        '<div class="card"><table><tr><th>task</th><th>state</th><th>ordered</th><th>when (UTC)</th>'
-        '<th class="n">took</th><th class="n">confidence</th><th>answer</th></tr>',
+        '<div class="card"><table><tr><th>task</th><th>state</th><th>request</th><th>when (UTC)</th>'
+        '<th class="n">time</th><th class="n">confidence</th><th>answer</th></tr>',
         *(_line(row, uid) for row in tasks),
         "</table></div>" if tasks else "</table></div><p class='soft'>No tasks yet.</p>",
     ]
@@ -110,7 +110,7 @@ def _facts(row: TaskRow, uid: int) -> str:
             ("checks", "; ".join(order.checks)),
             ("snapshot", order.snapshot),
             ("budget", f"{order.max_candidates} candidates, {span(order.max_seconds)}; seed {order.seed}"),
-            ("model", (order.model or "the default one") if order.use_model else "not asked for"),
+            ("model", (order.model or "default") if order.use_model else "not asked for"),
         )
     )
 
@@ -119,8 +119,8 @@ def _figures(report: Mapping[str, Any]) -> Iterator[str]:
     denied = sum(n for n in _mapping(report, "candidates_denied").values() if isinstance(n, int))
     yield tiles(
         (
-            (len(_list(report, "fail_to_pass")), "tests turned"),
-            (len(_list(report, "pass_to_pass")), "kept passing"),
+            (len(_list(report, "fail_to_pass")), "tests fixed"),
+            (len(_list(report, "pass_to_pass")), "still passing"),
             (report.get("candidates_enumerated", 0), "enumerated"),
             (denied, "denied by gates"),
             (report.get("candidates_verified", 0), "run in the jail"),
@@ -141,14 +141,14 @@ def _patch(story: Story) -> Iterator[str]:
         yield from side_by_side(text)
     for one in _list(story.report, "proposals")[:9]:
         if isinstance(one, dict):
-            yield f"<h2>Proposal {said(one.get('number'))}, for a person to choose</h2>"
+            yield f"<h2>Proposal {said(one.get('number'))} to choose from</h2>"
             yield from _confidence(one)
             yield from side_by_side(str(one.get("patch") or ""))
     differ = _mapping(story.report, "ambiguity")
     if differ:
         yield from _named(
             f"Where they differ: {differ.get('call')}",
-            [f"{number} answers {answer}" for number, answer in _mapping(differ, "answers").items()],
+            [f"proposal {number}: {answer}" for number, answer in _mapping(differ, "answers").items()],
         )
 
 
@@ -181,10 +181,10 @@ def _evidence(report: Mapping[str, Any]) -> Iterator[str]:
             ("attested", f"{signed.get('file')}, key {signed.get('key')}" if signed else ""),
         )
     )
-    yield from _named("Turned from failing to passing", _list(report, "fail_to_pass"))
+    yield from _named("Tests fixed", _list(report, "fail_to_pass"))
     yield from _failing(_list(report, "failing"))
-    yield from _named("Where each edit comes from", [_origin(x) for x in _list(report, "provenance")])
-    yield from _named("What speaks to a machine", [_spoken(x) for x in _list(report, "findings")])
+    yield from _named("Origin of the edits", [_origin(x) for x in _list(report, "provenance")])
+    yield from _named("Text that addresses a language model", [_spoken(x) for x in _list(report, "findings")])
     yield from _named("Warnings", _list(report, "warnings"))
 
 

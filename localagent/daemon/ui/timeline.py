@@ -8,13 +8,13 @@ from localagent.daemon.ui.queries import MOST_TOLD, Story, TimelineEvent
 
 STAGES = {
     "snapshot": "reading the tree",
-    "baseline": "running the tests as they are, in the jail",
+    "baseline": "running the tests without a patch, in the jail",
     "localize": "ranking suspicious statements",
     "search": "searching the edit space",
     "choose": "comparing what the plausible candidates do",
     "full-check": "full check in a new jail",
     "guard": "running the tests outside --test with the patch",
-    "record": "writing down what happened",
+    "record": "writing the record",
 }
 
 
@@ -22,7 +22,7 @@ def timeline(story: Story, seconds: Mapping[str, Any]) -> Iterator[str]:
     """The stages that took time, as bars where they are known, then what was said, in order."""
     known = [(name, float(s)) for name, s in seconds.items() if isinstance(s, int | float)]
     if total := sum(s for _, s in known):
-        yield '<div class="card"><table><tr><th>stage</th><th></th><th class="n">took</th></tr>'
+        yield '<div class="card"><table><tr><th>stage</th><th></th><th class="n">time</th></tr>'
         for name, spent in known:
             yield (
                 f"<tr><td>{said(STAGES.get(name, name))}</td><td>{_bar(spent / total)}</td>"
@@ -63,17 +63,17 @@ def told(event: TimelineEvent) -> str:
         case "localized":
             return f"most suspicious: {_some(data.get('top'))}"
         case "ordered" if "mended" in data:
-            return f"the model said how likely {said(data['mended'])} edits mend"
+            return f"the model rated {said(data['mended'])} edits as repairs"
         case "ordered":
-            return f"the model ordered {said(data.get('edits'))} edits"
+            return f"the model ranked {said(data.get('edits'))} edits"
         case "read-on":
-            return f"the model read {said(data.get('scored'))} of the likeliest edits on, and put them in order"
+            return f"the model read {said(data.get('scored'))} of the likeliest edits further, and ranked them again"
         case "written":
             return f"the model wrote {said(data.get('edits'))} edits"
         case "kept":
             return f"candidate {said(data.get('number'))} got further; searching on top of it"
         case "controls":
-            return "controls: edits that must not help were tried, and did not" if _none_of(data) else "controls tried"
+            return "controls: edits that must not help did not help" if _none_of(data) else "controls tried"
         case "guard":
             return (
                 f"guard: {said(data.get('ran'))} of {said(data.get('found'))} tests ran; broken: "
@@ -85,7 +85,7 @@ def told(event: TimelineEvent) -> str:
         case "denied":
             return f"candidate {said(data.get('number'))} denied by {said(data.get('rule'))}: {said(data.get('edit'))}"
         case "attempt":
-            return f"started anew: {said(data.get('why'))}"
+            return f"restarted: {said(data.get('why'))}"
         case "warning":
             return f"{badge('warning', 'calm')} {said(data.get('text'))}"
     return ""
@@ -114,7 +114,7 @@ def candidates(story: Story, denied: Mapping[str, Any]) -> Iterator[str]:
     if story.checked_all > len(story.checked):
         yield f'<p class="soft">{story.checked_all} ran; the plausible and the newest {len(story.checked)} of them:</p>'
     yield (
-        '<div class="card"><table><tr><th class="n">no.</th><th>edit</th><th>answer</th><th class="n">turned</th>'
+        '<div class="card"><table><tr><th class="n">no.</th><th>edit</th><th>answer</th><th class="n">fixed</th>'
         '<th class="n">broken</th><th class="n">cost</th><th>route</th></tr>'
     )
     for event in story.checked:
