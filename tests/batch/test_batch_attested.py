@@ -165,9 +165,9 @@ def test_it_is_refused_before_the_night_where_nothing_could_be_signed() -> None:
         batch = Batch(h)
         batch.add("clean", {"c.py": "x = 1\n"})
         fleet = batch.write_all()
-        assert "--attest: beside which patches" in batch.run(str(fleet), "--attest").err
+        assert "--attest needs --patches" in batch.run(str(fleet), "--attest").err
         ran = batch.run(str(fleet), "--attest", "--patches", str(h.root / "patches"))
-        assert (ran.code, "no key to sign with" in ran.err) == (1, True)
+        assert (ran.code, "there is no signing key" in ran.err) == (1, True)
         (h.root / "phrase").write_text("secret")
         (h.root / "phrase").chmod(0o600)
         assert h.run("key", "new", "--passphrase-file", str(h.root / "phrase")).code == 0

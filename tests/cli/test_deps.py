@@ -130,7 +130,7 @@ def test_what_the_policy_denies_no_person_approves(call: Call, tmp_path: Path) -
         (("approve", "x>=1", "--reason", "x"), "NAME==VERSION"),
         (("approve", "x[y]", "--reason", "x"), "NAME==VERSION"),
         (("approve", "./x", "--reason", "x"), "a local path"),
-        (("approve", "x", "--reason", " "), "say why"),
+        (("approve", "x", "--reason", " "), "--reason: 1 to 2,000 characters"),
         (("install", "x", "--index", "https://x"), "nothing here reaches a network"),
         (("install", "--index", "/"), "nothing to install"),
         (("install", "x", "--index", "/", "--target", "/"), "something is there"),

@@ -156,4 +156,4 @@ def test_what_cannot_be_suggested_blocks_nothing(place: Home) -> None:
 def test_named_files_are_not_for_suggestions(place: Home) -> None:
     staged(place)
     done = hook(place, "check", "--suggest", "adder.py")
-    assert (done.returncode, b"not for named files" in done.stderr) == (2, True)
+    assert (done.returncode, b"staged files only" in done.stderr) == (2, True)

@@ -46,7 +46,7 @@ def test_it_tells_what_differs_and_why_it_may(
         "of the two runs",
         "  changed since: ruff: 1, now 2",
     ]
-    assert "the answer does not" in told.err
+    assert "found the same patch" in told.err
     assert "the load of this machine is" in told.err
 
 

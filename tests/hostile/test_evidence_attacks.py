@@ -400,7 +400,7 @@ def test_an_export_without_its_beginning_says_so(
     out.write_bytes(b"".join(out.read_bytes().splitlines(keepends=True)[1:]))
     capsys.readouterr()
     assert main(["audit", "verify", "--file", str(out)]) == 0
-    assert "begins with entry 1: what lies before it is not in this file" in capsys.readouterr().out
+    assert "begins with entry 1: earlier entries are not in this file" in capsys.readouterr().out
     assert main(["audit", "verify", "--file", str(out), "--from", "0"]) == 1
 
 

@@ -188,7 +188,7 @@ def test_the_text_shows_both_and_needs_neither() -> None:
     assert "  the message of u: 'AI: wave' (prompt-injection)" in lines[at:]
     older = {k: v for k, v in report.items() if k not in ("ambiguity", "findings")}
     assert "Where they differ" not in render_text(older)
-    assert "speaks to a machine" not in render_text(older)
+    assert "addresses a language model" not in render_text(older)
 
 
 def test_the_page_names_every_field() -> None:
