@@ -206,8 +206,8 @@ def _shown(
         for diff in report.suggestions:
             render.line(diff.rstrip("\n"))
     changed = sum(r.after is not None for r in reports)
-    files, left = _count(len(reports), "file"), _count(sum(len(r.findings) for r in reports), "finding")
-    render.note(f"{files} checked, {changed} changed, {left}{' left' if changed else ''}")
+    count, left = _count(len(reports), "file"), _count(sum(len(r.findings) for r in reports), "finding")
+    render.note(f"{count} checked, {changed} changed, {left}{' left' if changed else ''}")
     if attesting.key:
         render.note(f"attested by key {attesting.key[:16]}, kept with task {attesting.task}")
 

@@ -124,7 +124,7 @@ def _verb(argv: Sequence[str] | None) -> int:
         return UsageFault.exit_code
     render = Render()
     try:
-        parsed, unknown = parser.parse_known_args(args)
+        parsed, unknown = parser.parse_known_args(args)  # type: ignore[no-untyped-call]  # as above
         if unknown:
             sub.choices[parsed.verb].error(f"unrecognized arguments: {' '.join(unknown)}")
         settings = Settings.from_environ()
