@@ -384,7 +384,7 @@ def test_usage_faults() -> None:
         batch = Batch(h)
         ran = batch.run("--jobs", "0")
         assert ran.code == 2
-        assert "name a FLEET.toml" in ran.err
+        assert "give either a FLEET.toml" in ran.err
         assert "--jobs: at least 1" in ran.err
         assert batch.run("--resume").code == 2
         assert batch.run(str(h.root / "none.toml")).code == 2
