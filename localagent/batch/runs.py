@@ -155,8 +155,11 @@ class RunStore:
         wanted = id_or_part.strip().lower()
         found = [n for n in names if n.startswith(wanted) or n.endswith(f"-{wanted}")] if wanted else names[:1]
         if not found:
-            what = f"no batch run {id_or_part!r}" if wanted else "no batch was run yet"
-            raise UsageFault(what, remedy="`localagent batch list` lists the runs")
+            what = f"no batch run {id_or_part!r}" if wanted else "no batch runs yet"
+            remedy = (
+                "`localagent batch list` lists the runs" if wanted else "`localagent batch run FLEET.toml` starts one"
+            )
+            raise UsageFault(what, remedy=remedy)
         if len(found) > 1:
             raise UsageFault(f"{id_or_part!r} names {len(found)} runs", remedy="write more of the id")
         return self.load(found[0])

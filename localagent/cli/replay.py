@@ -19,10 +19,10 @@ from localagent.text.visible_text import one_line
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
-    parser.add_argument("id", metavar="ID", help="the task; the start of its id is enough")
+    parser.add_argument("id", metavar="ID", help="task id; a unique prefix is enough")
     parser.add_argument("--repo", type=Path, metavar="DIR", help="a copy of the tree as the task saw it")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
-    parser.add_argument("--quiet", action="store_true", help="no progress, only the answer")
+    parser.add_argument("--quiet", action="store_true", help="do not show progress")
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
@@ -76,7 +76,7 @@ def _show(answer: Replayed, render: Render) -> None:
     else:
         _departed(answer, answer.departure, render)
     for line in answer.changed:
-        render.line(f"  not as it was: {line}")
+        render.line(f"  changed since: {line}")
 
 
 def _departed(answer: Replayed, at: TrajectoryDifference, render: Render) -> None:
@@ -91,10 +91,10 @@ def _departed(answer: Replayed, at: TrajectoryDifference, render: Render) -> Non
         for line in told.causes:
             render.line(f"  may be: {line}")
     load, cores = os.getloadavg()[0], os.cpu_count()
-    render.note(f"the load of this machine is {load:.1f} on {cores} processors; --json has both events whole")
+    render.note(f"the load of this machine is {load:.1f} on {cores} processors; --json prints both events in full")
     if answer.same_patch:
-        render.note("the way differs and the answer does not: the patch of the record was found again")
+        render.note("the search took another way but found the same patch")
     else:
         render.note(
-            f"replay it again on a quiet machine; `localagent show {answer.task}` says what the record rests on"
+            f"replay it again on a quiet machine; `localagent show {answer.task}` shows the evidence in the record"
         )

@@ -129,7 +129,7 @@ class FunctionChange:
 
     def __str__(self) -> str:
         if self.effect is FunctionEffect.CONSTANT:
-            return f"{self.function} answers the same to every input"
+            return f"{self.function} returns the same for every input"
         return f"the argument {self.parameter!r} of {self.function} no longer matters"
 
 

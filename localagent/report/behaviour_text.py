@@ -21,10 +21,10 @@ def near_lines(near: Mapping[str, Any], *, most: int, whole: bool = False) -> It
     if not near["functions"]:
         return
     of_whom = f" to {len(near['functions'])} functions" if whole else ""
-    demanded = f", {near['demanded']} differ where turned tests want it" if near["demanded"] else ""
+    demanded = f", {near['demanded']} differ as the repaired tests require" if near["demanded"] else ""
     others = len(near["differences"]) + near["differences_left_out"]
     explained = f" ({near['explained']} explained by these)" if near.get("explained") else ""
-    yield f"old against new: {near['inputs']} inputs{of_whom}{demanded}, {others} others differ{explained}"
+    yield f"old against new: {near['inputs']} inputs{of_whom}{demanded}, {others} other differences{explained}"
     yield from (f"  {_function_change(change)}" for change in near.get("function_changes", ()))
     lines, told = merged(_difference(one, whole=whole) for one in near["differences"])
     yield from lines[:most]
@@ -53,7 +53,7 @@ def answers(old: str, new: str, most: int) -> tuple[str, str]:
     """Two answers, shortened so that they do not read alike where they are not."""
     shown = ends(old, most), ends(new, most)
     if old == new:
-        return shown[0], f"{shown[1]} (what differs is not in the text)"
+        return shown[0], f"{shown[1]} (the difference is not visible in the text)"
     if shown[0] != shown[1]:
         return shown
     alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
@@ -65,7 +65,7 @@ def answers(old: str, new: str, most: int) -> tuple[str, str]:
 def _function_change(told: Mapping[str, Any]) -> str:
     if told["parameter"]:
         return f"the argument {told['parameter']!r} of {told['function']} no longer matters"
-    return f"{told['function']} answers the same to every input"
+    return f"{told['function']} returns the same for every input"
 
 
 def _broken(told: Mapping[str, Any], *, whole: bool) -> str:

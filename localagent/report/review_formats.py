@@ -107,7 +107,7 @@ def junit(review: PatchReview) -> bytes:
         body = ""
         if gate not in answers:
             counts["skipped"] += 1
-            why = review.not_asked.get(gate, "an earlier refusal ended the review")
+            why = review.not_asked.get(gate, "stopped at an earlier refusal")
             body = f"<skipped message={quoteattr(_xml(why))}/>"
         elif found:
             text = escape(_xml("\n".join(_said(review, f, rule) for f, rule in found)))

@@ -21,18 +21,24 @@ def _rule(id_: str, severity: Severity, why: str, remedy: str, *, person: bool =
 
 
 _CONFIRM = "leave the examples as they are, or confirm them"
-_MEND, _LOOK, _TEST = "mend the patch", "look at the input", "add tests for what the patch changes"
+_MEND, _LOOK, _TEST = "fix the patch", "check the input", "add tests for what the patch changes"
 _RULES = (
     _rule("verify-pass-to-fail", Severity.HIGH, "a test that passed before the patch fails with it", _MEND),
     _rule("verify-still-failing", Severity.HIGH, "a test that fails before the patch fails with it", _MEND),
-    _rule("verify-run", Severity.HIGH, "the tests do not say yes", "see the message"),
-    _rule("verify-tool", Severity.MEDIUM, "ruff or mypy finds something new", "mend what it finds"),
-    _rule("verify-strength", Severity.MEDIUM, "the evidence is weaker than asked for", _TEST),
-    _rule("verify-refuted", Severity.HIGH, "an input or a test shows that the claim is not so", _MEND),
-    _rule("verify-claim", Severity.LOW, "there is more to the patch than what is claimed of it", _LOOK),
-    _rule("verify-unproven", Severity.MEDIUM, "nothing speaks for the patch", _TEST),
+    _rule("verify-run", Severity.HIGH, "the tests do not confirm the patch", "see the message"),
+    _rule("verify-tool", Severity.MEDIUM, "ruff or mypy has new findings", "fix the findings"),
+    _rule("verify-strength", Severity.MEDIUM, "the evidence is weaker than required", _TEST),
+    _rule("verify-refuted", Severity.HIGH, "an input or a test contradicts the claim", _MEND),
+    _rule("verify-claim", Severity.LOW, "the patch does more than it claims", _LOOK),
+    _rule("verify-unproven", Severity.MEDIUM, "there is no evidence for the patch", _TEST),
     _rule("verify-answer", Severity.HIGH, "no verdict could be reached", "see the message"),
-    _rule("verify-differs", Severity.LOW, "old and new answer otherwise, and no test wants it", _LOOK, person=True),
+    _rule(
+        "verify-differs",
+        Severity.LOW,
+        "old and new return different results, and no test requires it",
+        _LOOK,
+        person=True,
+    ),
     _rule("verify-contract", Severity.HIGH, "a contract that was confirmed before is broken", _MEND),
     _rule("verify-contract-asked", Severity.LOW, "a contract is broken or gone", _LOOK, person=True),
     _rule("verify-doctest", Severity.LOW, "what a doctest expects is altered", _CONFIRM, person=True),
@@ -154,7 +160,7 @@ def _sections(v: Verification) -> Iterator[Section]:
             for name, share in parts
         ]  # fmt: skip
         told += [("against the claim", text, "") for text in strength.limits]
-        told += [("the tests are weak at this place", text, "") for text in strength.weak]
+        told += [("the tests are weak here", text, "") for text in strength.weak]
         yield Section(
             title=f"strength {strength.grade} of the claim: {strength.claim}",
             head=("part", "measured", "missing"),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from gguf_builder import TinyGguf
+from support.gguf_builder import TinyGguf
 
 from localagent.app.fix.learned_order import open_order
 from localagent.app.fix.prior import load_prior

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from fix_builder import bundled_model, home, model_place
+from support.fix_builder import bundled_model, home, model_place
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 

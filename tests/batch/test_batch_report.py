@@ -7,11 +7,11 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from fix_builder import CHECKOUT
-from git_builder import Repo
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from schema_checker import check_schema, checker
+from support.fix_builder import CHECKOUT
+from support.git_builder import Repo
+from support.schema_checker import check_schema, checker
 
 from localagent.batch.batch_report import exit_of, headline, report_of
 from localagent.batch.cache_key import CacheBasis

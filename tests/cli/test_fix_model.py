@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from fix_builder import ADDED, CHECKOUT, Home, home
+from support.fix_builder import ADDED, CHECKOUT, Home, home
 
 from localagent.app.settings import Settings
 from localagent.errors import LocalagentError

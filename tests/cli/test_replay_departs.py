@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from evidence_builder import keep_task, settings_below
+from support.evidence_builder import keep_task, settings_below
 
 from localagent.app.evidence.replay_task import PatchCheck, Replayed, Reverified
 from localagent.cli.main import main
@@ -47,9 +47,9 @@ def test_it_tells_what_differs_and_why_it_may(
         "  behaviours.9[0]: late:, now ok:2",
         "  may be: candidates are compared on inputs near the tests' within 40 s, 2 s each, 0.05 s a call: a machine "
         "that was busier in one of the two runs",
-        "  not as it was: ruff: 1, now 2",
+        "  changed since: ruff: 1, now 2",
     ]
-    assert "the answer does not" in told.err
+    assert "found the same patch" in told.err
     assert "the load of this machine is" in told.err
 
 

@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from git_builder import Repo
+from support.git_builder import Repo
 
 from localagent.app.policies import reopened
 from localagent.cli.main import main

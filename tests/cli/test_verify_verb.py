@@ -8,10 +8,10 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from fix_builder import Home, home, tree_of
-from git_builder import Repo
-from schema_checker import checker
-from verify_builder import CALC, FIXED, REPO, TESTS, Said, patch, verify
+from support.fix_builder import Home, home, tree_of
+from support.git_builder import Repo
+from support.schema_checker import checker
+from support.verify_builder import CALC, FIXED, REPO, TESTS, Said, patch, verify
 
 SCHEMA = json.loads((Path(__file__).resolve().parents[2] / "docs" / "verify.schema.json").read_text())
 GOOD = patch(REPO, {"calc.py": FIXED})
@@ -338,7 +338,7 @@ def test_new_findings_of_a_tool_refuse() -> None:
     with home(files) as h:
         said = verify(h, patch(files, {"calc.py": FIXED + "\n\ndef g(x):\n    return x\n"}))
         assert (said.code, said.verdict) == (1, "refused"), said
-        assert "mypy finds something new" in said.reason
+        assert "mypy has new findings" in said.reason
         said = verify(h, patch(files, {"calc.py": FIXED.replace("return high", "return high - 0")}))
         assert "types" in said.told["rests_on"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ui_builder import DIFF, EVIL, events, report
+from support.ui_builder import DIFF, EVIL, events, report
 
 from localagent.daemon.store.task_store import TaskRow
 from localagent.daemon.ui.diff_view import MOST_BYTES, pairs
@@ -125,7 +125,7 @@ def test_any_report_and_any_event_make_a_page_of_our_tags(text: str, changes: di
 def test_what_happened_is_said() -> None:
     told = [(event.kind, dict(event.data)) for event in events("test_more")]
     text = Seen(task_page(row("adder.py"), story(report("test_more"), told), who="", uid=7, renewal=None)).text
-    for word in ("return a - b", "return a + b", "tests turned", "plausible", "denied by test_more", "level L4"):
+    for word in ("return a - b", "return a + b", "tests fixed", "plausible", "denied by test_more", "level L4"):
         assert word in text, word
     assert "confidence 0.62, not calibrated for this search" in text
     assert "against: test_more" in text

@@ -9,8 +9,8 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from service_builder import Served, served
-from ui_builder import Page, done, needs_loopback, page_of
+from support.service_builder import Served, served
+from support.ui_builder import Page, done, needs_loopback, page_of
 
 from localagent.cli.main import main
 from localagent.daemon.client.ui_loopback import in_kernel_s_words, loopback_ports, owner, owner_in

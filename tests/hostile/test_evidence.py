@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from fix_builder import Home, home
+from support.fix_builder import Home, home
 
 CANARY = "canary7f3a91c2"
 FILES = {

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from session_builder import Kept, kept
+from support.session_builder import Kept, kept
 
 from localagent.domain.execution import Language
 from localagent.domain.outcome import Ending

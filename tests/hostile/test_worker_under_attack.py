@@ -6,7 +6,7 @@ import struct
 from uuid import uuid4
 
 import pytest
-from house_builder import house
+from support.house_builder import house
 
 from localagent.domain.outcome import Outcome, TestResult
 from localagent.verify.worker.worker_client import OpenRequest, RunRequest

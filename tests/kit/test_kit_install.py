@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from kit_builder import MODEL, PUBLIC, Home, copied, make_kit, script
+from support.kit_builder import MODEL, PUBLIC, Home, copied, make_kit, script
 
 
 @pytest.fixture(scope="module")
@@ -181,7 +181,7 @@ def test_the_programs_stand_surety_for_each_other(
     ],
 )
 def test_a_kit_for_another_machine(home: Home, tmp_path: Path, change: dict[str, str], reason: str) -> None:
-    from kit_builder import MAKER, payload
+    from support.kit_builder import MAKER, payload
 
     kit = tmp_path / "kit"
     payload(kit, "1.0")

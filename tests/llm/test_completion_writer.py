@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tiny_model import CODESTRAL, GRANITE, QWEN, Family, tiny_model
+from support.tiny_model import CODESTRAL, GRANITE, QWEN, Family, tiny_model
 
 from localagent.domain.edit import WRITTEN, Written
 from localagent.domain.outcome import Baseline, Failure, Frame, Outcome, TestResult

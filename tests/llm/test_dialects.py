@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tiny_model import CODELLAMA, CODESTRAL, FAMILIES, GRANITE, QWEN, STARCODER, Family, tiny_model
+from support.tiny_model import CODELLAMA, CODESTRAL, FAMILIES, GRANITE, QWEN, STARCODER, Family, tiny_model
 
 from localagent.domain.edit import Edit, Splice
 from localagent.domain.paths import RepoPath

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from model_replay import READY, Answer, ReplayJail
+from support.model_replay import READY, Answer, ReplayJail
 
 from localagent.domain.edit import Edit, Scope, Splice
 from localagent.domain.outcome import Baseline

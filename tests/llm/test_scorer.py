@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from model_replay import READY, Answer, ReplayedChild, ReplayJail
+from support.model_replay import READY, Answer, ReplayedChild, ReplayJail
 
 from localagent.domain.edit import Edit, Splice
 from localagent.domain.jailspec import JailSpec

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_replay import READY, Answer, ReplayJail
+from support.model_replay import READY, Answer, ReplayJail
 
 from localagent.domain.edit import Edit, Splice
 from localagent.domain.paths import RepoPath

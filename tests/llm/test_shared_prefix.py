@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tiny_model import QWEN, tiny_model
+from support.tiny_model import QWEN, tiny_model
 
 from localagent.jail.api import NamespaceJail
 from localagent.llm.model.registry import ModelFile

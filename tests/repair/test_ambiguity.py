@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from choice_builder import COLON, SWAP, alone, candidate, edit, near, standings
+from support.choice_builder import COLON, SWAP, alone, candidate, edit, near, standings
 
 from localagent.domain.behaviour import Behaviours
 from localagent.domain.edit import Edit, Splice

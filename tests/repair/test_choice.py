@@ -1,7 +1,7 @@
 """The choice: agreement counts voices, faults count against the majority, what an edit takes away costs."""
 
 import pytest
-from choice_builder import SWAP, candidate, edit, near, standings
+from support.choice_builder import SWAP, candidate, edit, near, standings
 
 from localagent.domain.behaviour import Behaviours
 from localagent.repair.acceptance.ranking import agreement, faults, malus, ranked, reread

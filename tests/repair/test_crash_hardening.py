@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
-from choice_builder import NO_OPINION
+from support.choice_builder import NO_OPINION
 
 from localagent.domain.behaviour import Behaviours, Crash
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Splice

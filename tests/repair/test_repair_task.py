@@ -11,7 +11,7 @@ from typing import cast
 
 import numpy as np
 import pytest
-from choice_builder import NO_OPINION
+from support.choice_builder import NO_OPINION
 
 from localagent.domain.behaviour import Behaviours, Crash, DistinguishingCall
 from localagent.domain.edit import BY_TOKENS, SPAN, Candidate, Edit, Patch, Reading, Splice, Written

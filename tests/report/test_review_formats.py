@@ -201,8 +201,8 @@ def test_the_text_says_where_why_and_what_to_do() -> None:
     assert "line 3: newly introduced call eval  [run-text, high]" in text
     assert "why: " in text
     assert "what to do: " in text
-    assert "moved by +2 lines" in text
-    assert "not reached" in text
+    assert "at an offset of +2 lines" in text
+    assert "not run" in text
     assert "weakness" in text
 
 

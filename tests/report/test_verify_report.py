@@ -7,7 +7,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from schema_checker import checker
+from support.schema_checker import checker
 
 from localagent.domain.claim import Claim, DifferenceKind, FunctionEffect
 from localagent.domain.gate import Allow, Decision, Finding, Severity
@@ -42,7 +42,7 @@ EVIL = "f('\x1b]0;x\x07<script>\udcff\n')"
 PATH = RepoPath("a.py")
 FULL = FullResult(
     accepted=False,
-    reasons=("still failing: t::a", "ruff finds something new: x", "files that no longer collect: b.py"),
+    reasons=("still failing: t::a", "ruff has new findings: x", "files that no longer collect: b.py"),
     fail_to_pass=("t::turned",),
     pass_to_pass=("t::kept",),
     pass_to_fail=("t::broken",),
@@ -134,7 +134,7 @@ def test_what_refuses_is_a_finding_and_what_is_left_alone_is_none() -> None:
     assert ("verify-pass-to-fail", "t::broken passed before") in found
     assert ("verify-still-failing", "t::a still fails") in found
     assert not any("t::left" in message for _, message in found)
-    assert ("verify-tool", "ruff finds something new: x") in found
+    assert ("verify-tool", "ruff has new findings: x") in found
     assert ("verify-run", "files that no longer collect: b.py") in found
     assert ("verify-run", "t::gone is gone") in found
     assert review.exit == 1
@@ -176,7 +176,7 @@ def test_the_claim_stands_in_every_output_and_what_speaks_against_it_is_a_findin
     text = verification_text(WHOLE)
     assert "strength D of A to E, of the claim: fixes (inferred)" in text
     assert "  against the claim: f(" in text
-    assert "  parts that the turned tests need: 1 of 2 (1 of 3 not asked)" in text
+    assert "  parts that the repaired tests need: 1 of 2 (1 of 3 not tried)" in text
     assert "      not needed: a.py:3: " in text
     told = verification_json(replace(WHOLE, claim_inferred=False))
     assert (told["claim"], told["claim_inferred"], told["strength"]["claim"]) == ("fixes", False, "fixes")

@@ -3,8 +3,8 @@
 import textwrap
 
 import pytest
-from house_builder import house
-from verify_builder import patch, verified
+from support.house_builder import house
+from support.verify_builder import patch, verified
 
 from localagent.domain.paths import RepoPath
 from localagent.domain.verification import AskedOfPerson, VerifyVerdict

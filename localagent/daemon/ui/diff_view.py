@@ -72,7 +72,7 @@ def side_by_side(text: str) -> DiffView:
 
 def _rows(file: FileDiff, most: int) -> Iterator[Row]:
     if file.binary:
-        yield "content that is not text"
+        yield "binary content"
     made = 0
     for hunk in file.hunks:
         yield f"line {hunk.old_start}"

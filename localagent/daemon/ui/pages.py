@@ -96,7 +96,7 @@ def task_page(row: TaskRow, story: Story, *, who: str, uid: int, renewal: Renewa
     report = story.report or {}
     denied = _mapping(report, "candidates_denied")
     differ = _mapping(report, "ambiguity")
-    answers = [f"{number} answers {answer}" for number, answer in _mapping(differ, "answers").items()]
+    answers = [f"{number} returns {answer}" for number, answer in _mapping(differ, "answers").items()]
     return render(
         "ui_task.html",
         title=f"{ordered(row)[:60]} · localagent",
@@ -138,15 +138,15 @@ def _facts(row: TaskRow, uid: int) -> Sequence[tuple[str, object]]:
         ("checks", "; ".join(order.checks)),
         ("snapshot", order.snapshot),
         ("budget", f"{order.max_candidates} candidates, {span(order.max_seconds)}; seed {order.seed}"),
-        ("model", (order.model or "the default one") if order.use_model else "not asked for"),
+        ("model", (order.model or "default") if order.use_model else "not asked for"),
     )
 
 
 def _figures(report: Mapping[str, Any]) -> Sequence[tuple[object, str]]:
     denied = sum(n for n in _mapping(report, "candidates_denied").values() if isinstance(n, int))
     return (
-        (len(_list(report, "fail_to_pass")), "tests turned"),
-        (len(_list(report, "pass_to_pass")), "kept passing"),
+        (len(_list(report, "fail_to_pass")), "tests fixed"),
+        (len(_list(report, "pass_to_pass")), "still passing"),
         (report.get("candidates_enumerated", 0), "enumerated"),
         (denied, "denied by gates"),
         (report.get("candidates_verified", 0), "run in the jail"),

@@ -10,13 +10,13 @@ from localagent.text.visible_text import one_line
 Piece = tuple[str, str]  # "", "stage" or the mood of a badge, and a text
 STAGES = {
     "snapshot": "reading the tree",
-    "baseline": "running the tests as they are, in the jail",
+    "baseline": "running the tests without a patch, in the jail",
     "localize": "ranking suspicious statements",
     "search": "searching the edit space",
     "choose": "comparing what the plausible candidates do",
     "full-check": "full check in a new jail",
     "guard": "running the tests outside --test with the patch",
-    "record": "writing down what happened",
+    "record": "writing the record",
 }
 
 
@@ -56,15 +56,15 @@ def pieces(event: TimelineEvent) -> Sequence[Piece]:
         case "ordered" if "mended" in data:
             text = f"the model said how likely {_text(data['mended'])} edits mend"
         case "ordered":
-            text = f"the model ordered {_text(data.get('edits'))} edits"
+            text = f"the model ranked {_text(data.get('edits'))} edits"
         case "read-on":
-            text = f"the model read {_text(data.get('scored'))} of the likeliest edits on, and put them in order"
+            text = f"the model read {_text(data.get('scored'))} of the likeliest edits further, and ranked them again"
         case "written":
             text = f"the model wrote {_text(data.get('edits'))} edits"
         case "kept":
             text = f"candidate {_text(data.get('number'))} got further; searching on top of it"
         case "controls":
-            text = "controls: edits that must not help were tried, and did not" if _none_of(data) else "controls tried"
+            text = "controls: edits that must not help did not help" if _none_of(data) else "controls tried"
         case "guard":
             text = (
                 f"guard: {_text(data.get('ran'))} of {_text(data.get('found'))} tests ran; broken: "
@@ -78,7 +78,7 @@ def pieces(event: TimelineEvent) -> Sequence[Piece]:
                 f"candidate {_text(data.get('number'))} denied by {_text(data.get('rule'))}: {_text(data.get('edit'))}"
             )
         case "attempt":
-            text = f"started anew: {_text(data.get('why'))}"
+            text = f"restarted: {_text(data.get('why'))}"
         case "warning":
             return ("calm", "warning"), ("", _text(data.get("text")))
         case _:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fix_builder import CHECKOUT, Files, Home, Ran
-from git_builder import ENVIRON, Repo
+from support.fix_builder import CHECKOUT, Files, Home, Ran
+from support.git_builder import ENVIRON, Repo
 
 HEAD = 'schema = "localagent/fleet/1"\nname = "night"\n[polite]\ndisk = "normal"\n'
 EACH = '[each]\nwork = ["failing-tests", "codemods"]\nmodel = false\nmax_candidates = 12\nmax_seconds = 120\n'

@@ -20,7 +20,7 @@ from typing import Any
 from localagent.daemon.store.task_store import Rows
 from localagent.protocol.http_client import Client
 
-CHECKOUT = Path(__file__).resolve().parent.parent
+CHECKOUT = Path(__file__).resolve().parents[2]
 SETTINGS = (CHECKOUT / "systemd" / "daemon.toml").read_text(encoding="utf-8")
 
 

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fix_builder import CHECKOUT
-
 from localagent.batch.certificates import make_certificates
+from support.fix_builder import CHECKOUT
 
 HTTP = ("--dashboard-address", "127.0.0.1:0")  # there even without a dashboard
 

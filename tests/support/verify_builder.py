@@ -10,9 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fix_builder import CHECKOUT, Home
-from house_builder import Silent
-
 from localagent.app.review.verify_patch import run_verify
 from localagent.app.review.verify_run import VerifyRequest
 from localagent.app.settings import Settings
@@ -26,6 +23,8 @@ from localagent.verify.evidence.differential import Differ
 from localagent.verify.worker.jail_pool import Rooms
 from localagent.verify.worker.worker_client import OpenRequest
 from localagent.verify.worker.worker_spec import WorkerSpec, WorkerUse
+from support.fix_builder import CHECKOUT, Home
+from support.house_builder import Silent
 
 CALC = (
     "def clamp(value: int, low: int, high: int) -> int:\n"

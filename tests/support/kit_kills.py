@@ -12,8 +12,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from kit_builder import MAKER, PUBLIC, payload, script
-from kit_machine import Machine, with_units
+from support.kit_builder import MAKER, PUBLIC, payload, script
+from support.kit_machine import Machine, with_units
 
 KILLER = """import atexit, os, pathlib, runpy, signal, sys
 here = pathlib.Path(__file__).resolve().parent

@@ -14,7 +14,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from kit_builder import ROOT, script
+from support.kit_builder import ROOT, script
 
 SCRIPTS: tuple[str, ...] = script("kit_seal").SCRIPTS
 SHELLS = tuple(name for name in ("dash", "bash") if shutil.which(name)) or ("sh",)

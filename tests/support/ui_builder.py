@@ -19,11 +19,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from service_builder import Served, ordered
 
 from localagent.daemon.store.leases import Lease, append, finish
 from localagent.daemon.store.task_store import Result
 from localagent.domain.task import Event
+from support.service_builder import Served, ordered
 
 EVIL = "</td><script>document.title='owned'</script><img src=http://127.0.0.1:1/x onerror=alert(1)>\u202e\x1b[2J"
 DIFF = (

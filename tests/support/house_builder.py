@@ -15,7 +15,7 @@ from localagent.domain.task import Budget, Event, Snapshot, Task
 from localagent.jail.api import open_jail
 from localagent.verify.verifier import JailVerifier
 
-SANDBOX = Path(__file__).resolve().parent.parent / "sandbox"
+SANDBOX = Path(__file__).resolve().parents[2] / "sandbox"
 
 
 class TaskOptions(TypedDict, total=False):

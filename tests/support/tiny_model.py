@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from gguf_builder import entry, string_entry, tensor, text
-
 from localagent.llm.model.registry import ModelFile
+from support.gguf_builder import entry, string_entry, tensor, text
 
 WIDTH, INNER, HEADS = 32, 64, 2
 _NORMAL, _UNKNOWN, _CONTROL, _BYTE = 1, 2, 3, 6

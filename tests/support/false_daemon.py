@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fix_builder import ADDED, ADDER, home
 
 from localagent import __version__
 from localagent.app import Settings
@@ -25,6 +24,7 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
 from localagent.precommit.daemon_suggest import AtDaemon
 from localagent.record.patchfile import patch_json
+from support.fix_builder import ADDED, ADDER, home
 
 TASK = "20260101-000000-000000-abcdef"
 SECONDS = 60.0

@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gguf_builder import entry, string_entry, tensor
-from tiny_model import WIDTH
-
 from localagent.llm.model.adapter import AdapterFile
+from support.gguf_builder import entry, string_entry, tensor
+from support.tiny_model import WIDTH
 
 PAIRS = {"blk.0.attn_q.weight": (WIDTH, WIDTH)}
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 MAKER = Ed25519PrivateKey.from_private_bytes(b"the maker of the kits of a test.")
 PUBLIC = MAKER.public_key().public_bytes_raw().hex()
 MODEL = b"GGUF, but not really"

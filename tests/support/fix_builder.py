@@ -16,12 +16,11 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
-from warm_start import parent
-
 from localagent.app import Settings
 from localagent.llm.model.registry import Registry
+from support.warm_start import parent
 
-CHECKOUT = Path(__file__).resolve().parent.parent
+CHECKOUT = Path(__file__).resolve().parents[2]
 Files = Mapping[str, str | bytes]
 
 # the smallest repository with one fault: the operator is wrong, and two tests tell
