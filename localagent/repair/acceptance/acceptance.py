@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from localagent.code.test_literals import Literals, failing_literals
 from localagent.domain.behaviour import Behaviours, Crash, Row
-from localagent.domain.edit import BY_TOKENS, WRITTEN, Candidate
+from localagent.domain.edit import Candidate, EditEffect
 from localagent.domain.outcome import FullResult
 from localagent.domain.task import Ambiguity, Choosing, Stage
 from localagent.repair.acceptance.ambiguity import FEW_TESTS, explained, settled, undecided, unproven, weak
@@ -53,7 +53,7 @@ def more_after_first(run: RunContext) -> int:
     """
     if run.task.choosing is Choosing.FIRST:
         return 0
-    if all(any(e.operator in WRITTEN for e in c.edits) for c in run.state.plausible):
+    if all(any(EditEffect.WRITTEN_BY_MODEL in e.effects for e in c.edits) for c in run.state.plausible):
         more = max(2 * MORE_AFTER_FIRST, run.state.verified)
     else:
         more = max(MORE_AFTER_FIRST, min(2 * MORE_AFTER_FIRST, run.state.verified // 2))
@@ -121,7 +121,7 @@ def _weigh(run: RunContext, open_ones: Sequence[Candidate], hardening: Hardening
         order, rivals = by_mass(order, rivals)
     first = order[0].candidate
     sturdier, shaky = None, few and crashes(near, first.number)
-    slips = all(e.operator.startswith(BY_TOKENS) for e in first.edits)  # nothing was guessed
+    slips = all(EditEffect.MENDS_SYNTAX in e.effects for e in first.edits)  # nothing was guessed
     if shaky and first.number not in s.hardened and _may_harden(first):
         s.hardened.add(first.number)
         sturdier = hardening.sturdier(first, near.crashes.get(first.number, ()))
