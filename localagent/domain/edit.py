@@ -114,9 +114,14 @@ class Edit:
     effects: frozenset[EditEffect] = frozenset()
 
     @property
+    def description(self) -> str:
+        """What it does, for people."""
+        return self.note or self.operator
+
+    @property
     def summary(self) -> str:
         """Where it is and what it does, for people."""
-        return f"{self.path}:{self.line} {self.note or self.operator}"
+        return f"{self.path}:{self.line} {self.description}"
 
     def is_like(self, other: "Edit") -> bool:
         """Whether the same operator makes both, in one file."""

@@ -21,7 +21,7 @@ class Change(NamedTuple):
     """One proposal: splices in unit offsets, a log-scale adjustment of the operator's prior, and where it is.
 
     `effects` are those that it has beside its operator's. `old` and `new`: the one text that goes and the one that
-    comes, where it is as simple as that.
+    comes, where it is as simple as that; on one line, and cut where they are long.
     """
 
     splices: tuple[Splice3, ...]
@@ -147,16 +147,9 @@ class OperatorContext:
 
     def put(self, expr: Expr, text: str, level: int, delta: float = 0.0, note: str = "") -> Change:
         """Put `text`, which binds at `level`, in an expression's place."""
-        new = expr.fitted(text, level)
-        return Change(
-            ((expr.start, expr.end, new),),
-            delta,
-            expr.line,
-            expr.end_line,
-            note or f"{_short(expr.text)} -> {_short(text)}",
-            expr.text,
-            text,
-        )
+        splice = (expr.start, expr.end, expr.fitted(text, level))
+        old, new = _short(expr.text), _short(text)
+        return Change((splice,), delta, expr.line, expr.end_line, note or f"{old} -> {new}", old, new)
 
     def splice(
         self, at: Expr | Stmt, *splices: Splice3, delta: float = 0.0, note: str = "", old: str = "", new: str = ""

@@ -65,7 +65,7 @@ def messages(
     if heard:
         parts += ["Tried before, and wrong:", _fence(_clip("\n".join(heard), room.heard_bytes))]
     if way is ReplyFormat.CHOICE:
-        edits = [f"{k}: line {e.line}: {_plain(e.note or e.operator)}" for k, e in enumerate(view.choices, 1)]
+        edits = [f"{k}: line {e.line}: {_plain(e.description)}" for k, e in enumerate(view.choices, 1)]
         parts += ["Edits to choose from:", _fence("\n".join(edits))]
     if outline:
         parts += ["Its outline:", _fence(_clip(outline, room.code_bytes))]

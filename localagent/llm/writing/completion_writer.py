@@ -295,7 +295,7 @@ def _remember(target: _Target, remark: str, *, failing: int = _NONE) -> None:
 
 def edit_words(edit: Edit) -> str:
     """An enumerated edit in a few words."""
-    return f"line {edit.line}: {edit.note or edit.operator}"
+    return f"line {edit.line}: {edit.description}"
 
 
 def _form(way: ReplyFormat) -> str:

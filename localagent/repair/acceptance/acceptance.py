@@ -14,7 +14,6 @@ from localagent.domain.task import Ambiguity, Choosing, Stage
 from localagent.repair.acceptance.ambiguity import FEW_TESTS, explained, settled, undecided, unproven, weak
 from localagent.repair.acceptance.behaviour_clusters import by_mass
 from localagent.repair.acceptance.crash_hardening import Hardening
-from localagent.repair.acceptance.give_up import crash_text
 from localagent.repair.acceptance.goal_controls import examined
 from localagent.repair.acceptance.ranking import READ, RankedCandidate, crashes, ranked, reread
 from localagent.repair.acceptance.regression_guard import guarded
@@ -24,6 +23,7 @@ from localagent.repair.ordering.naturalness import naturalness
 from localagent.repair.ordering.scored_edit import repriced
 from localagent.repair.search.replay_schedule import PATIENCE
 from localagent.repair.search.run_context import RunContext
+from localagent.report import repair_reasons
 
 FULL_CHECKS = 8
 MORE_AFTER_FIRST = 60
@@ -32,16 +32,6 @@ PART_CHECKS = 5
 PROPOSALS = 4
 READ_SECONDS = 20.0
 SHAKY = 2.0  # nats of cost in the choice, set by hand
-_ASSUMED = (
-    "the tests are too few to tell this patch from others or to prove it; taken because of --assume, where a person "
-    "would have been asked"
-)
-_NATURAL = (
-    "{} candidates pass the few tests and do not all behave alike; this one was taken because to the model it reads "
-    "most naturally"
-)
-_FIRST = "the first patch that passes every check was taken (--first): it was compared with no other"
-
 Accepted = tuple[Candidate, FullResult]
 
 
@@ -225,14 +215,11 @@ def _best_accepted(run: RunContext, weighed: _Weighed) -> Accepted | None:
                 return None
             s.others = _others(run, weighed, candidate)
             if weighed.read:
-                s.warnings.append(_NATURAL.format(len(weighed.order)))
+                s.warnings.append(repair_reasons.most_natural(len(weighed.order)))
             if weighed.unsure:
-                s.warnings.append(_ASSUMED + _differing(weighed, candidate))
+                s.warnings.append(repair_reasons.ASSUMED + _differing(weighed, candidate))
             if sturdier is not None and weighed.crash is not None:
-                s.warnings.append(
-                    f"a patch that passed the tests crashed on inputs near theirs ({crash_text(weighed.crash)}); "
-                    f"one more edit ends that and changes no other answer: {sturdier.edits[-1].note}"
-                )
+                s.warnings.append(repair_reasons.sturdier(weighed.crash, sturdier.edits[-1]))
             return accepted
         s.rejected[candidate.number] = full
     return None
@@ -266,7 +253,7 @@ def _first_accepted(run: RunContext, candidates: Sequence[Candidate]) -> Accepte
     for candidate in candidates:
         full = _full(run, candidate)
         if full.accepted:
-            run.state.warnings.append(_FIRST)
+            run.state.warnings.append(repair_reasons.FIRST)
             return _believed(run, candidate, full)
         run.state.rejected[candidate.number] = full
     return None
@@ -342,7 +329,7 @@ def _believed(run: RunContext, candidate: Candidate, full: FullResult) -> Accept
         s.doubts, s.undecided = full.doubts, (candidate,)
         s.proposals, s.proposed = (candidate,), (full,)
         return None
-    s.warnings += [f"{doubt}; taken because of --assume, where a person would have been asked" for doubt in full.doubts]
+    s.warnings += map(repair_reasons.assumed, full.doubts)
     return candidate, full
 
 
