@@ -21,7 +21,7 @@ class Change(NamedTuple):
     """One proposal: splices in unit offsets, a log-scale adjustment of the operator's prior, and where it is.
 
     `effects` are those that it has beside its operator's. `old` and `new`: the one text that goes and the one that
-    comes, where it is as simple as that; on one line, and cut where they are long.
+    comes, where the note says no more than these; on one line, and cut where they are long.
     """
 
     splices: tuple[Splice3, ...]
@@ -148,8 +148,10 @@ class OperatorContext:
     def put(self, expr: Expr, text: str, level: int, delta: float = 0.0, note: str = "") -> Change:
         """Put `text`, which binds at `level`, in an expression's place."""
         splice = (expr.start, expr.end, expr.fitted(text, level))
+        if note:
+            return Change((splice,), delta, expr.line, expr.end_line, note)
         old, new = _short(expr.text), _short(text)
-        return Change((splice,), delta, expr.line, expr.end_line, note or f"{old} -> {new}", old, new)
+        return Change((splice,), delta, expr.line, expr.end_line, f"{old} -> {new}", old, new)
 
     def splice(
         self, at: Expr | Stmt, *splices: Splice3, delta: float = 0.0, note: str = "", old: str = "", new: str = ""

@@ -186,14 +186,17 @@ def text_uses(source: str) -> list[str]:
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
     members = {id(node.value) for c in classes for node in c.body if isinstance(node, ast.Assign)}
-    names = {name for name in operators() if "-" in name}  # the others are words of their own
+    names = ("tokens.", *(name for name in operators() if "-" in name))  # the others are words of their own
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr == "note" and id(node) not in called:
             found.append(f"line {node.lineno}: reads a note")
-        text = node.value if isinstance(node, ast.Constant) and id(node) not in members else None
-        if isinstance(text, str) and (text in names or text.startswith("tokens.")):
-            found.append(f"line {node.lineno}: names the operator {text}")
+        if (
+            isinstance(node, ast.Constant)
+            and str(node.value).startswith((*names, "tokens."))
+            and id(node) not in members
+        ):
+            found.append(f"line {node.lineno}: names the operator {node.value!r}")
         if isinstance(node, ast.Attribute | ast.BinOp | ast.Call | ast.Compare | ast.FormattedValue | ast.Starred):
             for part in ast.iter_child_nodes(node):
                 if isinstance(part, ast.Attribute) and part.attr == "operator" and id(part) not in called:
