@@ -72,11 +72,11 @@ def said(capsys: pytest.CaptureFixture[str], *args: str, code: int = 0) -> str:
 
 def test_tasks_are_shown(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = said(capsys, "show", ACCEPTED)
-    assert "accepted: a patch turns every failing test and breaks none" in shown
+    assert "accepted: the patch makes every failing test pass and breaks none" in shown
     assert "strength C of A to E" in shown
     assert "largest([3, 2]): 2 -> 3" in shown
     shown = said(capsys, "show", AMBIGUOUS)
-    assert "To take one: localagent apply 20261129-025400-892300-25d13a --choose 1|2|3|4" in shown
+    assert "To apply one: localagent apply 20261129-025400-892300-25d13a --choose 1|2|3|4" in shown
     assert "within(1, 4, 7)" in shown
     listed = said(capsys, "history")
     assert ACCEPTED in listed

@@ -353,7 +353,7 @@ def test_the_database_of_0_1_0_is_brought_up_to_date(tmp_path: Path) -> None:
     assert [event.kind for event in rows.events(done.id, after=0)][:2] == ["stage", "accepted"]
     result = rows.result(done.id)
     assert result is not None
-    assert "accepted: a patch turns every failing test" in render_text(json.loads(result.report))
+    assert "accepted: the patch makes every failing test pass" in render_text(json.loads(result.report))
     assert [(one.number, one.verdict) for one in judged_of(rows, done.id)] == [
         (0, "needs-person"), (1, "needs-person"), (2, "allowed")
     ]  # fmt: skip

@@ -418,7 +418,7 @@ def test_a_repositorys_name_is_text_in_the_auditors_page(settings: Settings, tmp
     assert "<img" not in text
     assert "<script" not in text
     assert "\u202e" not in text
-    assert "&lt;img src=x onerror=alert(1)&gt;&#x27;&quot;&amp;amp;" in text
+    assert "&lt;img src=x onerror=alert(1)&gt;&#39;&#34;&amp;amp;" in text
 
 
 def test_a_task_that_is_no_task_of_ours_is_told(settings: Settings) -> None:

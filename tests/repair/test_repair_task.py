@@ -14,7 +14,7 @@ import pytest
 from support.choice_builder import NO_OPINION
 
 from localagent.domain.behaviour import Behaviours, Crash, DistinguishingCall
-from localagent.domain.edit import BY_TOKENS, SPAN, Candidate, Edit, Patch, Reading, Splice, Written
+from localagent.domain.edit import SPAN, Candidate, Edit, EditEffect, Patch, Reading, Splice, Written
 from localagent.domain.gate import Allow, Decision, Finding, Severity
 from localagent.domain.guard import Guard, GuardResult
 from localagent.domain.outcome import Baseline, Failure, Frame, FullResult, Outcome, QuickResult, QuickRoute, TestResult
@@ -189,7 +189,7 @@ class Digits:
         self, path: RepoPath, sources: Sources, *, lines: Lines | None, failures: Sequence[Failure]
     ) -> Iterator[Edit]:
         source = sources[path]
-        operator = "digit" if parses(source) else BY_TOKENS + "digit"
+        effects = frozenset[EditEffect]() if parses(source) else frozenset({EditEffect.MENDS_SYNTAX})
         for i, byte in enumerate(source):
             line = source.count(b"\n", 0, i) + 1
             if chr(byte).isdigit() and (lines is None or line in lines):
@@ -198,12 +198,13 @@ class Digits:
                         yield Edit(
                             path=path,
                             splices=(Splice(start=i, end=i + 1, text=bytes([d])),),
-                            operator=operator,
+                            operator="digit",
                             line=line,
                             end_line=line,
                             prior=0.0,
                             note=f"{chr(byte)} -> {chr(d)}",
                             scope=None,
+                            effects=effects,
                         )
 
 
@@ -784,7 +785,7 @@ class Slips(Digits):
         self, path: RepoPath, sources: Sources, *, lines: Lines | None, failures: Sequence[Failure]
     ) -> Iterator[Edit]:
         for edit in super().edits(path, sources, lines=lines, failures=failures):
-            yield replace(edit, operator="undefined-name")
+            yield replace(edit, effects=frozenset({EditEffect.MENDS_NAME, EditEffect.EXPLAINED}))
 
 
 class Asked(Digits):
@@ -995,7 +996,7 @@ def test_edits_that_the_model_is_not_asked_about_cost_what_an_average_one_does()
     def first_cost(scorer: Oracle | None) -> float:
         lab = Laboratory(b"a = 01\n", {"a": number("a", 21)})
         repair(lab, scorer=scorer)
-        return next(c.cost for c in lab.quick_runs if c.edits[-1].operator.startswith(BY_TOKENS))
+        return next(c.cost for c in lab.quick_runs if EditEffect.MENDS_SYNTAX in c.edits[-1].effects)
 
     weights = Weights()
     dearer = -weights.model * weights.unscored
@@ -1051,7 +1052,8 @@ def test_a_rival_the_full_check_refuses_is_not_offered_and_the_search_goes_on() 
 
 def span(start: int, end: int, text: bytes, note: str = "written") -> Edit:
     splice = Splice(start=start, end=end, text=text)
-    return Edit(path=M, splices=(splice,), operator=SPAN, line=1, end_line=1, prior=-2.5, note=note)
+    effects = frozenset({EditEffect.WRITTEN_BY_MODEL})
+    return Edit(path=M, splices=(splice,), operator=SPAN, line=1, end_line=1, prior=-2.5, note=note, effects=effects)
 
 
 class Scribe:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from localagent.domain.behaviour import Behaviours
-from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Splice
+from localagent.domain.edit import Candidate, Edit, EditEffect, FileChange, Patch, Splice
 from localagent.domain.paths import RepoPath
 from localagent.repair.acceptance.confidence_model import ConfidenceModel
 from localagent.repair.acceptance.ranking import RankedCandidate
@@ -11,9 +11,9 @@ from localagent.repair.acceptance.ranking import RankedCandidate
 M = RepoPath("m.py")
 
 
-def edit(operator: str, note: str = "") -> Edit:
+def edit(*effects: EditEffect) -> Edit:
     splice = Splice(start=0, end=1, text=b"b")
-    return Edit(path=M, splices=(splice,), operator=operator, line=1, end_line=1, prior=0, note=note)
+    return Edit(path=M, splices=(splice,), operator="o", line=1, end_line=1, prior=0, effects=frozenset(effects))
 
 
 def candidate(number: int, cost: float, *edits: Edit) -> Candidate:
@@ -30,7 +30,7 @@ def alone(made: Candidate) -> list[RankedCandidate]:
     return [RankedCandidate(candidate=made, cost=0.0, row=())]
 
 
-SWAP, COLON = edit("compare-swap", "< -> <="), edit("tokens.insert-colon")
+SWAP, COLON = edit(EditEffect.MOVES_BOUNDARY), edit(EditEffect.MENDS_SYNTAX)
 
 
 def standings(*costs: float, row: str = "") -> list[RankedCandidate]:

@@ -63,7 +63,7 @@ def search(
         return None
     return Suggestion(
         origin=SuggestionOrigin.FAILING_TESTS,
-        titles=tuple(f"{e.path}:{e.line} {e.note or e.operator}" for e in found.edits),
+        titles=tuple(e.summary for e in found.edits),
         patch=found.patch,
         tests=ground.task.tests,
         confidence=result.confidence or next(iter(result.confidences), None),

@@ -11,7 +11,7 @@ from itertools import islice
 
 from localagent.code.spans import lines_of
 from localagent.domain.behaviour import Behaviours, Crash
-from localagent.domain.edit import Candidate
+from localagent.domain.edit import Candidate, EditEffect
 from localagent.domain.outcome import QuickResult
 from localagent.domain.paths import RepoPath
 from localagent.ports import QuickCheck
@@ -24,18 +24,6 @@ from localagent.repair.search.search_node import Lineage, SearchStep
 CANDIDATES = 80
 EDITS = 3_000
 PROGRAMS = 23  # beside the crashing one, in one table of behaviours
-_BOUNDARIES = (
-    "compare-swap",
-    "reported-index",
-    "reported-reach",
-    "off-by-one",
-    "constant-step",
-    "range-bounds",
-    "slice-bounds",
-    "condition-order",
-)
-_NAMES = ("undefined-", "missing-")
-_SHIFTS = ("off-by-one", "constant-step", "reported-index")
 _SYMPTOM = 1.5  # nats; an index moved where it crashed reads another place, the bound before it was wrong
 _NAME_FAULTS = ("NameError", "UnboundLocalError", "AttributeError")
 LEFT = 0.2  # of the crashes may stay
@@ -113,8 +101,9 @@ class Hardening:
             before = sources[path]
             seen: set[bytes | None] = {None}
             names = all(c.failure.exception in _NAME_FAULTS for c in crashes)
+            wanted = EditEffect.MENDS_NAME if names else EditEffect.MOVES_BOUNDARY
             for edit in sorted(found, key=lambda e: -e.prior):
-                if not edit.operator.startswith(_NAMES if names else _BOUNDARIES):
+                if wanted not in edit.effects:
                     continue
                 after = edit.apply(before)
                 key = behaviour_key(after, edit.scope, len(after) - len(before))
@@ -123,7 +112,7 @@ class Hardening:
                 seen.add(key)
                 own = run.order.cost(lineage, edit, scores, 1.0, None)
                 own += malus(edit, b" ".join(before[s.start : s.end] for s in edit.splices))
-                if edit.operator in _SHIFTS and scores.get(edit.line, 0.0) >= 1.0:
+                if EditEffect.SHIFTS_NUMBER in edit.effects and scores.get(edit.line, 0.0) >= 1.0:
                     own += _SYMPTOM
                 steps.append(SearchStep(parent=lineage, edit=edit, cost=candidate.cost + own))
         return sorted(steps, key=lambda s: s.cost)[:CANDIDATES]

@@ -29,6 +29,7 @@ from localagent.repair.search.run_context import RunContext
 from localagent.repair.search.search_loop import Loop
 from localagent.repair.search.search_node import Lineage
 from localagent.repair.search.state import Parts
+from localagent.report import repair_reasons
 
 TURN_SECONDS = 0.0005
 
@@ -42,14 +43,6 @@ def _quick_turns() -> Iterator[None]:
         yield
     finally:
         sys.setswitchinterval(before)
-
-
-def _nowhere(run: RunContext) -> str:
-    """Why there is no place to repair."""
-    if not run.state.protected:
-        return "no source line of this repository could be linked to the failing tests"
-    shown = "; ".join(list(run.state.protected.values())[:3])
-    return f"every source line that could be linked to the failing tests may not be repaired: {shown}"
 
 
 class Repair:
@@ -91,7 +84,7 @@ class Repair:
         if not baseline.failing and baseline.flaky:
             return task_result(run, Verdict.UNTRUSTED_TESTS, only_flaky(baseline.flaky), 1)
         if not baseline.failing:
-            return task_result(run, Verdict.NOTHING_TO_FIX, "nothing to fix: every test and check passes", 0)
+            return task_result(run, Verdict.NOTHING_TO_FIX, repair_reasons.NOTHING_TO_FIX, 0)
         with run.timed(Stage.LOCALIZE):
             found = run.parts.localizer.localize(baseline, run.parts.sources)
             run.suspicions = tuple(s for s in found if run.editable(s.path, s.line))
@@ -100,7 +93,7 @@ class Repair:
         if run.state.protected:
             run.emit("protected", places=list(run.state.protected.values())[:10])
         if not run.suspicions:
-            return task_result(run, Verdict.GAVE_UP, _nowhere(run), 1)
+            return task_result(run, Verdict.GAVE_UP, repair_reasons.nowhere(run.state.protected.values()), 1)
         self._expansion.prepare()
         quick = run.parts.verifier.quick(baseline, jobs=run.task.budget.jobs)
         try:
@@ -132,5 +125,4 @@ class Repair:
             progress = run.state.progress
             return task_result(run, *why_not(run), 1, full=None if progress is None else progress[1])
         candidate, full = accepted
-        why = "; ".join(e.note or e.operator for e in candidate.edits)
-        return task_result(run, Verdict.ACCEPTED, f"accepted: {why}", 0, chosen=candidate, full=full)
+        return task_result(run, Verdict.ACCEPTED, repair_reasons.accepted(candidate), 0, chosen=candidate, full=full)

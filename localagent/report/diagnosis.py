@@ -1,22 +1,23 @@
-"""Says in words what was wrong: symptom, suspected cause, smallest fix found, what it may affect."""
+"""Says what was wrong: symptom, suspected cause, smallest fix found, what it may affect."""
 
 from collections.abc import Sequence
 
 from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, Failure
 from localagent.domain.task import Diagnosis, Suspicion
-from localagent.repair.search.partial_progress import baseline_failures, stage_of
-
-_KINDS = ("syntax", "runtime", "runtime", "logic")
 
 
-def diagnose(baseline: Baseline, suspicions: Sequence[Suspicion], chosen: Candidate | None) -> Diagnosis | None:
-    """None when nothing failed."""
-    failures = baseline_failures(baseline)
+def diagnose(
+    baseline: Baseline,
+    failures: Sequence[Failure],
+    kind: str,
+    suspicions: Sequence[Suspicion],
+    chosen: Candidate | None,
+) -> Diagnosis | None:
+    """What was wrong, by the baseline's failures and their kind; None when nothing failed."""
     if not baseline.failing:
         return None
     first = failures[0] if failures else Failure(exception="", message="failed without a message")
-    kind = _KINDS[min((stage_of(f) for f in failures), default=3)]
     where = tuple(f"{s.path}:{s.line}" for s in suspicions[:3])
     fix = cause = ""
     affects: tuple[str, ...] = ()
