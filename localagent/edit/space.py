@@ -10,6 +10,8 @@ import math
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+import libcst as cst
+
 from localagent.code.source_text import SourceText, parse_or_none, read_source
 from localagent.code.symbols import FactIndex, FileFacts, UnitSpan
 from localagent.domain.edit import Edit, EditEffect, Scope, Splice, digest_of
@@ -17,13 +19,52 @@ from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.edit import edit_check
 from localagent.edit.edit_effects import effects_of
-from localagent.edit.no_op_expressions import pointless
 from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import Operator, operators
 from localagent.edit.unit import Block, Stmt, Unit
 from localagent.edit.unit_builder import build
 from localagent.edit.whole_file_failures import looks_wide
 from localagent.ports import EditSpace, Lines, Priced, Sources
+
+# Expressions that say nothing as they stand (`x and x`, `a == a`, `a - a`, `max(a, a)`): one side is mistaken.
+
+_CANCELLING = (cst.Subtract, cst.Divide, cst.FloorDivide, cst.Modulo, cst.BitAnd, cst.BitOr, cst.BitXor)
+_OF_DIFFERENT = frozenset({"min", "max", "isinstance", "issubclass", "gcd"})
+
+
+def pointless(unit: Unit) -> tuple[tuple[int, int], ...]:
+    """Spans, in unit offsets, of a unit's expressions that hold the same operand twice where that says nothing."""
+    return tuple((e.start, e.end) for e in unit.exprs if _twice(e.node, [unit.code(o) for o in _operands(e.node)]))
+
+
+def _operands(node: cst.BaseExpression) -> Iterator[cst.BaseExpression]:
+    if isinstance(node, cst.BooleanOperation):
+        yield from _joined(node, type(node.operator))
+    elif isinstance(node, cst.Comparison) and len(node.comparisons) == 1:
+        yield from (node.left, node.comparisons[0].comparator)
+    elif isinstance(node, cst.BinaryOperation) and isinstance(node.operator, _CANCELLING):
+        yield from (node.left, node.right)
+    elif isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and node.func.value in _OF_DIFFERENT:
+        yield from (a.value for a in node.args)
+
+
+def _joined(node: cst.BaseExpression, word: type[cst.BaseBooleanOp]) -> Iterator[cst.BaseExpression]:
+    """The operands of a chain of one word, `and` or `or`."""
+    if isinstance(node, cst.BooleanOperation) and isinstance(node.operator, word) and not node.lpar:
+        yield from _joined(node.left, word)
+        yield from _joined(node.right, word)
+    else:
+        yield node
+
+
+def _twice(node: cst.BaseExpression, texts: list[str]) -> bool:
+    """Whether two operands are one text; calls may answer otherwise the second time, and `x != x` asks for NaN."""
+    if isinstance(node, cst.Comparison) and isinstance(node.comparisons[0].operator, cst.NotEqual):
+        return False
+    if isinstance(node, (cst.Comparison, cst.BinaryOperation)):
+        texts = [text for text in texts if "(" not in text]
+    return len(set(texts)) < len(texts)
+
 
 _MAX_UNITS_CACHED = 64
 _MAX_PROPOSALS = 60_000

@@ -8,7 +8,8 @@ from support.jail_backends import KINDS, jail_by
 
 from localagent.cli import main as cli
 from localagent.jail.api import BackendKind
-from localagent.jail.probe import discovery, selection
+from localagent.jail.probe import selection
+from localagent.jail.probe import selection as discovery
 
 
 @pytest.mark.long

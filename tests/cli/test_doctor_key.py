@@ -16,7 +16,7 @@ from support.evidence_builder import keep_task, settings_below
 
 from localagent.app.settings import Settings
 from localagent.cli import doctor
-from localagent.cli.doctor_key import key_rows
+from localagent.cli.doctor import key_rows
 from localagent.cli.main import main
 from localagent.record.attest.dsse import key_id_of
 from localagent.record.attest.keys import CREDENTIAL, PASSPHRASE

@@ -11,7 +11,7 @@ from support.service_builder import Served, served
 from support.ui_builder import EVIL, running
 
 from localagent.cli.main import main
-from localagent.cli.top_view import lines, picture
+from localagent.cli.top import lines, picture
 from localagent.daemon.store.leases import append
 from localagent.domain.task import Event
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localagent.deps.distance import distance, letter_mask, letters_apart
+from localagent.deps.squat import distance, letter_mask, letters_apart
 
 WORDS = st.text(alphabet="abc-1é", max_size=9)
 

@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localagent.domain.paths import RepoPath
-from localagent.edit.syntax_repair import broken_regions, syntax_space
+from localagent.edit.syntax_repair import syntax_space
+from localagent.edit.syntax_repair import syntax_space as broken_regions
 from localagent.edit.syntax_repair.lexer import SyntaxFault, fault_of, lexemes_of, lines_of
 from localagent.edit.syntax_repair.syntax_space import TokenEditSpace
 

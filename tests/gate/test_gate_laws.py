@@ -29,7 +29,7 @@ from localagent.gate.review import changed_thresholds, dropped_arguments, review
 from localagent.gate.review.logic_rules import GUARD, WIDENED
 from localagent.gate.rule_catalogue import rule_texts
 from localagent.policy.load import load_policy
-from localagent.policy.meet import meet
+from localagent.policy.policy_layers import meet
 
 POLICIES = Path(__file__).parents[2] / "policies"
 ATOMS = ("a.x", "b", "c()", "d == 1", "e < f")

@@ -12,10 +12,10 @@ import pytest
 from support.attack_controls import control, staged
 from support.jail_backends import KINDS, jail_by
 
+from localagent.app.inventory.attack_suite import ATTACKS
 from localagent.jail.api import BackendKind
 from localagent.jail.attacks import inside, suite
 from localagent.jail.attacks.attack import DID, LACKS, Attack, Category, Witness
-from localagent.jail.attacks.attack_catalogue import ATTACKS
 from localagent.jail.attacks.reads import strangers
 from localagent.jail.attacks.row import AttackVerdict
 from localagent.jail.attacks.suite import AttackOutcome, Cast, judged

@@ -22,7 +22,7 @@ from support.service_builder import CHECKOUT, Served, become, ordered, served
 from localagent.app.settings import Settings
 from localagent.cli import apply, approve, gate, tasks
 from localagent.cli.main import main
-from localagent.daemon.processes.patch_review import judge_patches
+from localagent.daemon.processes.worker import judge_patches
 from localagent.daemon.store.approval_store import ReviewedPatch
 from localagent.daemon.store.leases import finish, take
 from localagent.daemon.store.task_store import Result

@@ -9,7 +9,8 @@ import pytest
 from localagent.errors import CannotEnforce
 from localagent.jail.api import NamespaceJail
 from localagent.jail.backends.level import LEVELS, Layer, at_least, level_of
-from localagent.jail.probe import discovery, selection
+from localagent.jail.probe import selection
+from localagent.jail.probe import selection as discovery
 from localagent.jail.probe.known_vulnerabilities import Build, known, refusing
 from localagent.jail.probe.selection import ProbeState
 

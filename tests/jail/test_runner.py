@@ -16,7 +16,8 @@ from localagent.domain.outcome import JailOutcome
 from localagent.errors import CannotEnforce
 from localagent.jail.api import NamespaceJail, Workspace, fresh_uid, interpreter_binds
 from localagent.jail.limits import cgroup
-from localagent.jail.probe import discovery, selection
+from localagent.jail.probe import selection
+from localagent.jail.probe import selection as discovery
 from localagent.jail.probe.selection import ProbeState
 
 PYTHON, BINDS = interpreter_binds(sys.executable)

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 from localagent.lint import libcst_check
 from localagent.lint.engine import LintFinding, choose, find
 from localagent.lint.file_view import view_of
-from localagent.lint.fixer import after_repairs, repair
+from localagent.lint.fixer import after_repairs, repair, same_outside
 from localagent.lint.lint_rule import FixGrade
 from localagent.lint.rules import BY_ID, RULES
-from localagent.lint.unchanged_check import same_outside
 
 ALL = choose(["all"])
 SAFE = [b.code for r in RULES for b in r.bad if b.grade is FixGrade.SAFE]

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localagent.llm.scoring.enclosing_context import signatures
+from localagent.llm.writing.chat_prompts import signatures
 
 SOURCE = b'''\
 import math

@@ -14,8 +14,7 @@ from localagent.domain.task import Suspicion
 from localagent.edit.external_edits import Page
 from localagent.llm.process.shared_prefix import Branch
 from localagent.llm.scoring.decoder import RowAnswer
-from localagent.llm.writing.span_nodes import TOP
-from localagent.llm.writing.span_search import SpanRegion
+from localagent.llm.writing.span_search import TOP, SpanRegion
 from localagent.llm.writing.span_writer import SpanWriter
 
 M = RepoPath("m.py")

@@ -21,8 +21,7 @@ from localagent.policy.commands import denial_reason
 from localagent.policy.flat_keys import facts
 from localagent.policy.limits import BUILT_IN
 from localagent.policy.load import load_policy, parse_policy_toml
-from localagent.policy.meet import meet
-from localagent.policy.policy_layers import LAYER_SCHEMA, PolicySource, combine
+from localagent.policy.policy_layers import LAYER_SCHEMA, PolicySource, combine, meet
 
 POLICIES = Path(__file__).parents[2] / "policies"
 DEFAULT = (POLICIES / "default.toml").read_bytes()

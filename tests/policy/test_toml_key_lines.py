@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localagent.policy.toml_key_lines import key_lines
+from localagent.policy.table import key_lines
 
 
 def test_lines_of_keys() -> None:

@@ -10,7 +10,7 @@ from localagent.domain.edit import Edit, Scope, Splice
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.edit.space import open_edit_space
-from localagent.repair.search.combine_candidates import rebased, same_change
+from localagent.repair.search.beam import rebased, same_change
 
 M, N = RepoPath("m.py"), RepoPath("n.py")
 SOURCE = b"def f(a):\n    return a - 1\n\n\ndef g(b):\n    c = b\n    return c * 2\n"

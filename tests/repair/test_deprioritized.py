@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from localagent.domain.edit import Edit, Splice
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
-from localagent.repair.search.later_steps import EXPLAINED, REPEATED, Rivals
+from localagent.repair.search.run_context import EXPLAINED, REPEATED, Rivals
 from localagent.repair.search.search_node import Lineage, SearchStep
 
 M = RepoPath("m.py")

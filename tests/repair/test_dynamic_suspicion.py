@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localagent.repair.search.dynamic_suspicion import AROUND, BEFORE, BINDING, reached
+from localagent.repair.search.beam import AROUND, BEFORE, BINDING, reached
 
 SOURCE = b"""\
 import os

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from localagent.domain.edit import Candidate, FileChange, Patch
 from localagent.domain.paths import RepoPath
-from localagent.repair.ordering.naturalness import MAX_LINES_ABOVE, MAX_LINES_BELOW, naturalness, window
+from localagent.repair.acceptance.acceptance import MAX_LINES_ABOVE, MAX_LINES_BELOW, naturalness, window
 
 LINES = st.lists(
     st.sampled_from([b"def f():", b"    x = 1", b"    return x", b"", b"y = 2", b")", b"# c"]), max_size=12

@@ -30,8 +30,8 @@ from localagent.repair.ordering.weights import Weights
 from localagent.repair.search import beam
 from localagent.repair.search.beam import MAX_ALIKE, PARSED
 from localagent.repair.search.frontier import Frontier
-from localagent.repair.search.later_steps import Rivals
 from localagent.repair.search.repair_task import Repair
+from localagent.repair.search.run_context import Rivals
 from localagent.repair.search.search_node import Lineage, SearchStep
 from localagent.repair.search.state import Parts
 from localagent.repair.search.syntax_only import unparsed

@@ -9,8 +9,8 @@ from test_repair_task import Laboratory, Oracle, number, repair
 from localagent.domain.edit import Edit, Reading, Splice
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget
-from localagent.repair.ordering.score_reuse import Heritage, alike, moved
 from localagent.repair.ordering.scored_edit import Open
+from localagent.repair.search.expansion import Heritage, alike, moved
 from localagent.repair.search.search_node import Lineage, SearchStep
 
 M, N = RepoPath("m.py"), RepoPath("n.py")

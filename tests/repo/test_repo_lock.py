@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from localagent.errors import AnswerIsNo
-from localagent.repo.repo_lock import repository_lock
+from localagent.repo.apply_patch import repository_lock
 
 HOLD = """
 import sys
 from pathlib import Path
-from localagent.repo.repo_lock import repository_lock
+from localagent.repo.apply_patch import repository_lock
 with repository_lock(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

@@ -133,7 +133,7 @@ def test_the_arithmetic_is_llama_cpps(tmp_path: Path) -> None:
     """Log-ratios of the model in torch and in llama.cpp, which both read the same weights."""
     import torch
 
-    from localagent.training.adapter_model import Adapted
+    from localagent.training.adapter_child import Adapted
 
     model = tiny_model(tmp_path, QWEN)
     assert model.path is not None

@@ -23,11 +23,10 @@ from localagent.repair.ordering.weights import Weights
 from localagent.repo.git import Git
 from localagent.training.ranker_corpus import Corpus, opened
 from localagent.training.ranker_history import HistoryFix, commits_of, fixes, small_fix
-from localagent.training.ranker_in_force import InForce, in_force, outgrown
 from localagent.training.ranker_injection import injected
 from localagent.training.ranker_judging import FOLDS, LEAST, OrderInUse, Paired, judged
 from localagent.training.ranker_learning import Listed, RankerSettings, learn
-from localagent.training.ranker_run import conclude, sample_digests
+from localagent.training.ranker_run import InForce, conclude, in_force, outgrown, sample_digests
 from localagent.training.ranker_samples import Read, load, mending, open_lines, sample_of, save
 
 BROKEN = """\

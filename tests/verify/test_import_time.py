@@ -5,7 +5,7 @@ import warnings
 import pytest
 
 from localagent.domain.paths import RepoPath
-from localagent.verify.baseline.import_time import Readers
+from localagent.verify.checks.test_selection import Readers
 
 SOURCE = """\
 import re as regex

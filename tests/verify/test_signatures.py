@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localagent.runner.code_swap import CannotSwap, SwapIndex
-from localagent.verify.worker import signatures
+from localagent.verify.worker import function_swaps as signatures
 
 NAMES = ("a", "b", "c", "d")
 VALUES = ("1", "-2", "None", "'x'", "()", "(1, 'y')", "True", "...")

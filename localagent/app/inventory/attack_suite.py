@@ -10,14 +10,20 @@ from dataclasses import dataclass
 from localagent.app.settings import Settings
 from localagent.errors import CannotEnforce
 from localagent.jail.api import BackendKind, NamespaceJail, open_jail, scratch_folder
+from localagent.jail.attacks import information, kernel, network, processes, reads, resources, writes
 from localagent.jail.attacks import suite as programs
-from localagent.jail.attacks.attack import Category
-from localagent.jail.attacks.attack_catalogue import ATTACKS
+from localagent.jail.attacks.attack import Attack, Category
 from localagent.jail.attacks.row import AttackRow
 from localagent.jail.attacks.stage import AttackStage
 from localagent.verify.attacks import forgery_suite as forgeries
 from localagent.verify.attacks.forgery import FORGERIES
 from localagent.verify.attacks.leftovers import LEFTOVERS
+
+# All attacks that run as programs in a jail, in the order they are shown. Names are unique.
+
+MODULES = (reads, writes, network, processes, resources, kernel, information)
+ATTACKS: tuple[Attack, ...] = tuple(entry for module in MODULES for entry in module.attack.attacks)
+
 
 NAMES: tuple[str, ...] = (*(attack.name for attack in ATTACKS), *forgeries.NAMES)
 

@@ -18,15 +18,18 @@ from typing import Any
 from localagent.app.cancellation import Stop
 from localagent.app.fix.request import FixOutcome, FixRequest
 from localagent.app.fix.run import run_fix
+from localagent.app.policies import open_policy
+from localagent.app.review.patch_gate import GateRequest, review_changes
 from localagent.app.settings import Settings
 from localagent.daemon.processes.configuration import Configuration, load_configuration
 from localagent.daemon.processes.logs import log_to_stderr
 from localagent.daemon.processes.materialize import lay_out
-from localagent.daemon.processes.patch_review import judge_patches
+from localagent.daemon.store.approval_store import ReviewedPatch
 from localagent.daemon.store.blobs import Blobs
 from localagent.daemon.store.leases import MOST_EVENT_BYTES, Lease, LeaseLost, append, finish
 from localagent.daemon.store.schema import StoreBusy, StoreFull
 from localagent.daemon.store.task_store import Result, Rows, retrying
+from localagent.domain.edit import Patch
 from localagent.domain.guard import guard_of
 from localagent.domain.task import Budget, Event
 from localagent.errors import InternalFault, Interrupted, LocalagentError, UsageFault
@@ -34,8 +37,46 @@ from localagent.fs.atomic_files import read_bounded
 from localagent.protocol.task_order import TaskOrder
 from localagent.record.patchfile import patch_json
 from localagent.record.store import TaskRecord, TaskStore
+from localagent.repo.diff.write_diff import unified_diff
 from localagent.report.confidence_text import best_confidence
 from localagent.text.strict_json import dump
+
+# What the gates ask of the patches that a task left, while its tree still lies there: kept for whoever may approve.
+#
+# The policy is the daemon's, tightened by the tree's own; the gates are those of `localagent gate`. Not promised:
+# that a client's policy asks the same; a word is held against what is asked where the patch goes in.
+
+ACCEPTED = 0  # the number of the accepted patch; proposals count from 1
+
+
+def judge_patches(
+    record: TaskRecord, numbers: tuple[int, ...], repo: Path, policy: Path, settings: Settings
+) -> tuple[ReviewedPatch, ...]:
+    """The accepted patch and the proposals of these numbers, each put to all gates."""
+    opened = open_policy(settings, policy, repo).policy
+    people = "\n".join(opened.approvals.people)
+    found = []
+    for number in (ACCEPTED, *numbers):
+        patch: Patch | None = record.patch() if number == ACCEPTED else record.proposal(number)
+        if patch is None or not patch.changes:
+            continue
+        diff = unified_diff(patch)
+        request = GateRequest(patch=diff, repo=repo, policy=policy, everything=True, approvals=False)
+        review = review_changes(request, opened, settings)[0]
+        found.append(
+            ReviewedPatch(
+                number=number,
+                verdict=review.verdict.value,
+                patch=review.digest,
+                change=review.change,
+                asked="\n".join(review.questions),
+                policy=opened.name,
+                people=people,
+                diff=diff,
+            )
+        )
+    return tuple(found)
+
 
 PATIENCE_SECONDS = 600.0  # how long an answer waits for room on the disk
 NICE = 10

@@ -8,9 +8,12 @@ by the characters given to the parser, not by the clock, so the same source yiel
 Not promised: that every file has an answer, or that fixes keep what the author meant.
 """
 
+import codecs
 import heapq
+import io
 import itertools
 import math
+import tokenize
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,14 +21,139 @@ from localagent.domain.edit import Edit, EditEffect, Splice
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.edit.syntax_repair.brackets import brackets, colons, quotes
-from localagent.edit.syntax_repair.broken_regions import BrokenRegion, regions
 from localagent.edit.syntax_repair.generic import tokens, whole_lines
 from localagent.edit.syntax_repair.indentation import indentation
 from localagent.edit.syntax_repair.keywords import assignments, keyword_fixes
-from localagent.edit.syntax_repair.lexer import BrokenText, SyntaxFault, SyntaxFix, fault_of, lines_of
-from localagent.edit.syntax_repair.origin import DecodedFile, decode
-from localagent.edit.syntax_repair.pieces import Pieces, Splices, after, spliced
+from localagent.edit.syntax_repair.lexer import BrokenText, SyntaxFault, SyntaxFix, fault_of, lines_of, newlines_before
+from localagent.edit.syntax_repair.pieces import Piece, Pieces, Splices, after, spliced, splices_from
 from localagent.ports import Lines, Sources
+
+# A file that does not parse, decoded, and the edits that lead from it to other texts.
+
+# By operator, beside those of all of them.
+_EFFECTS = {
+    "tokens.delete-token": {EditEffect.DELETES},
+    "tokens.delete-bracket": {EditEffect.DELETES},
+    "tokens.delete-pair": {EditEffect.DELETES},
+    "tokens.delete-line": {EditEffect.DELETES, EditEffect.DELETES_LINE},
+    "tokens.comment-statement": {EditEffect.COMMENTS_OUT},
+    "tokens.replace-token": {EditEffect.REPLACES_LEXEME},
+    "tokens.wrap-call": {EditEffect.WRAPS},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedFile:
+    """The file an edit is for, decoded."""
+
+    path: RepoPath
+    source: bytes
+    text: str
+    encoding: str
+    mark: bytes
+
+    def edit(self, region: Pieces, pieces: Pieces, cost: float, steps: tuple[SyntaxFix, ...]) -> Edit | None:
+        """The edit that leads from the file to the pieces; None where the encoding has no room for the new text."""
+        splices = splices_from(pieces, region, len(self.text))
+        if not splices:
+            return None
+        out = []
+        at, bytes_at = 0, len(self.mark)
+        try:
+            for start, end, new in splices:
+                bytes_at += len(self.text[at:start].encode(self.encoding))
+                stop = bytes_at + len(self.text[start:end].encode(self.encoding))
+                out.append(Splice(start=bytes_at, end=stop, text=new.encode(self.encoding)))
+                at, bytes_at = end, stop
+        except UnicodeEncodeError:
+            return None
+        operators = list(dict.fromkeys(x.operator.removeprefix("tokens.") for x in steps))
+        return Edit(
+            path=self.path,
+            splices=tuple(out),
+            operator="tokens." + "+".join(operators),
+            line=newlines_before(self.text, splices[0][0]) + 1,
+            end_line=newlines_before(self.text, splices[-1][1]) + 1,
+            prior=-cost,
+            note="; ".join(x.note for x in steps),
+            effects=_effects(steps),
+        )
+
+
+def _effects(steps: tuple[SyntaxFix, ...]) -> frozenset[EditEffect]:
+    operators = {x.operator for x in steps}
+    found = {EditEffect.MENDS_SYNTAX}.union(*(_EFFECTS.get(name, set()) for name in operators))
+    found |= {EditEffect.SEVERAL_FIXES} if len(operators) > 1 else set()
+    return frozenset(found.union(steps[0].effects if len(steps) == 1 else ()))
+
+
+def decode(source: bytes) -> tuple[str, str, bytes] | None:
+    """Text, encoding and byte-order mark; None when the bytes are not what they declare or would not encode back."""
+    mark = codecs.BOM_UTF8 if source.startswith(codecs.BOM_UTF8) else b""
+    try:
+        encoding, _ = tokenize.detect_encoding(io.BytesIO(source).readline)
+        encoding = "utf-8" if encoding == "utf-8-sig" else encoding
+        text = source[len(mark) :].decode(encoding)
+        if text.encode(encoding) != source[len(mark) :]:
+            return None
+    except (SyntaxError, ValueError, LookupError):
+        return None
+    return text, encoding, mark
+
+
+# Where to search in a file that does not parse: its faulty stretches put together, then the whole file.
+
+MAX_REGION_CHARS = 200_000
+_SMALL_CHARS = 12_000  # a file of that size is searched as it is
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenRegion:
+    """A text to search, and where its pieces stand in the file."""
+
+    text: str
+    pieces: Pieces
+
+
+def regions(text: str, spend: Callable[[int], bool]) -> Iterator[BrokenRegion]:
+    """The faulty top-level stretches of a large file put together, then the whole file. `spend` as `Budget` has it."""
+    whole = BrokenRegion(text, (Piece(0, len(text)),))
+    if len(text) > _SMALL_CHARS and spend(len(text)):
+        spans = _faulty_spans(text)
+        size = sum(b - a for a, b in spans)
+        if spans and size < min(len(text) * 0.8, MAX_REGION_CHARS):
+            yield BrokenRegion("".join(text[a:b] for a, b in spans), tuple(Piece(a, b) for a, b in spans))
+    if len(text) <= MAX_REGION_CHARS:
+        yield whole
+
+
+def _faulty_spans(text: str) -> list[tuple[int, int]]:
+    """Spans from one unindented definition to the next that do not parse by themselves, neighbours merged."""
+    cuts = [0]
+    decorated = False
+    for x in lines_of(text):
+        if x.width or x.blank:
+            continue
+        decorator = text.startswith("@", x.start)
+        definition = text.startswith(("def ", "class ", "async ", "class\t", "def\t"), x.start)
+        if (decorator or definition) and not decorated and x.start:
+            cuts.append(x.start)
+        decorated = decorator
+    cuts.append(len(text))
+    spans: list[tuple[int, int]] = []
+    bare = False
+    for a, b in itertools.pairwise(cuts):
+        fault = fault_of(text[a:b])
+        if fault is None and not (bare and not text.startswith("class", a)):
+            bare = False
+            continue
+        bare = (fault is not None and "expected an indented block" in fault.message) or bare
+        if spans and spans[-1][1] == a:
+            spans[-1] = (spans[-1][0], b)
+        else:
+            spans.append((a, b))
+    return spans
+
 
 MAX_SOURCE_BYTES = 2 << 20
 MAX_LINE_CHARS = 5_000

@@ -29,7 +29,7 @@ class ModelSource:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mender:
-    """The adapter with which a model mends (`llm/scoring/repair_scoring.py`): a file beside the manifest."""
+    """The adapter with which a model mends (`llm/process/child.py`): a file beside the manifest."""
 
     file: str
     bytes: int

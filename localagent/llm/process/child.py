@@ -5,22 +5,25 @@ data: special tokens in it are not parsed. Whatever goes wrong ends the child; t
 """
 
 import hashlib
+import math
 import os
 import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from localagent.errors import CannotEnforce, LocalagentError
 from localagent.llm.model.gguf import GgufHeader, read_adapter, read_header
 from localagent.llm.model.llama_build import gpus
 from localagent.llm.model.memory_estimate import needs_of
 from localagent.llm.model.thread_count import ThreadCount, most_reading, worthwhile
+from localagent.llm.process.batched_sampling import MAX_TOP, Draw, GrammarFault, Sampling
+from localagent.llm.process.capabilities import Dialect
+from localagent.llm.process.chat_template import TemplateFault
 from localagent.llm.process.child_decode import Growing, RequestFault
-from localagent.llm.process.child_sample import Drawing
 from localagent.llm.process.chunks import CHUNK_TOKENS
 from localagent.llm.process.edit_codec import span_of, splices_of
 from localagent.llm.process.first_difference import TokenizedText
@@ -37,9 +40,190 @@ from localagent.llm.process.protocol import (
     receive_first,
     send,
 )
+from localagent.llm.process.shared_prefix import ContextFull
 from localagent.llm.process.utf8 import utf8
-from localagent.llm.scoring.repair_scoring import Mending
+from localagent.llm.scoring.repair_prompt import BODY_BYTES, RIGHT, TESTS_TOKENS, WRONG, lead_of
 from localagent.llm.scoring.source_windows import SourceWindow, plan_windows
+
+# The child's answers to `sample`: requests read strictly, each text told as it ends.
+#
+# What does not fit, or what the model has no template for, is refused by itself; it ends neither child nor model.
+
+MAX_SEEDS = 256
+MAX_MESSAGES = 16
+MAX_STOPS = 16
+MAX_GRAMMAR = 16 << 10
+_ROLES = ("system", "user", "assistant")
+
+
+class Drawing:
+    """Answers for one channel."""
+
+    def __init__(self, channel: socket.socket, engine: Engine) -> None:
+        self._channel, self._engine = channel, engine
+        self.dialect = Dialect(engine)
+
+    def sample(self, request: Message) -> None:
+        """`drawn` frames, then `done` with the tokens decoded; `crowded` instead where it cannot be asked so."""
+        engine, how = self._engine, _draw(request)
+        grove = engine.grove()
+        sampling = Sampling(engine.llama, engine.vocab, grove, piece=engine.piece, ends=engine.ends)
+        before = grove.tokens_decoded
+        try:
+            for drawn in sampling.draw(self._prompt(request["prompt"]), how):
+                told = {
+                    "number": drawn.number,
+                    "text": drawn.text.decode("latin-1"),
+                    "tokens": drawn.tokens,
+                    "likelihood": round(drawn.likelihood, 4),
+                    "end": drawn.end.value,
+                }
+                send(self._channel, {"kind": "drawn", "id": request["id"], **told})
+        except (ContextFull, TemplateFault, GrammarFault) as no:
+            send(self._channel, {"kind": "crowded", "id": request["id"], "why": str(no)})
+            return
+        spent = {"tokens": grove.tokens_decoded - before, "resident_bytes": resident_bytes()}
+        send(self._channel, {"kind": "done", "id": request["id"], **spent})
+
+    def _prompt(self, prompt: Any) -> list[int]:
+        if not isinstance(prompt, dict):
+            raise RequestFault("a prompt")
+        if prompt.get("form") == "text":
+            return self.dialect.text(_text(prompt, "text"))
+        if prompt.get("form") == "chat":
+            return self.dialect.chat(_messages(prompt.get("messages")), _text(prompt, "answer"))
+        raise RequestFault("a prompt's form")
+
+
+def _text(table: Message, name: str) -> bytes:
+    if not isinstance(table.get(name), str):
+        raise RequestFault(name)
+    return utf8(table[name])
+
+
+def _messages(value: Any) -> list[tuple[str, bytes]]:
+    if not isinstance(value, list) or not 0 < len(value) <= MAX_MESSAGES:
+        raise RequestFault("messages")
+    out = []
+    for message in value:
+        if not isinstance(message, list) or len(message) != 2 or message[0] not in _ROLES:
+            raise RequestFault("a message")
+        if not isinstance(message[1], str):
+            raise RequestFault("a message")
+        out.append((message[0], utf8(message[1])))
+    return out
+
+
+def _draw(request: Message) -> Draw:
+    seeds, stops, grammar = request["seeds"], request["stops"], request["grammar"]
+    if not isinstance(seeds, list) or not 0 < len(seeds) <= MAX_SEEDS or not all(type(s) is int for s in seeds):
+        raise RequestFault("seeds")
+    if not isinstance(stops, list) or len(stops) > MAX_STOPS or not all(isinstance(s, str) and s for s in stops):
+        raise RequestFault("stops")
+    if not isinstance(grammar, str) or len(grammar) > MAX_GRAMMAR or "\0" in grammar:
+        raise RequestFault("a grammar")
+    return Draw(
+        seeds=tuple(seeds),
+        most_tokens=int(_number(request, "most_tokens", 1, 1 << 16)),
+        temperature=_number(request, "temperature", 0.0, 10.0),
+        top_k=int(_number(request, "top_k", 1, MAX_TOP)),
+        top_p=_number(request, "top_p", 0.0, 1.0),
+        min_p=_number(request, "min_p", 0.0, 1.0),
+        stops=tuple(utf8(stop) for stop in stops),
+        grammar=grammar,
+        seconds=_number(request, "seconds", 0.0, 86_400.0),
+    )
+
+
+def _number(request: Message, name: str, least: float, most: float) -> float:
+    value = request[name]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise RequestFault(name)
+    if not least <= value <= most:
+        raise RequestFault(f"{name} outside {least:g} to {most:g}")
+    return value
+
+
+# The mending pass: the model is shown code as wrong, and reads it again as right, with its mender (docs/adr/0046).
+#
+# The order's first pass knows only what stands in front of a place. Here the whole stretch stands in front, as it is,
+# and then once more; a model that has learned to write such code again without its faults says at each token of the
+# second copy how likely somebody who mends it goes on otherwise. One pass over twice the stretch serves all its edits.
+# How it is laid out: `mending_text`. Runs in the confined child only.
+
+Edits = Sequence[list[object]]
+
+
+class Mending:
+    """Answers requests of the kind `mend`."""
+
+    def __init__(self, channel: socket.socket, engine: Engine) -> None:
+        self._channel, self._engine = channel, engine
+
+    def mend(self, request: Message) -> None:
+        """For each edit log P(the second copy departs as it does), nats; in frames, window by window."""
+        engine = self._engine
+        before, began = engine.tokens_decoded, time.process_time()
+        source, edits = utf8(request["source"]), request["edits"]
+        front, path = self._front(request["context"])
+        with engine.mending():
+            for window in plan_windows(source, [span_of(edit) for edit in edits], body_bytes=BODY_BYTES):
+                if engine.cancelled:
+                    break
+                tokens, asks = self._questions(front, path, source, window, edits)
+                for answers in engine.compare(tokens, asks, front=len(front) if tokens[: len(front)] == front else 0):
+                    items = [[edit, round(min(0.0, ratio + stood), 4)] for edit, ratio, stood in answers]
+                    self._say("mended", request, before, items=items)
+        self._say(
+            "done", request, before, cpu_seconds=time.process_time() - began, resident_bytes=resident_bytes(), outside=0
+        )
+
+    def prepare(self, context: str) -> None:
+        """Read what will stand in front."""
+        with self._engine.mending():
+            self._engine.prepare(self._front(context)[0])
+
+    def _front(self, context: str) -> tuple[list[int], bytes]:
+        """The tokens of the tests in front, and the line behind them that names the file."""
+        tests, _, path = context.rstrip("\n").rpartition("\n")
+        shown = self._engine.tokenize(utf8(f"{tests}\n" if tests else ""))[-TESTS_TOKENS:]
+        return [self._engine.front_token, *shown], utf8(f"{path}\n")
+
+    def _say(self, kind: str, request: Message, before: int, **more: object) -> None:
+        tokens = self._engine.tokens_decoded - before
+        send(self._channel, {"kind": kind, "id": request["id"], "tokens": tokens, **more})
+
+    def _questions(
+        self, front: list[int], path: bytes, source: bytes, window: SourceWindow, edits: Edits
+    ) -> tuple[list[int], dict[int, list[Ask]]]:
+        """What is read, and what is asked where; nothing of a stretch that does not fit twice."""
+        engine, begin = self._engine, source.rfind(b"\n", 0, window.start) + 1
+        text = TokenizedText(
+            source[begin : window.end],
+            engine.tokenize,
+            engine.token_bytes,
+            engine.end_token,
+            local=engine.byte_level,
+            known=engine.known,
+        )
+        ended = text.data.endswith(b"\n")
+        wrong, right = engine.tokenize(WRONG), engine.tokenize(RIGHT if ended else b"\n" + RIGHT)
+        twice = [*wrong, *text.tokens, *right]
+        for shown in ([*front, *engine.tokenize(path + lead_of(source, begin))], [engine.front_token]):
+            tokens = [*shown, *twice, *text.tokens, engine.end_token]
+            if text.faithful and len(tokens) <= engine.context_tokens:
+                return tokens, _asks(text, len(shown) + len(twice), begin, window, edits)
+        return [], {}
+
+
+def _asks(text: TokenizedText, at: int, begin: int, window: SourceWindow, edits: Edits) -> dict[int, list[Ask]]:
+    found: dict[int, list[Ask]] = {}
+    for member, splices in splices_of(window.members, begin, edits):
+        departure = text.departure(splices)
+        if departure is not None and departure.new >= 0:
+            found.setdefault(at + departure.index, []).append((member, departure.old, departure.new))
+    return found
+
 
 NICENESS = 5
 TESTS_IN_FRONT_TOKENS = 3 * CHUNK_TOKENS - 1  # with the token in front whole chunks, which all files' texts begin with

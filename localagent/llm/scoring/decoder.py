@@ -58,7 +58,7 @@ class ModelDecoder:
     ) -> list[list[RowAnswer]] | None:
         """For each branch the answers to its rows; None where any is missing: no time, no room, or no model.
 
-        `mending`: of the model with its mender (`llm/scoring/repair_scoring.py`), which it must have.
+        `mending`: of the model with its mender (`llm/process/child.py`), which it must have.
         `fresh`: no branches of earlier requests are built upon. Which there are changes answers by tenths of a nat.
         """
         if mending and not self._served.mends:  # loading left it behind

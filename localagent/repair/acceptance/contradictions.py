@@ -6,10 +6,15 @@ asked.
 Limitations: the rules are precise rather than complete; silence says nothing. Each module of rules states its own.
 """
 
+import ast
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
+from localagent.code.spans import last_line, outermost_functions
 from localagent.domain.edit import Candidate, FileChange, Patch
+from localagent.domain.paths import RepoPath
 from localagent.repair.acceptance import (
     documentation_rules,
     error_text_rules,
@@ -17,8 +22,6 @@ from localagent.repair.acceptance import (
     message_rules,
     naming_rules,
     option_rules,
-    place_rules,
-    sibling_rules,
 )
 from localagent.repair.acceptance.changed_functions import FunctionPair, TouchedFile, touched_file
 from localagent.repair.acceptance.contradiction import (
@@ -29,11 +32,133 @@ from localagent.repair.acceptance.contradiction import (
     Support,
     SupportKind,
 )
-from localagent.repair.acceptance.effect import EffectKind, PatchEffect
+from localagent.repair.acceptance.effect import LONGEST_TEXT, EffectKind, PatchEffect
 from localagent.repair.acceptance.identifier_words import last_name, mentions
 from localagent.repair.acceptance.meaningless_expressions import new_expressions
 from localagent.repair.acceptance.undefined_names import left_undefined, missing_names
+from localagent.repair.search.enclosing_function import parsed
 from localagent.text.escaping import escaped
+
+# What the other functions of the class or file do in the same place.
+#
+# Limitations: forms are compared as Python would write them, so `a == b` and `b == a` are two.
+
+_FEWEST_WORDS = 3
+_STANDS_OFTEN = 2
+
+
+def siblings(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction | Support]:
+    """Changed expressions of which the old or the new form stands in siblings, and the other does not."""
+    texts = _sibling_texts(file.before, pair.class_name, pair.qualname)
+    for old, new, effect in _forms(pair):
+        had, has = _count(old, texts), _count(new, texts)
+        if had >= _STANDS_OFTEN and not has:
+            yield Contradiction(
+                kind=ContradictionKind.SIBLINGS,
+                severity=ContradictionWeight.SOFT,
+                path=file.path,
+                line=effect.line,
+                function=pair.qualname,
+                why=f"{_kin(had, pair)} as it stood, `{old}`, and none as the edit has it",
+            )
+        elif has and not had:
+            yield Support(
+                kind=SupportKind.SIBLINGS_AGREE,
+                path=file.path,
+                line=effect.line,
+                function=pair.qualname,
+                why=f"{_kin(has, pair)} as the edit has it: `{new}`",
+            )
+
+
+def _kin(count: int, pair: FunctionPair) -> str:
+    word, home = ("method", f"`{pair.class_name}`") if pair.class_name else ("function", "the file")
+    return f"{count} other {word} of {home} has it" if count == 1 else f"{count} other {word}s of {home} have it"
+
+
+def _forms(pair: FunctionPair) -> Iterator[tuple[str, str, PatchEffect]]:
+    seen: set[tuple[str, str]] = set()
+    for effect in pair.effects:
+        forms = (effect.form_old, effect.form_new)
+        if effect.in_message or forms in seen or forms[0] == forms[1]:
+            continue
+        if all(len(re.findall(r"\w+", f)) >= _FEWEST_WORDS and len(f) < LONGEST_TEXT for f in forms):
+            seen.add(forms)
+            yield *forms, effect
+
+
+@lru_cache(maxsize=64)
+def _sibling_texts(source: bytes, class_name: str, qualname: str) -> tuple[str, ...]:
+    """The functions of the same class, or of the file, as Python would write them; the changed one is left out."""
+    tree = parsed(source)
+    prefix = f"{class_name}." if class_name else ""
+    own = qualname.split(".<locals>.", 1)[0]
+    found = outermost_functions(tree) if tree is not None else ()
+    return tuple(ast.unparse(f.node) for f in found if f.qualname != own and f.qualname.startswith(prefix))
+
+
+def _count(form: str, texts: Sequence[str]) -> int:
+    """In how many texts a form stands by itself."""
+    pattern = re.compile(rf"(?<![\w.]){re.escape(form)}(?![\w(\[.])")
+    return sum(1 for text in texts if pattern.search(text))
+
+
+# Edits in places where no repair belongs: support for tests, and functions that no failing test runs.
+#
+# Limitations: coverage misses other processes and threads that were not traced; unknown coverage says nothing.
+
+_FOLDERS = frozenset({"testing", "testutils", "test_utils", "testutil", "test_util", "_testing", "testsupport"}) | {
+    "test_support",
+    "test_helpers",
+    "testhelpers",
+}
+_FILES = _FOLDERS | {"conftest", "testclient", "test_client", "pytest_plugin", "noxfile"}
+
+
+def testing_support(patch: Patch) -> Iterator[Contradiction]:
+    """Files that exist for the sake of tests."""
+    for change in patch.changes:
+        parts = change.path.parts
+        held = next((p for p in parts[:-1] if p.lower() in _FOLDERS), "")
+        stem = parts[-1].rpartition(".")[0].lower()
+        if held or stem in _FILES:
+            yield Contradiction(
+                kind=ContradictionKind.TESTING_SUPPORT,
+                severity=ContradictionWeight.HARD,
+                path=change.path,
+                line=1,
+                function="",
+                why=f"the edit is in `{held + '/' if held else parts[-1]}`, which supports tests and is not under test",
+            )
+
+
+def no_failing_behaviour(files: Sequence[TouchedFile], context: PatchContext) -> Iterator[Contradiction]:
+    """No touched function is run by a failing test, or named in a traceback."""
+    if not context.covered or any(not f.functions for f in files):
+        return
+    for file in files:
+        for pair in file.functions:
+            body = range(pair.old.body[0].lineno, last_line(pair.old) + 1)
+            if _runs(file.path, body, context):
+                return
+    for file in files[:1]:
+        pair = file.functions[0]
+        yield Contradiction(
+            kind=ContradictionKind.NO_FAILING_BEHAVIOUR,
+            severity=ContradictionWeight.SOFT,
+            path=file.path,
+            line=pair.effects[0].line,
+            function=pair.qualname,
+            why=f"no failing test runs `{pair.new.name}`",
+        )
+
+
+def _runs(path: RepoPath, lines: range, context: PatchContext) -> bool:
+    frames = (frame for failure in context.failures for frame in failure.frames)
+    if any(frame.path == path and frame.line in lines for frame in frames):
+        return True
+    return any(any(line in lines for line in covered.get(path, ())) for covered in context.covered.values())
+
 
 __all__ = ["Contradiction", "ContradictionKind", "ContradictionWeight", "PatchContext", "Support", "SupportKind"]
 __all__ += ["contradictions", "supports"]
@@ -57,7 +182,7 @@ _RULES: tuple[Rule, ...] = (
     flow_rules.none_used,
     option_rules.lost_options,
     option_rules.reversed_assignments,
-    sibling_rules.siblings,
+    siblings,
 )
 _IDENTIFIERS = frozenset({EffectKind.CHANGES_NAME, EffectKind.CHANGES_ATTRIBUTE, EffectKind.CHANGES_CALLEE})
 _LONGEST_WHY = 400
@@ -78,9 +203,9 @@ def read(patch: Patch, context: PatchContext) -> tuple[tuple[Contradiction, ...]
     files = _files(patch)
     ruled = list(_by_function(files))
     found: list[Contradiction] = [
-        *place_rules.testing_support(patch),
+        *testing_support(patch),
         *message_rules.message_only(patch, files, context),
-        *place_rules.no_failing_behaviour(files, context),
+        *no_failing_behaviour(files, context),
         *(c for f in files for c in _says_nothing(f)),
         *(r for r in ruled if isinstance(r, Contradiction)),
     ]

@@ -5,24 +5,181 @@ frontier. Two candidates that turned different tests are also joined at once: on
 which finds faults at several places for the price of one run each.
 """
 
+import ast
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 
-from localagent.domain.edit import Candidate, Edit, EditEffect
+from localagent.code.spans import Definition, Function, functions, last_line, lines_of
+from localagent.domain.edit import Candidate, Edit, EditEffect, Scope, Splice
 from localagent.domain.outcome import Failure, QuickResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import NearMiss
 from localagent.repair.acceptance.ranking import malus
 from localagent.repair.acceptance.undefined_names import half_mended
 from localagent.repair.search.code_equivalence import behaviour_key, scope_of
-from localagent.repair.search.combine_candidates import rebased, same_change
-from localagent.repair.search.dynamic_suspicion import reached
+from localagent.repair.search.enclosing_function import parsed
 from localagent.repair.search.expansion import Expansion
 from localagent.repair.search.partial_progress import WrittenLines, progress_of, stage_of, written_lines
 from localagent.repair.search.run_context import RunContext
 from localagent.repair.search.search_node import Lineage, SearchStep, shifted_lines
+
+# Which lines a failure that moved on makes suspicious: those that ran before it and never ran in the snapshot.
+#
+# The snapshot's coverage ends where it crashed. Of a candidate that got further only its failure is known, so what
+# ran is read from the text of the function that failed: what the line depends on more than what merely stands before
+# it.
+
+AROUND = 0.7  # of the best suspicion: heads of the loops and conditions around the line
+BINDING = 0.5  # statements that give the line's names their values
+BEFORE = 0.3  # what else ran in the function
+
+
+def reached(source: bytes, line: int, *, crashed: bool) -> dict[int, float]:
+    """Shares of the best suspicion by line, for a failure at `line` (1-based); {} where no function holds it.
+
+    Where nothing `crashed` there, the line only says which function: all of it ran.
+    """
+    tree = parsed(source)
+    function = None if tree is None else _innermost(tree, line)
+    if function is None:
+        return {}
+    shares: dict[int, float] = {}
+    statements = list(_statements(function))
+    around = [s for s in statements if _inside(s) and line in lines_of(s)]
+    loops = [s for s in around if isinstance(s, ast.For | ast.AsyncFor | ast.While)]
+    end = (last_line(loops[0]) if loops else line) if crashed else last_line(function)
+    for s in statements:
+        if s.lineno <= end:
+            _raise(shares, s, BEFORE)
+    if not crashed:
+        return shares
+    here = [s for s in statements if not _inside(s) and line in lines_of(s)]
+    read = {
+        n.id
+        for s in here or around[-1:]
+        for n in ast.walk(s)
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
+    }
+    for s in statements:
+        if s.lineno <= end and not _inside(s) and read & set(_bound(s)):
+            _raise(shares, s, BINDING)
+    for s in around:
+        _raise(shares, s, AROUND)
+    return shares
+
+
+def _innermost(tree: ast.Module, line: int) -> Function | None:
+    holding = [f.node for f in functions(tree) if line in lines_of(f.node)]
+    return max(holding, key=lambda n: n.lineno, default=None)
+
+
+def _statements(function: ast.AST) -> Iterator[ast.stmt]:
+    """Statements of a function, not of those that are defined in it."""
+    for child in ast.iter_child_nodes(function):
+        if isinstance(child, ast.stmt):
+            yield child
+        if not isinstance(child, Definition | ast.Lambda):
+            yield from _statements(child)
+
+
+def _bound(s: ast.stmt) -> Iterator[str]:
+    for n in ast.walk(s):
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store):
+            yield n.id
+
+
+def _raise(shares: dict[int, float], s: ast.stmt, share: float) -> None:
+    """Lines of a statement, of one with blocks its head."""
+    inside = _inside(s)
+    last = max(s.lineno, inside - 1) if inside else last_line(s)
+    for k in range(s.lineno, last + 1):
+        shares[k] = max(shares.get(k, 0.0), share)
+
+
+def _inside(s: ast.stmt) -> int:
+    """The line where the first block of a statement begins, 0 for one without blocks."""
+    if isinstance(s, ast.Match):
+        return s.cases[0].pattern.lineno
+    body: list[ast.stmt] = getattr(s, "body", [])
+    return body[0].lineno if body else 0
+
+
+# Joining candidates that repaired different faults: one's edit moved onto the other's program.
+
+_TOKEN = re.compile(rb"[\w\x80-\xff]+|[^\w\s]")
+
+
+def rebased(edit: Edit, onto: Edit, before: bytes) -> Edit | None:
+    """`edit`, made for `before`, as the same change of what `onto` makes of `before`; None where the two touch.
+
+    Byte offsets and lines of splices and scope are moved. Edits touch when a splice of one overlaps or adjoins a splice
+    of the other, or when a splice of `onto` adjoins a boundary of `edit`'s scope: what they mean together is not known.
+    """
+    if edit.path != onto.path:
+        return edit
+    for ours in edit.splices:
+        if any(ours.start <= theirs.end and theirs.start <= ours.end for theirs in onto.splices):
+            return None
+    scope = edit.scope
+    if scope is not None:
+        bounds = (scope.start, scope.body_start, scope.end)
+        if any(theirs.start <= bound <= theirs.end for theirs in onto.splices for bound in bounds):
+            return None
+    lines = _line_shift(onto, before, edit.splices[0].start) if edit.splices else 0
+    return replace(
+        edit,
+        splices=tuple(
+            Splice(start=s.start + _shift(onto, s.start), end=s.end + _shift(onto, s.end), text=s.text)
+            for s in edit.splices
+        ),
+        line=edit.line + lines,
+        end_line=edit.end_line + lines,
+        scope=None if scope is None else _moved(scope, onto, before),
+    )
+
+
+def same_change(edit: Edit, before: bytes, others: Iterable[Edit], onto: bytes) -> Edit | None:
+    """Of `others`, edits of `onto`, the first of the same kind that adds and takes away the same tokens as `edit` does.
+
+    Where two edits touch, one cannot be moved over the other; the edit space may have it there as well: one more
+    exception in a tuple that already got one.
+    """
+    wanted = _change(edit, before)
+    return next((o for o in others if o.is_like(edit) and _change(o, onto) == wanted), None)
+
+
+def _change(edit: Edit, source: bytes) -> tuple[Counter[bytes], Counter[bytes]]:
+    """The tokens that an edit adds, and those that it takes away."""
+    old: Counter[bytes] = Counter()
+    new: Counter[bytes] = Counter()
+    for splice in edit.splices:
+        old.update(_TOKEN.findall(source, splice.start, splice.end))
+        new.update(_TOKEN.findall(splice.text))
+    return new - old, old - new
+
+
+def _moved(scope: Scope, onto: Edit, before: bytes) -> Scope:
+    return replace(
+        scope,
+        first_line=scope.first_line + _line_shift(onto, before, scope.start),
+        last_line=scope.last_line + _line_shift(onto, before, scope.end),
+        start=scope.start + _shift(onto, scope.start),
+        body_start=scope.body_start + _shift(onto, scope.body_start),
+        end=scope.end + _shift(onto, scope.end),
+    )
+
+
+def _shift(onto: Edit, at: int) -> int:
+    """Bytes by which position `at` moves; splices never contain it."""
+    return sum(len(s.text) - (s.end - s.start) for s in onto.splices if s.end <= at)
+
+
+def _line_shift(onto: Edit, before: bytes, at: int) -> int:
+    return sum(s.text.count(b"\n") - before.count(b"\n", s.start, s.end) for s in onto.splices if s.end <= at)
+
 
 WIDTH = 3
 MAX_ROUNDS = 5

@@ -14,22 +14,115 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
-from localagent.domain.edit import Candidate
+from localagent.domain.edit import Candidate, FileChange, Patch
+from localagent.domain.outcome import FullResult
 from localagent.domain.task import Ambiguity, Stage, Task, TaskResult, Verdict
 from localagent.ports import QuickCheck
 from localagent.repair.acceptance.acceptance import Accepted, ambiguity, rivals
-from localagent.repair.acceptance.control_edits import only_flaky
+from localagent.repair.acceptance.control_edits import breaking, no_op, only_flaky
 from localagent.repair.acceptance.give_up import give_up_reason
-from localagent.repair.acceptance.repair_result import task_result
 from localagent.repair.acceptance.signals import Signals, hardened_signals
-from localagent.repair.acceptance.test_trust import distrust
+from localagent.repair.search.candidate_timeouts import cpu_seconds
 from localagent.repair.search.expansion import Expansion
-from localagent.repair.search.partial_progress import baseline_failures
+from localagent.repair.search.partial_progress import baseline_failures, stage_of
 from localagent.repair.search.run_context import RunContext
 from localagent.repair.search.search_loop import Loop
 from localagent.repair.search.search_node import Lineage
 from localagent.repair.search.state import Parts
 from localagent.report import repair_reasons
+from localagent.report.diagnosis import diagnose
+
+# The result of a task, as its run has it.
+
+_KINDS = ("syntax", "runtime", "runtime", "logic")  # by the stage that the failures come from
+
+
+def task_result(
+    run: RunContext,
+    verdict: Verdict,
+    reason: str,
+    code: int,
+    *,
+    chosen: Candidate | None = None,
+    full: FullResult | None = None,
+) -> TaskResult:
+    """What a task came to; what the loop counted is in it."""
+    s, scorer = run.state, run.parts.scorer
+    warnings = [*s.warnings, *([scorer.warning] if scorer is not None and scorer.warning else [])]
+    failures = baseline_failures(run.baseline)
+    kind = _KINDS[min((stage_of(f) for f in failures), default=3)]
+    used = scorer is not None and not scorer.warning
+    return TaskResult(
+        verdict=verdict,
+        reason=reason,
+        exit=code,
+        patch=chosen.patch if chosen else None,
+        chosen=chosen,
+        proposals=s.proposals,
+        proposed=s.proposed,
+        ambiguity=s.ambiguity,
+        baseline=run.baseline,
+        full=full,
+        localization=run.suspicions[:10],
+        diagnosis=diagnose(run.baseline, failures, kind, run.suspicions, chosen),
+        enumerated=s.enumerated,
+        written=s.written,
+        denied=dict(s.denied),
+        verified=s.verified,
+        rank_of_first_plausible=s.rank_of_first,
+        plausible=len(s.plausible),
+        plausible_candidates=tuple(s.plausible),
+        others=s.others if chosen is not None else 0,
+        rounds=s.rounds if s.verified else 0,
+        near_misses=tuple(m for _, m in s.misses),
+        model_name=scorer.name if used and scorer else None,
+        model_digest=scorer.digest if used and scorer else None,
+        model_weights=scorer.weights if used and scorer else None,
+        model_tokens=scorer.tokens_used if scorer else 0,
+        limits_hit=dict(s.limits),
+        checks=dict(full.checks) if full else {},
+        warnings=tuple(w for w in warnings if w),
+    )
+
+
+# Whether the tests can be believed: the controls are run before any candidate is.
+
+
+def distrust(run: RunContext, quick: QuickCheck, pool: cf.Executor) -> str:
+    """The reason not to believe the tests, or ""."""
+    top = run.suspicions[0]
+    source = run.parts.sources[top.path]
+    scope = run.frontier.scope_at(top.path, top.line)
+    edits = (no_op(top.path, source, scope), *breaking(top.path, source, top.line, scope))
+    cpu = cpu_seconds(run.baseline)
+    jobs = [
+        pool.submit(
+            quick.check,
+            Candidate(
+                number=0,
+                patch=Patch(changes=(FileChange(path=top.path, before=source, after=e.apply(source)),)),
+                edits=(e,),
+                cost=0.0,
+            ),
+            cpu_seconds=cpu,
+            stop_early=True,
+        )
+        for e in edits
+    ]
+    answers = [j.result() for j in jobs]
+    run.emit("controls", plausible=[a.plausible for a in answers])
+    if answers[0].plausible:
+        return (
+            "the failing tests pass after an edit that changes nothing: they depend on chance or on state, "
+            "and no patch could be believed"
+        )
+    if all(a.plausible for a in answers[1:]):
+        return (
+            f"the failing tests pass even when {top.path}:{top.line} is broken on purpose: they do not check it, "
+            "and no patch could be believed"
+        )
+    return ""
+
 
 TURN_SECONDS = 0.0005
 

@@ -61,7 +61,7 @@ class Lineage:
 class SearchStep:
     """A lineage and one more edit: a candidate not yet built.
 
-    `mended`: what the model made of it when it mended (`llm/scoring/repair_scoring.py`), nats; None where it did not.
+    `mended`: what the model made of it when it mended (`llm/process/child.py`), nats; None where it did not.
     With `joins` it unites two candidates that turned different tests, whether the parent keeps its place or not.
     """
 

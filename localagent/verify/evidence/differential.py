@@ -20,7 +20,6 @@ from localagent.domain.verification import Differential, InputOrigin
 from localagent.verify.baseline import test_discovery
 from localagent.verify.evidence.behaviour_diff import Comparison, TreeCall, Twin, calls_of, missed_of
 from localagent.verify.evidence.changed_lines import ChangedFile
-from localagent.verify.evidence.inverse_functions import inverse_name
 from localagent.verify.evidence.parameters import FunctionParameters, signature_of
 from localagent.verify.worker.function_regions import FunctionRegion, regions
 from localagent.verify.worker.jail_pool import JailPool, JailWorker
@@ -29,6 +28,25 @@ from localagent.verify.worker.warm_worker import Warm
 from localagent.verify.worker.worker_client import DIFFER_SECONDS, DifferRequest, OpenRequest, WorkerLost
 from localagent.verify.worker.worker_messages import Collected, Item, Malformed
 from localagent.verify.worker.worker_spec import WorkerUse
+
+# Names that undo one another: `encode` and `decode`, `to_x` and `from_x`. A guess, tried before it is believed.
+
+_PAIRS = (
+    ("encode", "decode"), ("dumps", "loads"), ("dump", "load"), ("serialize", "deserialize"), ("pack", "unpack"),
+    ("compress", "decompress"), ("escape", "unescape"), ("quote", "unquote"), ("encrypt", "decrypt"),
+    ("flatten", "unflatten"), ("format", "parse"), ("render", "parse"), ("to", "from"), ("parse", "format"),
+)  # fmt: skip
+
+
+def inverse_name(name: str) -> str:
+    """The name of the function that, by its name, takes back what this one does; "" if none is known."""
+    parts = name.split("_")
+    for one, other in _PAIRS:
+        for word, opposite in ((one, other), (other, one)):
+            if word in parts:
+                return "_".join(opposite if part == word else part for part in parts)
+    return ""
+
 
 TESTS_LIMIT = 40
 FUNCTIONS_LIMIT = 30

@@ -1,22 +1,180 @@
 """A warm worker with its read-only workspace, which the host patches from outside for one candidate after the other."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
-from localagent.domain.edit import FileChange
-from localagent.domain.outcome import JailOutcome, QuickResult, QuickRoute
+from localagent.domain.edit import Candidate, FileChange
+from localagent.domain.outcome import JailOutcome, Outcome, QuickResult, QuickRoute, TestResult
 from localagent.domain.paths import RepoPath
-from localagent.verify.baseline import self_check
 from localagent.verify.checks.outcomes import CandidateOutcomes, lost_result, quick_result
-from localagent.verify.checks.quick_plan import Ask, QuickPlan
-from localagent.verify.checks.quick_run import QuickRun, opened
-from localagent.verify.worker import function_swaps
+from localagent.verify.checks.quick_plan import MEMORY_BYTES, Ask, QuickPlan
+from localagent.verify.checks.quick_run import QuickRun, opened, run_command
+from localagent.verify.worker import function_regions, function_swaps
 from localagent.verify.worker.jail_pool import JailWorker
-from localagent.verify.worker.parent_sessions import Grounds, ParentSession
-from localagent.verify.worker.worker_client import WorkerLost
+from localagent.verify.worker.worker_client import RunRequest, WorkerLost
 from localagent.verify.worker.worker_messages import Collected, CollectionRefused, Item, RunEnd
 from localagent.verify.worker.worker_spec import WorkerUse
+
+# Kept programs as ground to stand on: hot sessions collected on a candidate, for the candidates built upon it.
+#
+# A program whose snapshot does not import (a syntax error, a missing name at module level) cannot be swapped into the
+# snapshot's session, so each of its variants would be collected anew. Its parent does import: collected once with the
+# parent's files in place, it takes the variants by swaps like any other.
+
+OPEN_AT_ONCE = 3
+WORTH_AFTER = 2  # candidates of one parent seen by a worker before it is worth a session
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ParentSession:
+    """An open session, collected with a kept candidate's files in place."""
+
+    session: str
+    answer: Collected
+
+
+Opener = Callable[[str, Sequence[FileChange]], Collected | CollectionRefused]
+
+
+class Grounds:
+    """The grounds of one worker. `opener` collects a session of a given name on some files; `closer` ends one."""
+
+    def __init__(self, opener: Opener, closer: Callable[[str], None]) -> None:
+        self._opener, self._closer = opener, closer
+        self._seen: Counter[int] = Counter()
+        self._grounds: OrderedDict[int, ParentSession] = OrderedDict()
+        self._barren: set[int] = set()
+
+    def below(self, candidate: Candidate) -> tuple[ParentSession, list[dict[str, Any]]] | None:
+        """The ground of a candidate's parent and the swaps that lead from there to the candidate, if there are."""
+        parent = candidate.parent
+        if parent is None or parent in self._barren or len(candidate.edits) < 2:
+            return None
+        self._seen[parent] += 1
+        if parent not in self._grounds and self._seen[parent] < WORTH_AFTER:
+            return None
+        files = _program(candidate)
+        if files is None:
+            return None
+        parents = {c.path: c.after for c in files}
+        before = {c.path: parents.get(c.path, c.before) for c in candidate.patch.changes}
+        after = {c.path: c.after for c in candidate.patch.changes}
+        ground = self._grounds.get(parent)
+        if ground is None:
+            if function_regions.changed(before, after, {}) is None:
+                return None
+            ground = self._open(parent, files)
+            if ground is None:
+                return None
+        self._grounds.move_to_end(parent)
+        orders = function_regions.changed(before, after, ground.answer.import_lines)
+        return None if orders is None else (ground, orders)
+
+    def drop(self, ground: ParentSession) -> None:
+        """Forget a session that ended."""
+        for parent in [p for p, g in self._grounds.items() if g is ground]:
+            del self._grounds[parent]
+            self._barren.add(parent)
+
+    def _open(self, parent: int, files: Sequence[FileChange]) -> ParentSession | None:
+        while len(self._grounds) >= OPEN_AT_ONCE:
+            _, old = self._grounds.popitem(last=False)
+            self._closer(old.session)
+        name = f"ground-{parent}"
+        answer = self._opener(name, files)
+        if isinstance(answer, CollectionRefused) or answer.errors:
+            if not isinstance(answer, CollectionRefused):
+                self._closer(name)
+            self._barren.add(parent)
+            return None
+        ground = ParentSession(session=name, answer=answer)
+        self._grounds[parent] = ground
+        return ground
+
+
+def _program(candidate: Candidate) -> list[FileChange] | None:
+    """The parent's files; None when the candidate takes one of them back to the snapshot."""
+    before = {c.path: c.before for c in candidate.patch.changes}
+    files: dict[RepoPath, bytes] = {}
+    for edit in candidate.edits[:-1]:
+        if edit.path not in before:
+            return None
+        files[edit.path] = edit.apply(files.get(edit.path, before[edit.path]))
+    return [FileChange(path=p, before=before[p], after=text) for p, text in files.items()]
+
+
+# Whether a warm worker can be believed: what failed and passed in the baseline must do so there, unpatched.
+
+SELF_CHECK_PASSING = 30
+SELF_CHECK_SECONDS = 1.0
+
+
+def compare(plan: QuickPlan, room: JailWorker, items: Mapping[str, Item]) -> None:
+    """Tests of the unpatched tree must end here as they did in the baseline; else the plan turns cold."""
+    steady = [plan.by_id[i] for i in plan.targets.tests if plan.by_id[i].outcome is not Outcome.TIMED_OUT][:20]
+    passing, left = list[TestResult](), SELF_CHECK_SECONDS
+    for test in sorted((plan.by_id[i] for i in plan.baseline.passing), key=lambda t: t.seconds):
+        left -= test.seconds
+        if left < 0 or len(passing) >= SELF_CHECK_PASSING:
+            break
+        passing.append(test)
+    expected = [*steady, *passing]
+    if any(t.id not in items for t in expected):
+        plan.go_cold("a warm worker collects other tests")
+        return
+    for test, said in _disagreements(room, items, steady):
+        plan.go_cold(f"{test.id[:200]} is {test.outcome.value} when cold and {said} when warm")
+        return
+    for test, _ in _disagreements(room, items, passing):
+        plan.unsteady.add(test.id)
+
+
+def vouch(plan: QuickPlan, room: JailWorker, items: Mapping[str, Item], passing: Sequence[str]) -> bool:
+    """Try passing tests on the unpatched tree, run together; True where some fail: unsteady from now on."""
+    bad = {test.id for test, _ in _disagreements(room, items, [plan.by_id[i] for i in passing])}
+    plan.unsteady |= bad
+    plan.vouched |= set(passing) - bad
+    return bool(bad)
+
+
+def compare_checks(plan: QuickPlan, room: JailWorker) -> None:
+    """The same for the commands that failed in the baseline."""
+    for name in plan.targets.checks:
+        known = plan.commands[name]
+        got = run_command(plan, room, known.command, 60.0)
+        if got.outcome != known.outcome or (got.failure and got.failure.exception) != (
+            known.failure and known.failure.exception
+        ):
+            plan.go_cold(f"{name} answers differently where it cannot write")
+
+
+def _disagreements(
+    room: JailWorker, items: Mapping[str, Item], expected: Sequence[TestResult]
+) -> list[tuple[TestResult, str]]:
+    """Tests that answer otherwise here, run together in the order of collection, and what they said."""
+    chosen = sorted((items[t.id] for t in expected), key=lambda i: i.index)
+    if not chosen:
+        return []
+    limit = 2.0 + 4 * max((t.seconds for t in expected), default=0.0)
+    ran = room.client.run(
+        RunRequest(session="hot", items=chosen, cpu_seconds=limit, budget_seconds=30.0, memory_bytes=MEMORY_BYTES)
+    )
+    by_id = {r.id: r for r in ran.results.values()}
+    found = []
+    for test in expected:
+        got = by_id.get(test.id)
+        if got is None or got.outcome.good != test.outcome.good or _kind(got) != _kind(test):
+            said = "nothing" if got is None else f"{got.outcome.value} {_kind(got)}".strip()
+            found.append((test, said))
+    return found
+
+
+def _kind(result: TestResult) -> str:
+    return result.failure.exception if result.failure is not None else ""
+
 
 RECYCLE_AFTER = 500
 MOST_COLLECT_CPU_SECONDS = 10.0  # a candidate that hangs while importing costs this; less where collecting is quick
@@ -117,7 +275,7 @@ class WarmSlot:
         plan = self._plan
         if (plan.targets.tests or not plan.targets.checks or plan.by_id) and not self._open_hot(room):
             return
-        self_check.compare_checks(plan, room)
+        compare_checks(plan, room)
 
     def _open_hot(self, room: JailWorker) -> bool:
         """The session that candidates are swapped into; False where the worker is of no use."""
@@ -136,7 +294,7 @@ class WarmSlot:
             plan.inline = True
             plan.go_cold(answer.unforkable)
             return False
-        self_check.compare(plan, room, self._items)
+        compare(plan, room, self._items)
         return True
 
     # -- one candidate
@@ -156,7 +314,7 @@ class WarmSlot:
             return False
         try:
             self._write(self._room, ())
-            return self_check.vouch(self._plan, self._room, self._items, passing)
+            return vouch(self._plan, self._room, self._items, passing)
         except WorkerLost:
             self._plan.rooms.check()
             self.close()
