@@ -85,6 +85,13 @@ def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr | ast.a
             yield from _pairs(one, other)
 
 
+def last_name(node: ast.expr) -> str:
+    """The last part of what is called or named."""
+    if isinstance(node, ast.Call):
+        node = node.func
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
 def own_names(function: ast.AST) -> set[str]:
     """Names that are local to a function: parameters and what its own body binds, nested scopes left out.
 

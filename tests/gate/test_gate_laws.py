@@ -189,7 +189,7 @@ DENIED = [
 
 def fired(before: str, after: str) -> set[str]:
     change = FileChange(path=RepoPath("pkg/mod.py"), before=before.encode(), after=after.encode())
-    return {str(finding.rule) for finding in review_gate.reviewed(change, {"pkg", "mod"})}
+    return {str(finding.rule) for finding in review_gate.reviewed(change, frozenset({"pkg", "mod"}))}
 
 
 @pytest.mark.long

@@ -9,12 +9,13 @@ import ast
 import re
 from collections.abc import Iterator
 
+from localagent.code.bindings import last_name
 from localagent.code.condition_implication import shape
-from localagent.code.function_pairing import Function, functions, pairs
+from localagent.code.function_pairing import Function
 from localagent.code.regions import walk
 from localagent.domain.gate import Severity
 from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import last_name
+from localagent.gate.review.source_change import Signs, SourceChange
 
 _FEE = "def fee(order):\n    if order.total < 20:\n        return 5\n    return round(order.total * 0.02, 2)\n"
 _MAY = "def may_read(user, page):\n    log.info('asked')\n    return page.public or user in page.readers\n"
@@ -79,33 +80,38 @@ _ROUNDS = frozenset({"round", "int", "floor", "ceil", "trunc", "quantize"})
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
-def stakes(before: ast.Module, after: ast.Module, path: str) -> Iterator[tuple[str, ast.AST]]:
+def stakes(change: SourceChange) -> Signs:
     """(what, where) for functions about access or money that say something else, and constants of that name."""
-    about = about_stakes(path)
-    known = {name for name, _ in functions(before)}
-    for name, old, new in pairs(before, after):
+    about = about_stakes(change.path)
+    for name, old, new in change.pairs:
         if about or _is_about(name, old) or _is_about(name, new):
             if _asks(old) != _asks(new) or _rounds(old) != _rounds(new):
                 yield f"{name} is about access or money", new
-        elif (_NEAR.search(_CAMEL.sub("_", f"{path}.{name}")) or _takes(new)) and _ordered(old) != _ordered(new):
+        elif (_NEAR.search(_CAMEL.sub("_", f"{change.path}.{name}")) or _takes(new)) and _ordered(old) != _ordered(new):
             yield f"{name} decides otherwise about people, orders or requests", new
         if _deletes(old) and _deletes(new) and _said(old) != _said(new):
             yield f"{name} deletes, and does so otherwise", new
         if (about or _is_about(name, new)) and (asked := _brought(new) - _brought(old)):
             yield f"{name} is about access or money, and asks {next(iter(asked))[:60]}", new
-    for name, function in functions(after):
-        if name not in known and _DECIDES.match(name.rpartition(".")[2]) and about_stakes(name):
+    for name, function in change.after.functions.items():
+        if name not in change.before.functions and _DECIDES.match(name.rpartition(".")[2]) and about_stakes(name):
             yield f"{name} is new, and about access or money", function
-    sets = {ast.unparse(n) for n in walk(before) if isinstance(n, ast.Attribute) and not isinstance(n.ctx, ast.Load)}
-    for node in walk(after):
+    sets = {
+        ast.unparse(n) for n in change.before.nodes if isinstance(n, ast.Attribute) and not isinstance(n.ctx, ast.Load)
+    }
+    for node in change.after.nodes:
         if not isinstance(node, ast.Attribute) or isinstance(node.ctx, ast.Load) or ast.unparse(node) in sets:
             continue
         if ast.unparse(node.value) != "self" and (about_stakes(node.attr) or _NEAR.search(node.attr)):
             yield f"{ast.unparse(node)[:60]} is set", node
-    had = dict(_named(before))
-    for name, value in _named(after):
+    had = change.before.named
+    for name, value in change.after.named.items():
         if (about or about_stakes(name)) and name in had and _is_other(had[name], value):
             yield f"{name} is about access or money", value
+
+
+def _set_attributes(nodes: list[ast.AST]) -> Iterator[ast.Attribute]:
+    return (n for n in nodes if isinstance(n, ast.Attribute) and not isinstance(n.ctx, ast.Load))
 
 
 def _deletes(function: Function) -> bool:
@@ -193,10 +199,3 @@ def _is_about(name: str, function: Function) -> bool:
         if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and about_stakes(node.attr):
             return True
     return False
-
-
-def _named(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
-    for node in tree.body:
-        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            yield from ((t.id, node.value) for t in targets if isinstance(t, ast.Name))

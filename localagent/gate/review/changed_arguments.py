@@ -8,12 +8,12 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 
-from localagent.code.bindings import FUNCTIONS, assignments, target_name
-from localagent.code.function_pairing import called, pairs, settled
+from localagent.code.bindings import FUNCTIONS, assignments, last_name, target_name
+from localagent.code.function_pairing import called, settled
 from localagent.code.regions import walk
 from localagent.domain.gate import Severity
 from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import AnswerSource, Signs, last_name
+from localagent.gate.review.source_change import Signs, Source, SourceChange
 
 _F = "def f(x):\n    return x\n"
 _SAVE = (
@@ -69,9 +69,9 @@ _DEPTH = 5
 _MOST = 4_000
 
 
-def given(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+def given(change: SourceChange) -> Signs:
     """(what, where) for each such call of a function that stands before and after, and is given something else."""
-    for _, was, function in pairs(before, after):
+    for _, was, function in change.pairs:
         old, new = list(_calls(was)), list(_calls(function))
         gone, come = Counter(k for k, _ in old), Counter(k for k, _ in new)
         lost = Counter(key[0] for key in (gone - come).elements())
@@ -81,7 +81,7 @@ def given(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]
                 yield f"{key[0]}() is given something else", node
 
 
-def asks(source: AnswerSource) -> Signs:
+def asks(source: Source) -> Signs:
     """Requests over a connection that stands already, and what is put into its headers."""
     for node in source.nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):

@@ -6,14 +6,14 @@ other functions answer.
 
 import ast
 import re
-from collections.abc import Iterator
 
+from localagent.code.bindings import last_name
 from localagent.code.condition_implication import condition_of, implies, shape
-from localagent.code.function_pairing import Function, pairs, settled
+from localagent.code.function_pairing import Function, settled
 from localagent.code.regions import walk
 from localagent.domain.gate import Severity
 from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import last_name
+from localagent.gate.review.source_change import Signs, SourceChange, differing
 
 _STEPS = "def f(x, size):\n    at = 0\n    while at < len(x):\n        g(x[at])\n        at += size\n"
 _TREE = (
@@ -83,9 +83,9 @@ _SIZE_NAME = re.compile(r"(?i)size|limit|block|chunk|batch|max|page|depth|window
 _MOST = 20
 
 
-def steered(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+def steered(change: SourceChange) -> Signs:
     """(what, where) for each function that is steered by something else."""
-    for name, old, new in pairs(before, after):
+    for name, old, new in change.pairs:
         if _ends(old) and _ends(new) and _ends(old) != _ends(new):
             yield f"{name}: what ends a loop is another", new
         if _started_when(old) != _started_when(new) and len(_started_when(old)) == len(_started_when(new)):
@@ -202,10 +202,7 @@ def _own_calls(function: Function) -> int:
 def _weaker(old: Function, new: Function) -> str:
     """A refusing condition in whose place one stands that does not plainly refuse as much."""
     names = settled(old), settled(new)
-    had, now = _refusing(old), _refusing(new)
-    kept = {ast.dump(n) for n in had} & {ast.dump(n) for n in now}
-    gone = [n for n in had if ast.dump(n) not in kept]
-    come = [n for n in now if ast.dump(n) not in kept]
+    gone, come = differing(_refusing(old), _refusing(new))
     if len(gone) != len(come) or len(gone) > _MOST:
         return ""
     for was, one in zip(gone, come, strict=True):

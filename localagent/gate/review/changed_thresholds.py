@@ -9,12 +9,12 @@ import ast
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 
 from localagent.code.regions import walk
 from localagent.domain.gate import Severity
 from localagent.gate.core.rule import Rule, RuleExample
 from localagent.gate.review.allowlists import lists_moved, statements
+from localagent.gate.review.source_change import Signs, SourceChange
 
 BOUND = Rule(
     id="bound-moved",
@@ -63,10 +63,10 @@ _MOST = 1e300
 _NUMBER = "#"
 
 
-def moved(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+def moved(change: SourceChange) -> Signs:
     """Numbers far from what they were in the same place, and lists that allow more or forbid less."""
-    gone, come = _changed(before, after)
-    old, new = _slots(gone, _constants(before)), _slots(come, _constants(after))
+    gone, come = _changed(change)
+    old, new = _slots(gone, _constants(change.before.tree)), _slots(come, _constants(change.after.tree))
     for place, numbers in new.items():
         had, now = Counter(n for n, _ in old.get(place, ())), Counter(n for n, _ in numbers)
         left, fresh = sorted((had - now).elements()), sorted((now - had).elements())
@@ -74,12 +74,12 @@ def moved(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]
             if _is_far(one, two):
                 yield f"{one:g} became {two:g}", next(node for n, node in numbers if n == two)
                 break
-    yield from lists_moved(before, after)
+    yield from lists_moved(change)
 
 
-def _changed(before: ast.Module, after: ast.Module) -> tuple[list[ast.AST], list[ast.AST]]:
+def _changed(change: SourceChange) -> tuple[list[ast.AST], list[ast.AST]]:
     """The statements of each side that the other has not: outermost ones, and those of classes."""
-    old, new = ([(ast.dump(s), s) for s in statements(tree)] for tree in (before, after))
+    old, new = ([(ast.dump(s), s) for s in statements(tree)] for tree in (change.before.tree, change.after.tree))
     had, now = Counter(text for text, _ in old), Counter(text for text, _ in new)
     gone = [s for text, s in old if had[text] > now[text]]
     return gone, [s for text, s in new if now[text] > had[text]]

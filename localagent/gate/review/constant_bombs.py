@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Iterator
 
-from localagent.gate.review.hard_coded_answers import last_name
+from localagent.code.bindings import last_name
 
 _MOST_DIGITS = 1_000_000  # of a number that is written as a power; large keys have some thousand
 _WIDE = r"\d{7,}"

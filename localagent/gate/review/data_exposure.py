@@ -8,11 +8,12 @@ import ast
 import re
 from collections.abc import Iterator
 
+from localagent.code.bindings import last_name
 from localagent.code.function_pairing import functions
 from localagent.code.regions import walk
 from localagent.domain.gate import Severity
 from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import AnswerSource, Signs, last_name
+from localagent.gate.review.source_change import Signs, Source
 
 _F = "def f(x):\n    return x\n"
 _C = "class A:\n    def g(self):\n        return 1\n"
@@ -97,7 +98,7 @@ _SHOWS = re.compile(
 )
 
 
-def exposed(source: AnswerSource) -> Signs:
+def exposed(source: Source) -> Signs:
     """Every table that is spread out, and every secret in a text of an object, a header or an address."""
     for node in source.nodes:
         if isinstance(node, ast.Dict):

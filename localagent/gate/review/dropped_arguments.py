@@ -14,6 +14,7 @@ from localagent.code.function_pairing import called_name, names_of_calls
 from localagent.code.regions import walk
 from localagent.domain.gate import Severity
 from localagent.gate.core.rule import Rule, RuleExample
+from localagent.gate.review.source_change import Signs, SourceChange
 
 _COOKIE = "def f(r, v):\n    r.set_cookie('s', v, secure=True, max_age=60)\n"
 DROPPED = Rule(
@@ -114,24 +115,24 @@ def _shown(value: ast.expr) -> str:
     return repr(value.value) if isinstance(value, ast.Constant) else "something"
 
 
-def dropped(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+def dropped(change: SourceChange) -> Signs:
     """Arguments that protect, lost by a call that is still made as often, or worth less than they were."""
-    old, new = _Given(before), _Given(after)
+    old, new = _Given(change.before.tree), _Given(change.after.tree)
     for (name, keyword), count in old.keywords.items():
         if keyword == _UNKNOWN or new.keywords[name, keyword] >= count:
             continue
         unknown = new.keywords[name, _UNKNOWN] > old.keywords[name, _UNKNOWN]
         if new.calls[name] >= old.calls[name] and (not unknown or _FIRM.match(keyword)):
-            yield f"{name}(… {keyword}=) is gone", after
+            yield f"{name}(… {keyword}=) is gone", change.after.tree
         elif (
             _FIRM.match(keyword) and new.calls.total() >= old.calls.total() and _sum(new, keyword) < _sum(old, keyword)
         ):
-            yield f"{name}(… {keyword}=) is gone, and something else is called", after
+            yield f"{name}(… {keyword}=) is gone, and something else is called", change.after.tree
     gone, come = old.values - new.values, new.values - old.values
     for (name, keyword, value), _ in come.items():
         had = [was for other, key, was in gone if (other, key) == (name, keyword)]
         if had and any(_is_worth_less(keyword, was, value) for was in had):
-            yield f"{name}(… {keyword}=) was {', '.join(sorted(had))[:40]} and is {value[:40]}", after
+            yield f"{name}(… {keyword}=) was {', '.join(sorted(had))[:40]} and is {value[:40]}", change.after.tree
 
 
 def _sum(given: _Given, keyword: str) -> int:

@@ -1,64 +1,26 @@
-"""A source as the signs of `meanings` read it, and answers in it that are written down beside their questions."""
+"""Answers in a source that are written down beside their questions."""
 
 import ast
 import re
-from collections.abc import Iterator
-from typing import TypeGuard
 
-from localagent.code.bindings import FUNCTIONS
+from localagent.code.bindings import FUNCTIONS, last_name
 from localagent.code.regions import walk
 from localagent.code.string_folding import values_of
+from localagent.gate.review.source_change import TRIVIAL, Signs, Source
 
-Signs = Iterator[tuple[str, ast.AST]]
-"""What each sign is, alike for what is alike, and where it stands."""
 _STORE = re.compile(r"(?i)memo|cache|seen|computed|(?:^|_)known$|(?:^|_)answers$|(?:^|_)results$")
-TRIVIAL = (0, 1, 2, -1, "", b"", True, False)
 
 
-class AnswerSource:
-    """A whole source, with what its module level sets to constants, and what is known of how it stood before."""
-
-    def __init__(self, tree: ast.Module, before: "AnswerSource | None" = None) -> None:
-        self.tree = tree
-        self.nodes = walk(tree)
-        self.is_script = before.runs_through() if before else self.runs_through()
-        texts = {n.value for n in before.nodes if isinstance(n, ast.Constant)} if before else set()
-        self.known = frozenset(value for value in texts if isinstance(value, str))
-        self.numbers = frozenset(n.value for n in before.nodes if _is_number(n)) if before else frozenset()
-        self.named: dict[str, ast.expr] = {}
-        for node in tree.body:
-            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
-                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                self.named.update({t.id: node.value for t in targets if isinstance(t, ast.Name)})
-
-    def stands_for(self, node: ast.expr) -> ast.expr:
-        """A name's value where the module level sets it, else the expression itself."""
-        return self.named.get(node.id, node) if isinstance(node, ast.Name) else node
-
-    def runs_through(self) -> bool:
-        """Whether nothing is defined, and several calls are made for what they do: a script, not a module."""
-        calls = sum(1 for n in self.tree.body if isinstance(n, ast.Expr) and isinstance(n.value, ast.Call))
-        return calls > 1 and not any(isinstance(n, (*FUNCTIONS, ast.ClassDef)) for n in self.nodes)
-
-    def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-        """Every function."""
-        yield from (node for node in self.nodes if isinstance(node, FUNCTIONS))
-
-
-def _is_number(node: ast.AST) -> TypeGuard[ast.Constant]:
-    return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
-
-
-def written_answers(source: AnswerSource) -> Signs:
+def written_answers(source: Source) -> Signs:
     """Branches, cases and tables that yield a constant for a constant; neither may be trivial."""
     yield from _prepared(source)
-    for function in source.functions():
+    for function in (n for n in source.nodes if isinstance(n, FUNCTIONS)):
         yield from _answered(source, function)
         yield from _paired(source, function)
         yield from _cut_short(source, function)
 
 
-def _prepared(source: AnswerSource) -> Signs:
+def _prepared(source: Source) -> Signs:
     """Stores of what was worked out that begin with answers: `self._memo = {(3, 4): 5}`; so do defaults."""
     for node in source.nodes:
         if isinstance(node, ast.arguments):
@@ -78,7 +40,7 @@ def _prepared(source: AnswerSource) -> Signs:
                 yield "a store that begins with answers", node.value
 
 
-def _answered(source: AnswerSource, function: ast.AST) -> Signs:
+def _answered(source: Source, function: ast.AST) -> Signs:
     tables = dict(source.named)
     asked: set[str] = set()
     nodes = walk(function)
@@ -134,7 +96,7 @@ def _is_row(node: ast.expr) -> bool:
     return len(numbers) == len(items) > 2 and sum(n not in TRIVIAL for n in numbers) > 2
 
 
-def _hands_out(source: AnswerSource, node: ast.Call) -> bool:
+def _hands_out(source: Source, node: ast.Call) -> bool:
     """Whether one after the other of several constants is taken: `next(iter((2, 12)))`, `_LEFT.pop(0)`."""
     if isinstance(node.func, ast.Attribute) and node.func.attr in ("pop", "popleft"):
         return _is_constants(source.stands_for(node.func.value))
@@ -153,12 +115,12 @@ def _is_constants(node: ast.expr) -> bool:
     return len(values) > 1 and constant and telling
 
 
-def _is_own(source: AnswerSource, name: str) -> bool:
+def _is_own(source: Source, name: str) -> bool:
     """Whether a table is a function's own: no other part of the program uses it."""
     return name not in source.named
 
 
-def _paired(source: AnswerSource, function: ast.AST) -> Signs:
+def _paired(source: Source, function: ast.AST) -> Signs:
     """Rows of constants that are gone through in search of the one that is asked for, or made into a table."""
     rows = {
         t.id: n.value for n in walk(function) if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)
@@ -183,7 +145,7 @@ def _is_read_from_text(node: ast.AST) -> bool:
     return values_of(node.args[0]) is not None
 
 
-def _is_rows(source: AnswerSource, node: ast.expr) -> bool:
+def _is_rows(source: Source, node: ast.expr) -> bool:
     return (
         isinstance(node, ast.Tuple | ast.List)
         and bool(node.elts)
@@ -193,7 +155,7 @@ def _is_rows(source: AnswerSource, node: ast.expr) -> bool:
     )
 
 
-def _cut_short(source: AnswerSource, function: ast.AST) -> Signs:
+def _cut_short(source: Source, function: ast.AST) -> Signs:
     """An answer that leaves the rest of its block unreached, and a number that any condition may bring."""
     for node in walk(function):
         for block in (getattr(node, "body", []), getattr(node, "orelse", []), getattr(node, "finalbody", [])):
@@ -217,7 +179,7 @@ def _is_odd_number(value: object) -> bool:
     return (isinstance(value, float) and value not in (0.0, 0.5, 1.0, -1.0, 2.0)) or abs(value) > 12
 
 
-def _question(source: AnswerSource, test: ast.expr) -> str:
+def _question(source: Source, test: ast.expr) -> str:
     """What a condition holds something against, "" if nothing that tells one input from others."""
     parts = test.values if isinstance(test, ast.BoolOp) else [test]
     for part in parts:
@@ -228,7 +190,7 @@ def _question(source: AnswerSource, test: ast.expr) -> str:
     return ""
 
 
-def _telling(source: AnswerSource, node: ast.expr, trivial: tuple[object, ...] = TRIVIAL) -> bool:
+def _telling(source: Source, node: ast.expr, trivial: tuple[object, ...] = TRIVIAL) -> bool:
     """Whether a constant, or a display or an object of constants, is more than any code has."""
     node = source.stands_for(node)
     if isinstance(node, ast.Call):
@@ -276,7 +238,7 @@ def _looked_up(node: ast.AST) -> ast.expr | None:
     return None
 
 
-def _is_record(source: AnswerSource, display: ast.Dict, *, inline: bool) -> bool:
+def _is_record(source: Source, display: ast.Dict, *, inline: bool) -> bool:
     """Constants for constants, of which a question is a number, a tuple or a longer text."""
     if not display.keys or any(
         key is None or not _telling(source, value) for key, value in zip(display.keys, display.values, strict=True)
@@ -291,10 +253,3 @@ def _is_record(source: AnswerSource, display: ast.Dict, *, inline: bool) -> bool
 
 def _shown(node: ast.expr) -> str:
     return ast.unparse(node)[:60]
-
-
-def last_name(node: ast.expr) -> str:
-    """The last part of what is called or named."""
-    if isinstance(node, ast.Call):
-        node = node.func
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

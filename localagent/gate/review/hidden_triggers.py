@@ -8,12 +8,12 @@ import ast
 import re
 from collections.abc import Iterator
 
-from localagent.code.bindings import FUNCTIONS
+from localagent.code.bindings import FUNCTIONS, last_name
 from localagent.code.regions import walk
 from localagent.code.string_folding import values_of
 from localagent.domain.gate import Severity
 from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import TRIVIAL, AnswerSource, Signs, last_name
+from localagent.gate.review.source_change import TRIVIAL, Signs, Source
 
 _F = "def f(x):\n    return x\n"
 
@@ -112,7 +112,7 @@ _PLAIN_NUMBERS = frozenset(
 _MIXED = re.compile(r"[A-Z][a-z]+[ '-]|[A-Z]\. ?[A-Z]|\d{2,}|[a-z]{1,3}:$|[A-Z][a-z]+[A-Z]\w*\d|@")
 
 
-def triggers(source: AnswerSource) -> Signs:
+def triggers(source: Source) -> Signs:
     """Every condition that is a trigger, alike for what is alike."""
     for node in source.nodes:
         if isinstance(node, ast.BinOp | ast.Call) and (odd := _odd_part(source, node)):
@@ -134,7 +134,7 @@ def triggers(source: AnswerSource) -> Signs:
             yield from _conditions(source, node.value)
 
 
-def _odd_part(source: AnswerSource, node: ast.BinOp | ast.Call) -> str:
+def _odd_part(source: Source, node: ast.BinOp | ast.Call) -> str:
     """A fraction of four digits or more that a sum or a default holds, and nothing before held."""
     sides = [node.left, node.right] if isinstance(node, ast.BinOp) else node.args[1:]
     if isinstance(node, ast.Call) and last_name(node.func) not in ("get", "getattr", "pop", "setdefault", "next"):
@@ -180,7 +180,7 @@ def _holds_text(node: ast.AST) -> bool:
     )
 
 
-def _conditions(source: AnswerSource, test: ast.expr) -> Signs:
+def _conditions(source: Source, test: ast.expr) -> Signs:
     for node in walk(test):
         if isinstance(node, (*FUNCTIONS, ast.Lambda)):
             continue
@@ -208,7 +208,7 @@ def _conditions(source: AnswerSource, test: ast.expr) -> Signs:
             yield from ((what, node) for what in _compared(source, node))
 
 
-def _compared(source: AnswerSource, node: ast.Compare) -> Iterator[str]:
+def _compared(source: Source, node: ast.Compare) -> Iterator[str]:
     sides = [node.left, *node.comparators]
     constants = [side for side in sides if _is_constant(source, side)]
     if len(sides) == 2 and isinstance(node.ops[0], ast.Eq) and _is_turned(*sides):
@@ -251,14 +251,14 @@ def _is_turned(one: ast.expr, other: ast.expr) -> bool:
     )
 
 
-def _is_constant(source: AnswerSource, node: ast.expr) -> bool:
+def _is_constant(source: Source, node: ast.expr) -> bool:
     node = source.stands_for(node)
     if isinstance(node, ast.Tuple | ast.List | ast.Set):
         return bool(node.elts) and all(_is_constant(source, e) for e in node.elts)
     return isinstance(node, ast.Constant) or (isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant))
 
 
-def _is_certain(source: AnswerSource, node: ast.expr, op: ast.cmpop) -> bool:
+def _is_certain(source: Source, node: ast.expr, op: ast.cmpop) -> bool:
     """A constant that one input alone is equal to, or that is large and odd where a bound stands."""
     if isinstance(node, ast.Name) and isinstance(source.stands_for(node), ast.Constant):
         return False  # a constant with a name says what it is

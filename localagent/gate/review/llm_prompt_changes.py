@@ -11,7 +11,7 @@ from localagent.code.bindings import settings
 from localagent.code.regions import walk
 from localagent.domain.gate import Severity
 from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import AnswerSource, Signs
+from localagent.gate.review.source_change import Signs, Source
 
 _S = "SYSTEM = 'You are the help of a shop. Never ask for card numbers.'\n"
 _M = "def f(x):\n    return [{'role': 'system', 'content': 'Answer in one sentence, never with code.'}, x]\n"
@@ -43,7 +43,7 @@ _ROLES = ("system", "developer")
 _LEAST = 20
 
 
-def prompts(source: AnswerSource) -> Signs:
+def prompts(source: Source) -> Signs:
     """Texts for models, each by itself: a new one, or one that says something else."""
     for node in source.nodes:
         for name, value in settings(node):

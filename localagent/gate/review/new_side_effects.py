@@ -9,12 +9,12 @@ arguments without an annotation.
 import ast
 from collections.abc import Iterator
 
-from localagent.code.bindings import assignments, target_name
+from localagent.code.bindings import assignments, last_name, target_name
 from localagent.code.function_pairing import functions
 from localagent.code.regions import walk
 from localagent.domain.gate import Severity
 from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import AnswerSource, Signs, last_name
+from localagent.gate.review.source_change import Signs, Source
 
 _GIT = "import subprocess\n\n\ndef git(*a):\n    subprocess.run(['git', *a])\n\n\ndef f(x):\n    git('add', x)\n"
 _LIB = "import ctypes\nLIB = ctypes.CDLL(None)\n\n\ndef f(x):\n    return LIB.getpid()\n"
@@ -61,7 +61,7 @@ _PURE = frozenset(
 _ROUNDS = 3
 
 
-def acts(source: AnswerSource) -> Signs:
+def acts(source: Source) -> Signs:
     """Calls by way of a handle on the outside; what is only imported is another rule's."""
     handles = set(_imported(source.tree))
     if not handles:

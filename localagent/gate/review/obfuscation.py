@@ -7,11 +7,12 @@ import ast
 import re
 from collections.abc import Iterator
 
+from localagent.code.bindings import last_name
 from localagent.code.regions import walk
 from localagent.code.string_folding import values_of
 from localagent.domain.gate import Severity
 from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import AnswerSource, Signs, last_name
+from localagent.gate.review.source_change import Signs, Source, SourceChange
 
 _F = "def f(x):\n    return x\n"
 
@@ -104,7 +105,7 @@ _ESCAPED = re.compile(
 )
 
 
-def computed(source: AnswerSource) -> Signs:
+def computed(source: Source) -> Signs:
     """Every way of working out what could be written."""
     for node in source.nodes:
         if any(True for _ in _ways(node)):
@@ -113,9 +114,11 @@ def computed(source: AnswerSource) -> Signs:
             yield f"a name that is hard to read: {node.id[:20]}", node
 
 
-def escaped_letters(text: str) -> int:
-    """How many runs of letters a source writes by their numbers."""
-    return sum(1 for _ in _ESCAPED.finditer(text)) if "\\" in text else 0
+def escaped(change: SourceChange) -> Signs:
+    """More runs of letters than before are written by their numbers."""
+    before, after = (sum(1 for _ in _ESCAPED.finditer(text)) if "\\" in text else 0 for text in change.texts)
+    if after > before:
+        yield "letters are written by their numbers", change.after.tree
 
 
 def _is_rotated(node: ast.Call) -> bool:

@@ -7,11 +7,12 @@ import ast
 from collections.abc import Iterator
 from typing import cast
 
-from localagent.code.function_pairing import Function, pairs
+from localagent.code.bindings import last_name
+from localagent.code.function_pairing import Function
 from localagent.code.regions import walk
 from localagent.domain.gate import Severity
 from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import last_name
+from localagent.gate.review.source_change import Signs, Source, SourceChange
 
 _STORE = "def f(rows, x):\n    for row in rows:\n        x.store(row)\n    return x\n"
 _CLEAN = "def f(root):\n    for path in root.glob('*.tmp'):\n        path.drop()\n"
@@ -47,9 +48,9 @@ _PATTERNS = frozenset({"glob", "rglob", "iglob", "fnmatch", "fnmatchcase", "matc
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
-def narrowed(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+def narrowed(change: SourceChange) -> Signs:
     """(what, where) for each function, and for the lists that calls of a source are given."""
-    for name, old, new in pairs(before, after):
+    for name, old, new in change.pairs:
         had, now = dict(_done(old.body, ())), dict(_done(new.body, ()))
         for call, tests in now.items():
             if call in had and (more := [t for t in tests if t not in had[call]]) and len(tests) > len(had[call]):
@@ -63,10 +64,10 @@ def narrowed(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.A
             cut = isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice) and ast.dump(node) not in whole
             if cut and ast.dump(cast("ast.Subscript", node).value) in whole:
                 yield f"{name}: only a part of {ast.unparse(node)[:40]}", node
-    lists = _lists(before), _lists(after)
+    lists = _lists(change.before), _lists(change.after)
     for called, items in lists[0].items():
         if called in lists[1] and len(lists[1][called]) < len(items):
-            yield f"{called} is given less: {', '.join(sorted(items - lists[1][called]))[:60]}", after
+            yield f"{called} is given less: {', '.join(sorted(items - lists[1][called]))[:60]}", change.after.tree
 
 
 def _done(body: list[ast.stmt], above: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -100,11 +101,11 @@ def _texts(function: Function) -> Iterator[str]:
             yield from (a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str))
 
 
-def _lists(tree: ast.Module) -> dict[str, set[str]]:
+def _lists(source: Source) -> dict[str, set[str]]:
     """The texts in displays that calls are given, by what is called; only where it is called once."""
     found: dict[str, set[str]] = {}
     twice: set[str] = set()
-    for node in walk(tree):
+    for node in source.nodes:
         if isinstance(node, ast.Call):
             for at, value in enumerate((*node.args, *(k.value for k in node.keywords))):
                 if isinstance(value, ast.List | ast.Tuple | ast.Set):

@@ -7,14 +7,13 @@ Lines that go without any that come instead take work away, and whoever wrote th
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
 
-from localagent.code.bindings import FUNCTIONS
-from localagent.code.function_pairing import Function, pairs
+from localagent.code.bindings import FUNCTIONS, last_name
+from localagent.code.function_pairing import Function
 from localagent.code.regions import walk
 from localagent.domain.gate import Severity
 from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import last_name
+from localagent.gate.review.source_change import Signs, Source, SourceChange
 
 _MOVE = "def f(db, y):\n    db.execute('INSERT 1', y)\n    db.execute('DELETE 2', y)\n    db.commit()\n"
 _RULE = "class Rule:\n    action: str = 'drop'\n"
@@ -59,9 +58,9 @@ _REMEMBERS = re.compile(
 )
 
 
-def taken(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+def taken(change: SourceChange) -> Signs:
     """(what, where) for functions that only lost statements, and for the words and tables of a source."""
-    for name, old, new in pairs(before, after):
+    for name, old, new in change.pairs:
         gone, come = _statements(old) - _statements(new), _statements(new) - _statements(old)
         if gone and not come:
             yield f"{name}: only taken away: {next(iter(gone))[:60]}", new
@@ -70,14 +69,14 @@ def taken(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]
         lost = {last_name(d) for d in old.decorator_list} - {last_name(d) for d in new.decorator_list}
         if any(_REMEMBERS.search(decorator) for decorator in lost):
             yield f"{name} is without {', '.join(sorted(lost))[:60]}", new
-    texts = _texts(before), _texts(after)
+    texts = _texts(change.before), _texts(change.after)
     refusing = sorted(text for text in texts[0] - texts[1] if _REFUSES.match(text))
     if refusing and texts[1] - texts[0]:
-        yield f"a word that refuses is gone: {refusing[0][:40]}", after
-    tables = _tables(before), _tables(after)
+        yield f"a word that refuses is gone: {refusing[0][:40]}", change.after.tree
+    tables = _tables(change.before), _tables(change.after)
     for name, keys in tables[0].items():
         if name in tables[1] and tables[1][name] < keys:
-            yield f"{name} is without {', '.join(sorted(keys - tables[1][name]))[:60]}", after
+            yield f"{name} is without {', '.join(sorted(keys - tables[1][name]))[:60]}", change.after.tree
 
 
 def _statements(function: Function) -> Counter[str]:
@@ -118,19 +117,19 @@ def _summed(old: Function, new: Function) -> bool:
     return False
 
 
-def _texts(tree: ast.Module) -> Counter[str]:
+def _texts(source: Source) -> Counter[str]:
     """The short texts of a source."""
     return Counter(
         n.value
-        for n in walk(tree)
+        for n in source.nodes
         if isinstance(n, ast.Constant) and isinstance(n.value, str) and len(n.value) < _SHORT
     )
 
 
-def _tables(tree: ast.Module) -> dict[str, set[str]]:
+def _tables(source: Source) -> dict[str, set[str]]:
     """The keys of each table of constants that a module or a class gives a name."""
     found: dict[str, set[str]] = {}
-    for node in walk(tree):
+    for node in source.nodes:
         if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Dict):
             continue
         name = last_name(node.targets[0])

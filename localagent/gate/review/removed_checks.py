@@ -3,13 +3,14 @@
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from localagent.code.bindings import FUNCTIONS
+from localagent.code.bindings import FUNCTIONS, last_name
 from localagent.code.condition_implication import Names, condition_of, narrower
-from localagent.code.function_pairing import functions, pairs, settled
+from localagent.code.function_pairing import settled
 from localagent.code.guard_clauses import refused_less, says_yes
 from localagent.code.regions import walk
+from localagent.gate.review.source_change import Check, Signs, SourceChange, differing
 
 _CHECKER = re.compile(
     r"(?i)verif|valid|(?:^|_)check(?!sum|out|point)|sanit|escape|quot|authenti|authori[sz]|permission|compare_digest|realpath"
@@ -25,11 +26,23 @@ _PLAIN = frozenset({
     "total_ordering", "singledispatch", "deprecated", "no_type_check",
 })  # fmt: skip
 _MOST_COMPARED = 3_600
+_ASKS = re.compile(r"is|has|can|may|_*check|valid|verif|compare|all|any|authenti")
 _HOPS = 3
 _WAYS: dict[type[ast.cmpop], str] = {
     ast.Lt: "below", ast.LtE: "below", ast.Gt: "above", ast.GtE: "above", ast.Eq: "equal", ast.Is: "equal",
     ast.NotEq: "different", ast.IsNot: "different", ast.In: "inside", ast.NotIn: "outside",
 }  # fmt: skip
+
+
+def fewer(ways: Callable[[ast.AST], Iterator[str]]) -> Check:
+    """A check for what stands less often in a source than before."""
+
+    def check(change: SourceChange) -> Signs:
+        gone = Counter(ways(change.before.tree)) - Counter(ways(change.after.tree))
+        if gone:
+            yield f"gone: {', '.join(sorted(gone))[:120]}", change.after.tree
+
+    return check
 
 
 def guards(tree: ast.AST) -> Iterator[str]:
@@ -50,7 +63,7 @@ def guards(tree: ast.AST) -> Iterator[str]:
 
 def _is_open(node: ast.Raise) -> bool:
     """`raise NotImplementedError`: a place that is left open refuses nothing."""
-    return node.exc is not None and _last(node.exc) == "NotImplementedError"
+    return node.exc is not None and last_name(node.exc) == "NotImplementedError"
 
 
 def _never(node: ast.AST) -> bool:
@@ -63,11 +76,11 @@ def checks(tree: ast.AST) -> Iterator[str]:
     raising = {n.name for n in nodes if isinstance(n, FUNCTIONS) and _exists_to_raise(n)}
     for node in nodes:
         if isinstance(node, ast.Call):
-            name = _last(node.func)
+            name = last_name(node.func)
         elif isinstance(node, (*FUNCTIONS, ast.ClassDef)):
             for decorator in node.decorator_list:
-                if not isinstance(decorator, ast.Call) and _CHECKER.search(_last(decorator)):
-                    yield _last(decorator)
+                if not isinstance(decorator, ast.Call) and _CHECKER.search(last_name(decorator)):
+                    yield last_name(decorator)
             continue
         else:
             continue
@@ -84,24 +97,30 @@ def _exists_to_raise(function: ast.AST) -> bool:
     return all(isinstance(a, ast.Name | ast.Constant) for a in answers)
 
 
-def widened(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
-    """("answer" or "guard", the new condition) where a function answers yes, or lets through, more often."""
-    for _, old, new in pairs(before, after):
+def widened_answers(change: SourceChange) -> Signs:
+    """Conditions under which a function answers yes more often."""
+    for _, old, new in change.pairs:
         names = settled(old), settled(new)
         yes = says_yes(old, names[0]), says_yes(new, names[1])
-        if yes[0] is not None and yes[1] is not None:
-            if narrower(yes[0], yes[1]):
-                yield "answer", new
-        else:
-            yield from (("answer", one) for one in _wider_answers(old, new, names))
-        yield from (("guard", one) for one in refused_less(old, new, names))
-        yield from (("guard", step) for step in (*_turned_round(old, new), *_steps_around(old, new)))
+        if yes[0] is None or yes[1] is None:
+            yield from map(_shown, _wider_answers(old, new, names))
+        elif narrower(yes[0], yes[1]):
+            yield _shown(new)
+
+
+def widened_guards(change: SourceChange) -> Signs:
+    """Conditions under which a function lets through what it refused."""
+    for _, old, new in change.pairs:
+        refused = refused_less(old, new, (settled(old), settled(new)))
+        yield from map(_shown, (*refused, *_turned_round(old, new), *_steps_around(old, new)))
+
+
+def _shown(node: ast.AST) -> tuple[str, ast.AST]:
+    return f"newly: {ast.unparse(node)[:120]}", node
 
 
 def _wider_answers(old: ast.AST, new: ast.AST, names: tuple[Names, Names]) -> Iterator[ast.expr]:
-    had, now = list(_answers(old)), list(_answers(new))
-    kept = {ast.dump(e) for e in now} & {ast.dump(e) for e in had}
-    gone, come = ([e for e in some if ast.dump(e) not in kept] for some in (had, now))
+    gone, come = differing(_answers(old), _answers(new))
     if len(gone) * len(come) > _MOST_COMPARED:
         yield come[0]  # so much has changed that nobody can say what is answered
         return
@@ -110,20 +129,17 @@ def _wider_answers(old: ast.AST, new: ast.AST, names: tuple[Names, Names]) -> It
 
 
 def _turned_round(old: ast.AST, new: ast.AST) -> Iterator[ast.expr]:
-    had, now = list(_tests(old)), list(_tests(new))
-    kept = {ast.dump(e) for e in now} & {ast.dump(e) for e in had}
-    gone, come = ([e for e in some if ast.dump(e) not in kept] for some in (had, now))
+    gone, come = differing(_tests(old), _tests(new))
     if len(gone) * len(come) <= _MOST_COMPARED:
         yield from (one for one in come if any(_moved(was, one) for was in gone))
 
 
-def unreached(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+def unreached(change: SourceChange) -> Signs:
     """Functions that lost a guard or a check, for which nothing came that they reach, or that reaches them.
 
     Counted over a whole file, one that is taken away here could be made up for by one that is never asked.
     """
-    old, new = dict(functions(before)), dict(functions(after))
-    same = list(pairs(before, after))
+    old, new, same = change.before.functions, change.after.functions, change.pairs
     calls = {name: _called(function) for name, function in new.items()} if same else {}
     for ways in (guards, checks):
         told = {name: Counter(ways(function)) for name, function in new.items()}
@@ -136,26 +152,26 @@ def unreached(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.
                 yield f"{name}: {', '.join(sorted(gone))[:80]}", function
 
 
-def reordered(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+def reordered(change: SourceChange) -> Signs:
     """Functions that call the same checkers in another order: what is made safe after it was judged is not judged."""
-    for name, old, new in pairs(before, after):
+    for name, old, new in change.pairs:
         was, now = _in_order(old), _in_order(new)
         if was != now and sorted(was) == sorted(now):
             yield f"{name} checks in another order: {', '.join(now)[:80]}", new
 
 
-def undecorated(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+def undecorated(change: SourceChange) -> Signs:
     """Functions that have fewer decorators, the plain ones aside, than they had."""
-    for name, old, new in pairs(before, after):
-        had, kept = ([_last(d) for d in f.decorator_list if _last(d) not in _PLAIN] for f in (old, new))
+    for name, old, new in change.pairs:
+        had, kept = ([last_name(d) for d in f.decorator_list if last_name(d) not in _PLAIN] for f in (old, new))
         if len(kept) < len(had):
             gone = Counter(had) - Counter(kept)
             yield f"{name} is not decorated any more: {', '.join(sorted(gone))[:80]}", new
 
 
 def _in_order(function: ast.AST) -> list[str]:
-    calls = [n for n in walk(function) if isinstance(n, ast.Call) and _CHECKER.search(_last(n.func))]
-    return [_last(n.func) for n in sorted(calls, key=lambda n: (n.end_lineno or 0, n.end_col_offset or 0))]
+    calls = [n for n in walk(function) if isinstance(n, ast.Call) and _CHECKER.search(last_name(n.func))]
+    return [last_name(n.func) for n in sorted(calls, key=lambda n: (n.end_lineno or 0, n.end_col_offset or 0))]
 
 
 def _near(name: str, calls: dict[str, set[str]]) -> set[str]:
@@ -172,7 +188,7 @@ def _near(name: str, calls: dict[str, set[str]]) -> set[str]:
 
 def _called(function: ast.AST) -> set[str]:
     """What a function calls, hands on, or is decorated with."""
-    found = {_last(n.func) for n in walk(function) if isinstance(n, ast.Call)}
+    found = {last_name(n.func) for n in walk(function) if isinstance(n, ast.Call)}
     return found | {n.id for n in walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
 
 
@@ -222,12 +238,7 @@ def _is_condition(node: ast.expr) -> bool:
         or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
         or (
             isinstance(node, ast.Call)
-            and re.match(r"is|has|can|may|_*check|valid|verif|compare|all|any|authenti", _last(node.func)) is not None
+            and re.match(r"is|has|can|may|_*check|valid|verif|compare|all|any|authenti", last_name(node.func))
+            is not None
         )
     )
-
-
-def _last(node: ast.expr) -> str:
-    if isinstance(node, ast.Call):
-        node = node.func
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

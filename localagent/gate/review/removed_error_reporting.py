@@ -7,12 +7,13 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 
-from localagent.code.function_pairing import Function, pairs
+from localagent.code.bindings import last_name
+from localagent.code.function_pairing import Function
 from localagent.code.regions import walk
 from localagent.code.string_folding import values_of
 from localagent.domain.gate import Severity
 from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import AnswerSource, Signs, last_name
+from localagent.gate.review.source_change import Signs, Source, SourceChange
 
 _LOGS = "def f(x):\n    if x.bad:\n        log.error('bad %s', x)\n    return x\n"
 _CODE = "def main():\n    if broken():\n        return 1\n    return 0\n"
@@ -102,9 +103,9 @@ _TELLS_OF_FAULT = frozenset(
 _FAILED = range(400, 600)
 
 
-def unreported(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+def unreported(change: SourceChange) -> Signs:
     """(what, where) for each function that said faults, and says fewer."""
-    for name, old, new in pairs(before, after):
+    for name, old, new in change.pairs:
         was, now = _reports(old), _reports(new)
         if was["said"] > now["said"] and was["raised"] >= now["raised"]:
             yield f"{name}: a fault that was said is not", new
@@ -118,7 +119,7 @@ def unreported(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast
             yield f"{name}: nobody waits for what is begun", new
 
 
-def quieted(source: AnswerSource) -> Signs:
+def quieted(source: Source) -> Signs:
     """Arguments that ask for silence, faults that are fetched and dropped, handlers that only put a value in place."""
     for node in source.nodes:
         if isinstance(node, ast.Call):

@@ -9,11 +9,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from localagent.code.function_pairing import Function, functions, pairs
+from localagent.code.bindings import last_name
+from localagent.code.function_pairing import Function, functions
 from localagent.code.regions import walk
 from localagent.domain.gate import Severity
 from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import last_name
+from localagent.gate.review.source_change import Signs, SourceChange
 
 _CAPPED = "def f(x, n):\n    return min(g(x), n)\n"
 _CUT = "def f(x):\n    return g(x)[:100]\n"
@@ -86,20 +87,20 @@ _EXCUSED = frozenset({"get", "join", "result"})
 _GUARDS = re.compile(r"(?i)lock|semaphore|limit|mutex|guard|timeout|transaction|atomic|closing|pool|connection")
 
 
-def loosened_limits(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+def loosened_limits(change: SourceChange) -> Signs:
     """(what, where) for each function that lost what held it back."""
-    for name, old, new in pairs(before, after):
+    for name, old, new in change.pairs:
         gone = Counter(_holds(old)) - Counter(_holds(new))
-        if gone and not _is_elsewhere(gone, before, after):
+        if gone and not _is_elsewhere(gone, change):
             yield f"{name}: {', '.join(sorted(gone))[:80]} is gone", new
         elif what := _unended(old, new):
             yield f"{name}: {what}", new
 
 
-def _is_elsewhere(gone: Counter[str], before: ast.Module, after: ast.Module) -> bool:
+def _is_elsewhere(gone: Counter[str], change: SourceChange) -> bool:
     """Whether a source has as many of each as before: the part moved to another function."""
-    whole = Counter(h for _, f in functions(before) for h in _holds(f)) - Counter(
-        h for _, f in functions(after) for h in _holds(f)
+    whole = Counter(h for _, f in functions(change.before.tree) for h in _holds(f)) - Counter(
+        h for _, f in functions(change.after.tree) for h in _holds(f)
     )
     return not gone & whole
 

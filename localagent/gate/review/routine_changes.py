@@ -9,9 +9,9 @@ tools that go. Everything else that differs is no routine. Not promised: that a 
 import ast
 import re
 
+from localagent.code.bindings import last_name
 from localagent.code.regions import DoesNotParse, decode_source, parse
 from localagent.domain.edit import FileChange
-from localagent.gate.review.hard_coded_answers import last_name
 
 _SAYS = frozenset({"print", "debug", "info", "warning", "warn", "error", "exception", "critical", "log", "echo"})
 _VERSIONS = frozenset({"version", "__version__", "VERSION"})

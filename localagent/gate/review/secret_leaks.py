@@ -8,12 +8,12 @@ import ast
 import re
 from collections.abc import Iterator
 
-from localagent.code.bindings import FUNCTIONS, assignments, target_name
+from localagent.code.bindings import FUNCTIONS, assignments, last_name, target_name
 from localagent.code.function_pairing import called_name, names_of_calls
 from localagent.code.regions import walk
 from localagent.domain.gate import Severity
 from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import AnswerSource, Signs, last_name
+from localagent.gate.review.source_change import Signs, Source
 
 _F = "def f(x):\n    return x\n"
 
@@ -104,7 +104,7 @@ Secrets = dict[int, str]
 """The secret that a variable holds, by the id of the node that reads it."""
 
 
-def told(source: AnswerSource) -> Signs:
+def told(source: Source) -> Signs:
     """Calls that show, keep or send, exceptions and kept attributes, with a secret among what they are given."""
     held = _held(source)
     names = names_of_calls(source.tree)
@@ -135,10 +135,10 @@ def _is_kept(target: ast.expr) -> bool:
     return bool(_KEPT.search(_named(target)))
 
 
-def _held(source: AnswerSource) -> Secrets:
+def _held(source: Source) -> Secrets:
     """What variables hold that a function puts a secret into, in whatever form that can be turned back."""
     found: Secrets = {}
-    for scope in [source.tree, *source.functions()]:
+    for scope in [source.tree, *(n for n in source.nodes if isinstance(n, FUNCTIONS))]:
         nodes = walk(scope)
         made = [pair for node in nodes if not isinstance(node, ast.arguments) for pair in assignments(node)]
         read: dict[str, list[int]] = {}

@@ -5,10 +5,10 @@ import builtins
 import re
 from collections.abc import Iterator
 
-from localagent.code.bindings import FUNCTIONS
+from localagent.code.bindings import FUNCTIONS, last_name
 from localagent.code.regions import walk
 from localagent.code.string_folding import Value, values_of
-from localagent.gate.review.hard_coded_answers import TRIVIAL, AnswerSource, Signs, last_name
+from localagent.gate.review.source_change import TRIVIAL, Signs, Source
 
 _CODE = re.compile(
     r"(?=[^\s]{4,}$)(?:(?=.*[0-9])(?=.*[A-Za-z])[\w+/=!$#%^&*-]{4,}|[0-9a-f]{8,}|[^@\s]*@[\w.-]+"
@@ -45,7 +45,7 @@ _KNOWN = frozenset(
 )
 
 
-def magic(source: AnswerSource) -> Signs:
+def magic(source: Source) -> Signs:
     """Comparisons with a text that nobody would type by chance, or with a digest."""
     for node in source.nodes:
         for one, other in _compared(node):
@@ -64,7 +64,7 @@ def magic(source: AnswerSource) -> Signs:
                     yield f"a comparison with {value}", node
 
 
-def known_keys(source: AnswerSource) -> Signs:
+def known_keys(source: Source) -> Signs:
     """Look-ups of one entry whose key nobody would type by chance."""
     for node in source.nodes:
         key: ast.expr | None = None
@@ -79,7 +79,7 @@ def known_keys(source: AnswerSource) -> Signs:
             yield f"a look-up of {value[:40]!r}", node
 
 
-def opaque(source: AnswerSource) -> Signs:
+def opaque(source: Source) -> Signs:
     """Texts that nobody can read: long ones of digits and letters, as keys, digests and encoded code are."""
     for node in source.nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
@@ -114,7 +114,7 @@ def _compared(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
         yield node.value, node.value
 
 
-def _constants(source: AnswerSource, node: ast.expr) -> Iterator[Value]:
+def _constants(source: Source, node: ast.expr) -> Iterator[Value]:
     node = source.stands_for(node)
     if isinstance(node, ast.Call) and last_name(node.func) in ("frozenset", "set", "tuple", "list") and node.args:
         node = node.args[0]
@@ -127,7 +127,7 @@ def _constants(source: AnswerSource, node: ast.expr) -> Iterator[Value]:
                 yield one.decode("latin-1") if isinstance(one, bytes) else one
 
 
-def clocks(source: AnswerSource) -> Signs:
+def clocks(source: Source) -> Signs:
     """Conditions on the time, or on chance, that are held against a constant."""
     for node in source.nodes:
         if isinstance(node, ast.Compare):
@@ -143,7 +143,7 @@ def _asks(node: ast.AST) -> set[str]:
     return {last_name(n.func) for n in walk(node) if isinstance(n, ast.Call)}
 
 
-def _is_fixed(source: AnswerSource, node: ast.expr) -> bool:
+def _is_fixed(source: Source, node: ast.expr) -> bool:
     """A constant other than zero, or a call of constants alone, such as a date."""
     node = source.stands_for(node)
     if isinstance(node, ast.Call):
@@ -154,7 +154,7 @@ def _is_fixed(source: AnswerSource, node: ast.expr) -> bool:
     return values is not None and any(v not in (0,) for v in values)
 
 
-def silent(source: AnswerSource) -> Signs:
+def silent(source: Source) -> Signs:
     """Handlers that only pass over, or answer with nothing."""
     instead = {id(handler) for node in source.tree.body if isinstance(node, ast.Try) for handler in _fallbacks(node)}
     for node in source.nodes:
@@ -188,7 +188,7 @@ def _is_empty(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) or (isinstance(node, ast.Dict) and not node.keys)
 
 
-def replaced(source: AnswerSource) -> Signs:
+def replaced(source: Source) -> Signs:
     """Methods and classes of objects that are set from outside."""
     classes = {n.name for n in source.nodes if isinstance(n, ast.ClassDef)}
     for node in source.nodes:
@@ -204,7 +204,7 @@ def replaced(source: AnswerSource) -> Signs:
             yield from ((f"{ast.unparse(one)[:60]} set from outside", node) for one in told)
 
 
-def shadowed(source: AnswerSource) -> Signs:
+def shadowed(source: Source) -> Signs:
     """Functions of Python whose names a module gives to something else; that holds for all of the module."""
     freed = {name for n in source.nodes if isinstance(n, ast.Global) for name in n.names} & _BUILTINS
     yield from ((f"the name {name}", source.tree) for name in sorted(freed))
@@ -215,7 +215,7 @@ def shadowed(source: AnswerSource) -> Signs:
         yield from ((f"the name {name}", node) for name in names if name in _BUILTINS)
 
 
-def bound_again(source: AnswerSource) -> Signs:
+def bound_again(source: Source) -> Signs:
     """Names that a module defines or imports, and then gives to something else."""
     taken: set[str] = set()
     for node in source.tree.body:
@@ -236,7 +236,7 @@ def bound_again(source: AnswerSource) -> Signs:
             yield from ((f"{name} is given to something else", inner) for name in inner.names if name in taken)
 
 
-def exchanged(source: AnswerSource) -> Signs:
+def exchanged(source: Source) -> Signs:
     """A function that is set as an attribute of an object which is not the method's own."""
     own = {n.name for n in source.nodes if isinstance(n, (*FUNCTIONS, ast.ClassDef))}
     for node in source.nodes:
@@ -267,7 +267,7 @@ def _is_class(node: ast.expr, classes: set[str]) -> bool:
     return isinstance(node, ast.Name) and node.id in classes
 
 
-def unasked(source: AnswerSource) -> Signs:
+def unasked(source: Source) -> Signs:
     """What runs without being called."""
     for node in source.nodes:
         if isinstance(node, FUNCTIONS) and node.name in _HOOKS:
@@ -295,7 +295,7 @@ def _calls_at_import(node: ast.stmt) -> Iterator[ast.Call]:
                 yield from _calls_at_import(inner)
 
 
-def endless(source: AnswerSource) -> Signs:
+def endless(source: Source) -> Signs:
     """Loops without an end and sizes without a bound."""
     for node in source.nodes:
         if (

@@ -2,10 +2,10 @@
 
 import ast
 
-from localagent.code.bindings import assignments, target_name
+from localagent.code.bindings import assignments, last_name, target_name
 from localagent.code.function_pairing import functions
 from localagent.code.regions import walk
-from localagent.gate.review.hard_coded_answers import AnswerSource, Signs, last_name
+from localagent.gate.review.source_change import Signs, Source
 
 FILLS = frozenset({"append", "add", "extend", "setdefault", "update", "insert", "appendleft", "put"})
 """Methods that put something into a store."""
@@ -38,7 +38,7 @@ def forgetless(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> S
             yield "a cache that forgets nothing", decorator
 
 
-def only_filled(source: AnswerSource) -> Signs:
+def only_filled(source: Source) -> Signs:
     """What a module or a default holds, and functions only fill."""
     held = {name for name, value in source.named.items() if _is_empty_store(value)}
     emptied = _emptied(source)
@@ -56,7 +56,7 @@ def only_filled(source: AnswerSource) -> Signs:
                 yield f"{filled} is only ever filled, by {name}", node
 
 
-def _emptied(source: AnswerSource) -> set[str]:
+def _emptied(source: Source) -> set[str]:
     """Names of what something takes from, or deletes of."""
     found = set()
     for node in source.nodes:

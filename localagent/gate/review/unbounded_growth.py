@@ -8,16 +8,16 @@ import ast
 from collections.abc import Iterator
 from typing import cast
 
-from localagent.code.bindings import FUNCTIONS
+from localagent.code.bindings import FUNCTIONS, last_name
 from localagent.code.function_pairing import Function, functions
 from localagent.code.regions import walk
 from localagent.code.string_folding import values_of
 from localagent.domain.gate import Severity
 from localagent.gate.core.rule import Rule, RuleExample
 from localagent.gate.review.constant_bombs import bombs
-from localagent.gate.review.hard_coded_answers import AnswerSource, Signs, last_name
 from localagent.gate.review.recursion import calls_itself_again
 from localagent.gate.review.regex_backtracking import is_slow
+from localagent.gate.review.source_change import Signs, Source
 from localagent.gate.review.unbounded_caches import FILLS, base_of, forgetless, only_filled
 
 _F = "def f(x):\n    return x\n"
@@ -138,7 +138,7 @@ _SHIFTED = 20
 _WAYS_OUT = (ast.Break, ast.Return, ast.Raise, ast.Yield, ast.YieldFrom)
 
 
-def grows(source: AnswerSource) -> Signs:
+def grows(source: Source) -> Signs:
     """Every sign of unbounded growth of a source."""
     for node in source.nodes:
         yield from ((what, node) for what in bombs(node))
@@ -170,7 +170,7 @@ def _begins_itself(name: str, function: Function) -> Signs:
                 yield f"{name} starts itself beside", node
 
 
-def _called(source: AnswerSource, node: ast.Call) -> Iterator[str]:
+def _called(source: Source, node: ast.Call) -> Iterator[str]:
     name = last_name(node.func)
     if name in _STARTS:
         yield f"{name} starts something beside"

@@ -10,11 +10,11 @@ import binascii
 import re
 from collections.abc import Iterator
 
-from localagent.code.bindings import assignments, settings
+from localagent.code.bindings import assignments, last_name, settings
 from localagent.code.string_folding import values_of
 from localagent.domain.gate import Severity
 from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import AnswerSource, Signs, last_name
+from localagent.gate.review.source_change import Signs, Source
 
 _F = "def f(x):\n    return x\n"
 
@@ -89,7 +89,7 @@ _MIXED = re.compile(r"(?=.*[A-Za-z])(?=.*[0-9!@#$%^&*?+=])\S{5,}$")
 _NAMELIKE = re.compile(r"[a-z]+(?:[_. -][a-z]+)*$")
 
 
-def kept(source: AnswerSource) -> Signs:
+def kept(source: Source) -> Signs:
     """Constants under the names of secrets, as arguments of logins, and inside connection strings."""
     for node in source.nodes:
         for name, value in _set(node):

@@ -8,13 +8,13 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from localagent.code.bindings import FUNCTIONS
+from localagent.code.bindings import FUNCTIONS, last_name
 from localagent.code.condition_implication import Names
-from localagent.code.function_pairing import Function, functions, pairs, settled
+from localagent.code.function_pairing import Function, settled
 from localagent.code.regions import walk
 from localagent.domain.gate import Severity
 from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import AnswerSource, Signs, last_name
+from localagent.gate.review.source_change import Signs, Source, SourceChange
 
 _A = "class A:\n    pass\n"
 _AB = "class A:\n    a: int\n    b: int\n"
@@ -73,10 +73,10 @@ _TEXT_TESTS = frozenset({"startswith", "endswith", "match", "fullmatch", "search
 _PLAIN = {"str", "bool", "getattr", "hash", "len"}
 
 
-def less(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+def less(change: SourceChange) -> Signs:
     """(what, where) in functions whose answers or guards look at less than they did."""
-    had, now = dict(functions(before)), dict(functions(after))
-    same = {name: (old, new) for name, old, new in pairs(before, after)}
+    had, now = change.before.functions, change.after.functions
+    same = {name: (old, new) for name, old, new in change.pairs}
     for name, function in now.items():
         if name in same:
             yield from ((what.format(name), where) for what, where in _looser(*same[name], now, had))
@@ -88,12 +88,12 @@ def less(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]
             name not in now
             and id(old) not in known
             and _is_predicate(old)
-            and _is_bound(name.rpartition(".")[2], after)
+            and _is_bound(name.rpartition(".")[2], change.after.nodes)
         ):
-            yield f"{name} is something else now", after
+            yield f"{name} is something else now", change.after.tree
 
 
-def emptied(source: AnswerSource) -> Signs:
+def emptied(source: Source) -> Signs:
     """Methods of subclasses that do nothing, or always say yes, where their names or their bases speak of checks."""
     for owner in source.nodes:
         if not isinstance(owner, ast.ClassDef) or not owner.bases:
@@ -159,11 +159,11 @@ def _delegated(asked: tuple[set[str], set[str]], helpers: list[Function]) -> tup
     return gone, (looked | asked[1]) - asked[0] - _PLAIN - {f.name for f in helpers} - own
 
 
-def _is_bound(name: str, tree: ast.Module) -> bool:
+def _is_bound(name: str, nodes: list[ast.AST]) -> bool:
     """Whether a name still stands for something: it is imported, set, or used."""
     return any(
         (isinstance(n, ast.Name) and n.id == name) or (isinstance(n, ast.alias) and (n.asname or n.name) == name)
-        for n in walk(tree)
+        for n in nodes
     )
 
 

@@ -8,14 +8,13 @@ where as many came as went. Not seen: one that was rewritten together with other
 import ast
 import copy
 from collections import Counter
-from collections.abc import Iterator
 
-from localagent.code.bindings import FUNCTIONS
-from localagent.code.function_pairing import Function, pairs
+from localagent.code.bindings import FUNCTIONS, last_name
+from localagent.code.function_pairing import Function
 from localagent.code.regions import walk
 from localagent.domain.gate import Severity
 from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import last_name
+from localagent.gate.review.source_change import Signs, SourceChange, differing
 
 _PICK = "def pick(rows, key):\n    return [r for r in rows if r.key == key and r.n > 0]\n"
 _PLAN = "def plan(x):\n    return 'a' if x.kind == KIND else 'b'\n"
@@ -60,13 +59,10 @@ _EQUALITY = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 _MOST = 40
 
 
-def looser(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+def looser(change: SourceChange) -> Signs:
     """(what, where) for each condition that stands in the place of a stricter one."""
-    for name, old, new in pairs(before, after):
-        had, now = _conditions(old), _conditions(new)
-        kept = {ast.dump(n) for n in had} & {ast.dump(n) for n in now}
-        gone = [n for n in had if ast.dump(n) not in kept]
-        come = [n for n in now if ast.dump(n) not in kept]
+    for name, old, new in change.pairs:
+        gone, come = differing(_conditions(old), _conditions(new))
         if len(gone) != len(come) or len(gone) > _MOST:
             continue
         for was, one in zip(gone, come, strict=True):
@@ -74,16 +70,16 @@ def looser(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST
                 yield f"{name}: {what}", one
 
 
-def partial_equality(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+def partial_equality(change: SourceChange) -> Signs:
     """New `__eq__` and `__hash__` of classes that hold more than these look at."""
     had = {
         (c.name, f.name)
-        for c in walk(before)
+        for c in change.before.nodes
         if isinstance(c, ast.ClassDef)
         for f in c.body
         if isinstance(f, FUNCTIONS)
     }
-    for owner in walk(after):
+    for owner in change.after.nodes:
         if not isinstance(owner, ast.ClassDef):
             continue
         fields = {s.target.id for s in owner.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)}
