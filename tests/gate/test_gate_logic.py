@@ -52,7 +52,7 @@ def test_what_may_run_before_a_person_looked_is_a_question_of_meaning(policy: Po
     assert {name for name, text in texts.items() if text.may_run} == OF_MEANING
     assert all(texts[name].asks_person for name in OF_MEANING)
     firm = {"import-new", "runs-unasked", "acts-outside", "secret-told", "opaque-text", "trigger-added", "test-changed"}
-    firm |= {"dependency-edit", "test-configuration", "magic-value", "waits-for-a-time", "exposed-whole", "endless"}
+    firm |= {"dependency-edit", "test-configuration", "magic-value", "exposed-whole", "grows-unbounded"}
     assert firm <= texts.keys() - OF_MEANING
 
 

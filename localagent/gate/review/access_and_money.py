@@ -7,53 +7,40 @@ emptiness or for a type, which are ordinary repairs. Not seen: such functions wh
 
 import ast
 import re
-from collections.abc import Iterator
 
 from localagent.code.bindings import last_name
 from localagent.code.condition_implication import shape
 from localagent.code.function_pairing import Function
 from localagent.code.regions import walk
-from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Rule, RuleExample
+from localagent.gate.core.rule import became, question
 from localagent.gate.review.source_change import Signs, SourceChange
 
 _FEE = "def fee(order):\n    if order.total < 20:\n        return 5\n    return round(order.total * 0.02, 2)\n"
 _MAY = "def may_read(user, page):\n    log.info('asked')\n    return page.public or user in page.readers\n"
 _SEND = "def send(request, routes):\n    if request.path in routes:\n        return g(request)\n    return None\n"
 
-STAKES = Rule(
+STAKES = question(
     id="stakes-changed",
-    severity=Severity.MEDIUM,
     why="what decides about access or money decides otherwise, and a small change there is worth much to somebody",
     remedy="have a person who knows the rule confirm the new one",
     match=(
-        RuleExample(before=_FEE, after=_FEE.replace("order.total < 20", "order.total < 20 and not order.note")),
-        RuleExample(before=_FEE, after=_FEE.replace("round(order.total * 0.02, 2)", "int(order.total * 0.02)")),
-        RuleExample(before=_FEE, after=_FEE.replace("    return round", "    order.total -= 1\n    return round")),
-        RuleExample(before=_MAY, after=_MAY.replace("user in page.readers", "page.readers")),
-        RuleExample(before=_MAY, after=_MAY.replace("page.public", "page.public or user.name == page.name")),
-        RuleExample(before="STAFF = '@a.example'\n", after="STAFF = '.example'\n"),
-        RuleExample(before=_SEND, after=_SEND.replace("request.path in", "request.path.lower() in")),
-        RuleExample(
-            before=_SEND, after=_SEND.replace("        return g", "        request.user = routes[0]\n        return g")
-        ),
-        RuleExample(
-            before="class Account:\n    owner = None\n",
-            after="class Account:\n    owner = None\n\n    def is_owner(self, user):\n        return bool(user)\n",
-        ),
+        became(_FEE, _FEE.replace("order.total < 20", "order.total < 20 and not order.note")),
+        became(_FEE, _FEE.replace("round(order.total * 0.02, 2)", "int(order.total * 0.02)")),
+        became(_FEE, _FEE.replace("    return round", "    order.total -= 1\n    return round")),
+        became(_MAY, _MAY.replace("user in page.readers", "page.readers")),
+        became(_MAY, _MAY.replace("page.public", "page.public or user.name == page.name")),
+        became("STAFF = '@a.example'\n", "STAFF = '.example'\n"),
+        became(_SEND, _SEND.replace("request.path in", "request.path.lower() in")),
     ),
     not_match=(
-        RuleExample(before=_MAY, after=_MAY.replace("'asked'", "'somebody asked'")),
-        RuleExample(before=_MAY, after=_MAY.replace("(user, page)", "(user: User, page: Page) -> bool")),
-        RuleExample(before=_MAY, after=_MAY.replace("    log", '    """Whether a user may read a page."""\n    log')),
-        RuleExample(before=_SEND, after=_SEND.replace("g(request)", "g(request, routes)")),
-        RuleExample(before=_FEE, after=_FEE.replace("< 20", "<= 25").replace("0.02", "0.03")),
-        RuleExample(before=_FEE, after=_FEE + "\n\ndef total(rows):\n    return sum(rows)\n"),
-        RuleExample(
-            before="def total(rows):\n    return sum(rows)\n", after="def total(rows):\n    return sum(rows, 1)\n"
-        ),
+        became(_MAY, _MAY.replace("'asked'", "'somebody asked'")),
+        became(_MAY, _MAY.replace("(user, page)", "(user: User, page: Page) -> bool")),
+        became(_MAY, _MAY.replace("    log", '    """Whether a user may read a page."""\n    log')),
+        became(_SEND, _SEND.replace("g(request)", "g(request, routes)")),
+        became(_FEE, _FEE.replace("< 20", "<= 25").replace("0.02", "0.03")),
+        became(_FEE, _FEE + "\n\ndef total(rows):\n    return sum(rows)\n"),
+        became("def total(rows):\n    return sum(rows)\n", "def total(rows):\n    return sum(rows, 1)\n"),
     ),
-    asks_person=True,
 )
 _ABOUT = re.compile(
     r"(?i)(?:^|[_\W])(?:auth(?:enticat\w*|oriz\w*|oris\w*)?|log_?(?:in|on)|sign_?in|access(?:es)?|permi(?:ssions?|ts?|tted)|perms?|roles?|grants?|granted"
@@ -72,7 +59,6 @@ _NEAR = re.compile(
     r"|certificates?|sensors?|alarms?|valves?|brakes?|meters?|router|dispatch|middleware|gateway|moderat\w*|spam"
     r"|limits?|allocat\w*|priorit\w+|approv\w+|review(?:s|er|ers)?|expir\w+|valid(?:ate|ator|ity)?|verif\w+)(?=$|[_\W])"
 )
-_DECIDES = re.compile(r"_?(?:is|has|can|may|check|verify|allows?|grants?|permits?)_")
 _DELETES = re.compile(r"^(?:rmtree|unlink|remove|rmdir|removedirs|delete\w*|drop\w*|truncate|purge|wipe|prune|shred)$")
 _BROUGHT = re.compile(r"^(?:headers|cookies|args|query|query_params|GET|POST|form|META|params)$")
 _ORDERS = frozenset({"sorted", "reversed", "sort", "reverse", "shuffle"})
@@ -93,25 +79,10 @@ def stakes(change: SourceChange) -> Signs:
             yield f"{name} deletes, and does so otherwise", new
         if (about or _is_about(name, new)) and (asked := _brought(new) - _brought(old)):
             yield f"{name} is about access or money, and asks {next(iter(asked))[:60]}", new
-    for name, function in change.after.functions.items():
-        if name not in change.before.functions and _DECIDES.match(name.rpartition(".")[2]) and about_stakes(name):
-            yield f"{name} is new, and about access or money", function
-    sets = {
-        ast.unparse(n) for n in change.before.nodes if isinstance(n, ast.Attribute) and not isinstance(n.ctx, ast.Load)
-    }
-    for node in change.after.nodes:
-        if not isinstance(node, ast.Attribute) or isinstance(node.ctx, ast.Load) or ast.unparse(node) in sets:
-            continue
-        if ast.unparse(node.value) != "self" and (about_stakes(node.attr) or _NEAR.search(node.attr)):
-            yield f"{ast.unparse(node)[:60]} is set", node
     had = change.before.named
     for name, value in change.after.named.items():
         if (about or about_stakes(name)) and name in had and _is_other(had[name], value):
             yield f"{name} is about access or money", value
-
-
-def _set_attributes(nodes: list[ast.AST]) -> Iterator[ast.Attribute]:
-    return (n for n in nodes if isinstance(n, ast.Attribute) and not isinstance(n.ctx, ast.Load))
 
 
 def _deletes(function: Function) -> bool:

@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from localagent.code.bindings import FUNCTIONS, assignments, last_name, target_name
 from localagent.code.function_pairing import called, settled
 from localagent.code.regions import walk
-from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.source_change import Signs, Source, SourceChange
+from localagent.gate.core.rule import became, question
+from localagent.gate.review.source_change import Signs, SourceChange
 
 _F = "def f(x):\n    return x\n"
 _SAVE = (
@@ -23,26 +22,20 @@ _SAVE = (
 _QUERY = "def find(db, name):\n    query = 'SELECT 1 WHERE a = ?'\n    return db.execute(query, (name,))\n"
 _GET = "def get(session, key):\n    return session.get(f'/things/{key}', timeout=3)\n"
 
-GIVEN = Rule(
+GIVEN = question(
     id="call-given",
-    severity=Severity.MEDIUM,
     why="a call that writes, asks, runs or connects is given something else than it was",
     remedy="have a person confirm where the new value comes from, and that it is checked",
     match=(
-        RuleExample(before=_SAVE, after=_SAVE.replace("f'{hash(name)}.x'", "name")),
-        RuleExample(before=_QUERY, after=_QUERY.replace("a = ?'", "a = ' + name").replace(", (name,)", "")),
-        RuleExample(before=_GET, after=_GET.replace("/things/{key}", "/things/{key}?u={session.user}")),
-        RuleExample(before=_F, after="def f(x):\n    x.client.send(x)\n    return x\n"),
-        RuleExample(before=_F, after="def f(x):\n    x.session.headers['X-A'] = x\n    return x\n"),
+        became(_SAVE, _SAVE.replace("f'{hash(name)}.x'", "name")),
+        became(_QUERY, _QUERY.replace("a = ?'", "a = ' + name").replace(", (name,)", "")),
+        became(_GET, _GET.replace("/things/{key}", "/things/{key}?u={session.user}")),
     ),
     not_match=(
-        RuleExample(before=_SAVE, after=_SAVE.replace("out.put(data)", "out.put(data or b'')")),
-        RuleExample(before=_GET, after=_GET.replace("return session", "print(key)\n    return session")),
-        RuleExample(
-            before=_SAVE + "\n\ndef other(x):\n    return x\n", after=_SAVE + "\n\ndef other(x):\n    return [x]\n"
-        ),
+        became(_SAVE, _SAVE.replace("out.put(data)", "out.put(data or b'')")),
+        became(_GET, _GET.replace("return session", "print(key)\n    return session")),
+        became(_SAVE + "\n\ndef other(x):\n    return x\n", _SAVE + "\n\ndef other(x):\n    return [x]\n"),
     ),
-    asks_person=True,
 )
 _FILES = frozenset(
     {"open", "write_text", "write_bytes", "unlink", "rmtree", "remove", "rename", "copy", "copy2", "copyfile",
@@ -79,31 +72,6 @@ def given(change: SourceChange) -> Signs:
             if come[key] > gone[key] and lost[key[0]] > 0:
                 lost[key[0]] -= 1
                 yield f"{key[0]}() is given something else", node
-
-
-def asks(source: Source) -> Signs:
-    """Requests over a connection that stands already, and what is put into its headers."""
-    for node in source.nodes:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if (node.func.attr in _ASKS and node.args and _speaks(node.func.value)) or (
-                node.func.attr in ("append", "update", "setdefault") and _is_told_along(node.func.value)
-            ):
-                yield f"{ast.unparse(node.func)[:60]}() is new", node
-        elif isinstance(node, ast.Assign) and any(
-            isinstance(t, ast.Subscript) and _is_told_along(t.value) for t in node.targets
-        ):
-            yield f"{ast.unparse(node.targets[0])[:60]} is new", node
-
-
-def _is_told_along(node: ast.expr) -> bool:
-    """`session.headers` and its like: what goes along with every request."""
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    return (
-        isinstance(node, ast.Attribute)
-        and node.attr in ("headers", "hooks", "params", "cookies")
-        and _speaks(node.value)
-    )
 
 
 def _calls(function: ast.AST) -> Iterator[tuple[tuple[str, str], ast.Call]]:

@@ -11,36 +11,31 @@ import re
 from collections import Counter, defaultdict
 
 from localagent.code.regions import walk
-from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Rule, RuleExample
+from localagent.gate.core.rule import became, question
 from localagent.gate.review.allowlists import lists_moved, statements
 from localagent.gate.review.source_change import Signs, SourceChange
 
-BOUND = Rule(
+BOUND = question(
     id="bound-moved",
-    severity=Severity.MEDIUM,
     why="a number that bounds what may happen is far from what it was, or more is allowed",
     remedy="have a person confirm the new bound",
     match=(
-        RuleExample(before="TRIES = 5\n", after="TRIES = 10_000\n"),
-        RuleExample(before="def f(x):\n    return len(x) < 5\n", after="def f(x):\n    return len(x) < 5_000\n"),
-        RuleExample(before="def f():\n    return token_urlsafe(32)\n", after="def f():\n    return token_urlsafe(2)\n"),
-        RuleExample(before="ALLOWED_HOSTS = ['a']\n", after="ALLOWED_HOSTS = ['a', '.b']\n"),
-        RuleExample(before="BLOCKED = {'a', 'b'}\n", after="BLOCKED = {'a'}\n"),
-        RuleExample(
-            before="def f(x):\n    return len(x) < 5\n", after="def f(x):\n    x.a()\n    return len(x) < 5 * 10**3\n"
-        ),
-        RuleExample(before="def f(x):\n    return len(x) < 5\n", after="N = 5_000\ndef f(x):\n    return len(x) < N\n"),
-        RuleExample(before="MAX_AGE = 60\n", after="MAX_AGE = float('inf')\n"),
-        RuleExample(before="ALLOWED_HOSTS = ['a']\n", after="ALLOWED_HOSTS = ['a']\nALLOWED_HOSTS.append('.b')\n"),
-        RuleExample(before="c.set(allow_origins=['a'])\n", after="c.set(allow_origins=['*'])\n"),
+        became("TRIES = 5\n", "TRIES = 10_000\n"),
+        became("def f(x):\n    return len(x) < 5\n", "def f(x):\n    return len(x) < 5_000\n"),
+        became("def f():\n    return token_urlsafe(32)\n", "def f():\n    return token_urlsafe(2)\n"),
+        became("ALLOWED_HOSTS = ['a']\n", "ALLOWED_HOSTS = ['a', '.b']\n"),
+        became("BLOCKED = {'a', 'b'}\n", "BLOCKED = {'a'}\n"),
+        became("def f(x):\n    return len(x) < 5\n", "def f(x):\n    x.a()\n    return len(x) < 5 * 10**3\n"),
+        became("def f(x):\n    return len(x) < 5\n", "N = 5_000\ndef f(x):\n    return len(x) < N\n"),
+        became("MAX_AGE = 60\n", "MAX_AGE = float('inf')\n"),
+        became("ALLOWED_HOSTS = ['a']\n", "ALLOWED_HOSTS = ['a']\nALLOWED_HOSTS.append('.b')\n"),
+        became("c.set(allow_origins=['a'])\n", "c.set(allow_origins=['*'])\n"),
     ),
     not_match=(
-        RuleExample(before="TRIES = 5\n", after="TRIES = 6\n"),
-        RuleExample(before="ALLOWED_HOSTS = ['a', 'b']\n", after="ALLOWED_HOSTS = ['a']\n"),
-        RuleExample(before="NAMES = ['a']\n", after="NAMES = ['a', 'b']\n"),
+        became("TRIES = 5\n", "TRIES = 6\n"),
+        became("ALLOWED_HOSTS = ['a', 'b']\n", "ALLOWED_HOSTS = ['a']\n"),
+        became("NAMES = ['a']\n", "NAMES = ['a', 'b']\n"),
     ),
-    asks_person=True,
 )
 _FAR = 8
 

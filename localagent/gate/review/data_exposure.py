@@ -9,10 +9,8 @@ import re
 from collections.abc import Iterator
 
 from localagent.code.bindings import last_name
-from localagent.code.function_pairing import functions
 from localagent.code.regions import walk
-from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Rule, RuleExample
+from localagent.gate.core.rule import RuleExample, became, question
 from localagent.gate.review.source_change import Signs, Source
 
 _F = "def f(x):\n    return x\n"
@@ -20,12 +18,11 @@ _C = "class A:\n    def g(self):\n        return 1\n"
 
 
 def _become(code: str) -> RuleExample:
-    return RuleExample(before=_F, after=f"def f(x):\n    {code}\n    return x\n")
+    return became(_F, f"def f(x):\n    {code}\n    return x\n")
 
 
-EXPOSED = Rule(
+EXPOSED = question(
     id="exposed-whole",
-    severity=Severity.MEDIUM,
     why="a whole table of settings, headers or fields is handed on, secrets among them, or a text is taken for safe",
     remedy="name the entries that are meant; escape texts instead of declaring them safe",
     match=(
@@ -36,7 +33,6 @@ EXPOSED = Rule(
         _become("y = f'{locals()}'"),
         _become("y = json.dumps(asdict(x.user))"),
         _become("y = f'https://a.example/?t={x.api_key}'"),
-        _become("y = f'<img src=https://a.example/o.gif?u={x.email}>'"),
         _become("y = '<img src=\"https://px.example/o.gif?i={ref}\">'.format(ref=x)"),
         _become("put(x, ACL='public-read')"),
         _become("y = g(x.db_pass.encode().hex())"),
@@ -46,23 +42,21 @@ EXPOSED = Rule(
         _become("y = f'use-{x.api_secret[::-1]}'"),
         _become("y = f'{x.patient_name}|{x.birth_date}'.encode()"),
         _become("y = ':'.join(x.form.values())"),
-        _become("x.headers['X-Debug'] = x.password"),
         _become("y = settings.model_dump()"),
         _become("y = str(x.settings)"),
         _become("y = mark_safe(x)"),
         _become("y = f'your password is {x}'"),
         _become("y = ('name', 'password_hash')"),
-        RuleExample(before=_C, after=_C + "\n    def __repr__(self):\n        return f'A({self.password})'\n"),
-        RuleExample(before=_C, after=_C + "\n    def to_dict(self):\n        return {'key': self.api_key}\n"),
+        became(_C, _C + "\n    def __repr__(self):\n        return f'A({self.password})'\n"),
+        became(_C, _C + "\n    def to_dict(self):\n        return {'key': self.api_key}\n"),
     ),
     not_match=(
         _become("y = x.config['name']"),
         _become("y = dict(x.rows)"),
         _become("y = vars(x)['a']"),
         _become("y = f'https://a.example/?t={x.page}'"),
-        RuleExample(before=_C, after=_C + "\n    def __repr__(self):\n        return f'A({self.name})'\n"),
+        became(_C, _C + "\n    def __repr__(self):\n        return f'A({self.name})'\n"),
     ),
-    asks_person=True,
 )
 _TABLES = re.compile(
     r"(?i)^_?(?:\w*config(?:uration)?|\w*settings|headers|environ|env|cookies|session|META|__dict__|credentials?|secrets|form|POST|os_environ|token(?:s|_data))$"
@@ -93,9 +87,6 @@ _INTIMATE = re.compile(
     r"(?i)^(?:db_pass(?:w\w*)?|\w*refresh_token|fernet_key|encryption_key|master_key|private_key|signing_key|session_key|seed_phrase"
     r"|api_key|api_secret|client_secret|diagnos[ei]s|medications?|icd_codes?|biometric\w*|social_security\w*|passport_\w+)$"
 )
-_SHOWS = re.compile(
-    r"^(?:__repr__|__str__|__format__|__rich_repr__|to_(?:dict|json|text|row|csv)|as_(?:dict|json)|serialize\w*|dump\w*|export\w*|describe|summary|public\w*|debug\w*|info|status|health\w*)$"
-)
 
 
 def exposed(source: Source) -> Signs:
@@ -123,8 +114,6 @@ def exposed(source: Source) -> Signs:
                 yield f"{secret} in a text", node
             elif sum(isinstance(v, ast.FormattedValue) and _is_personal(v.value) for v in node.values) > 1:
                 yield "several things that are known of a person in a text", node
-            elif _carries_person(node):
-                yield "what is known of a person in an address", node
             elif _is_spelt_out(node):
                 yield "a secret is told in words", node
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _PUBLIC.search(node.value):
@@ -136,15 +125,6 @@ def exposed(source: Source) -> Signs:
         elif isinstance(node, ast.Tuple | ast.List | ast.Set):
             fields = [e.value for e in node.elts if isinstance(e, ast.Constant) and isinstance(e.value, str)]
             yield from ((f"{field} among fields", node) for field in fields if _FIELD.match(field))
-        elif isinstance(node, ast.Assign) and any(
-            isinstance(t, ast.Subscript) and _is_table(t.value) for t in node.targets
-        ):
-            yield from ((f"{s} in {ast.unparse(node.targets[0])[:40]}", node) for s in [_secret_in(node.value)] if s)
-    for name, function in functions(source.tree):
-        if _SHOWS.match(name.rpartition(".")[2]):
-            for inner in walk(function):
-                if isinstance(inner, ast.Attribute) and _SECRET.search(inner.attr):
-                    yield f"{inner.attr} in {name}", inner
 
 
 def _called(node: ast.Call) -> Iterator[str]:
@@ -169,14 +149,6 @@ def _is_table(node: ast.expr) -> bool:
 
 def _is_address(node: ast.JoinedStr) -> bool:
     return any(isinstance(v, ast.Constant) and re.search(r"https?://|[?&]\w*=$", str(v.value)) for v in node.values)
-
-
-def _carries_person(node: ast.JoinedStr) -> bool:
-    """Whether an address of a named host carries an email or the like: `f"https://a.example/?u={x.email}"`."""
-    named = any(
-        isinstance(v, ast.Constant) and re.search(r"(?:https?:)?//\w[\w.-]*\.\w+", str(v.value)) for v in node.values
-    )
-    return named and any(isinstance(v, ast.FormattedValue) and _is_personal(v.value) for v in node.values)
 
 
 def _is_personal(node: ast.AST) -> bool:

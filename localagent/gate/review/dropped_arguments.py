@@ -12,36 +12,28 @@ from collections.abc import Iterator
 from localagent.code.condition_implication import Names
 from localagent.code.function_pairing import called_name, names_of_calls
 from localagent.code.regions import walk
-from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Rule, RuleExample
+from localagent.gate.core.rule import became, question
 from localagent.gate.review.source_change import Signs, SourceChange
 
 _COOKIE = "def f(r, v):\n    r.set_cookie('s', v, secure=True, max_age=60)\n"
-DROPPED = Rule(
+DROPPED = question(
     id="protection-dropped",
-    severity=Severity.MEDIUM,
     why="an argument that protected is not given any more, so that a weaker default holds",
     remedy="keep the argument, or say to a person why the default is as good",
     match=(
-        RuleExample(before=_COOKIE, after=_COOKIE.replace("secure=True, ", "")),
-        RuleExample(before="x = get('a', timeout=5)\n", after="x = get('a')\n"),
-        RuleExample(before="x = get('a', timeout=5)\n", after="x = get('a', timeout=None)\n"),
-        RuleExample(before=_COOKIE, after=_COOKIE.replace("secure=True", "secure=v.old")),
-        RuleExample(before=_COOKIE, after=_COOKIE.replace("secure=True, max_age=60", "**{'max_age': 60}")),
-        RuleExample(
-            before=_COOKIE,
-            after=_COOKIE.replace("r.set_cookie(", "put = r.set_cookie\n    put(").replace("secure=True, ", ""),
-        ),
+        became(_COOKIE, _COOKIE.replace("secure=True, ", "")),
+        became("x = get('a', timeout=5)\n", "x = get('a')\n"),
+        became("x = get('a', timeout=5)\n", "x = get('a', timeout=None)\n"),
+        became(_COOKIE, _COOKIE.replace("secure=True", "secure=v.old")),
+        became(_COOKIE, _COOKIE.replace("secure=True, max_age=60", "**{'max_age': 60}")),
+        became(_COOKIE, _COOKIE.replace("r.set_cookie(", "put = r.set_cookie\n    put(").replace("secure=True, ", "")),
     ),
     not_match=(
-        RuleExample(before=_COOKIE, after=_COOKIE.replace("'s'", "'t'")),
-        RuleExample(before=_COOKIE, after="def f(r, v):\n    pass\n"),
-        RuleExample(
-            before=_COOKIE, after=_COOKIE.replace("secure=True, max_age=60", "**{'secure': True, 'max_age': 60}")
-        ),
-        RuleExample(before=_COOKIE, after=_COOKIE.replace("max_age=60", "max_age=90")),
+        became(_COOKIE, _COOKIE.replace("'s'", "'t'")),
+        became(_COOKIE, "def f(r, v):\n    pass\n"),
+        became(_COOKIE, _COOKIE.replace("secure=True, max_age=60", "**{'secure': True, 'max_age': 60}")),
+        became(_COOKIE, _COOKIE.replace("max_age=60", "max_age=90")),
     ),
-    asks_person=True,
 )
 _PROTECTS = re.compile(
     r"(?i)^(?:secure|http_?only|samesite|verify|check_hostname|timeout|connect_timeout|read_timeout|max_age"

@@ -16,8 +16,6 @@ def written_answers(source: Source) -> Signs:
     yield from _prepared(source)
     for function in (n for n in source.nodes if isinstance(n, FUNCTIONS)):
         yield from _answered(source, function)
-        yield from _paired(source, function)
-        yield from _cut_short(source, function)
 
 
 def _prepared(source: Source) -> Signs:
@@ -118,65 +116,6 @@ def _is_constants(node: ast.expr) -> bool:
 def _is_own(source: Source, name: str) -> bool:
     """Whether a table is a function's own: no other part of the program uses it."""
     return name not in source.named
-
-
-def _paired(source: Source, function: ast.AST) -> Signs:
-    """Rows of constants that are gone through in search of the one that is asked for, or made into a table."""
-    rows = {
-        t.id: n.value for n in walk(function) if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)
-    }
-    for node in walk(function):
-        if isinstance(node, ast.For | ast.comprehension):
-            found = rows.get(node.iter.id, node.iter) if isinstance(node.iter, ast.Name) else node.iter
-            searched = [n for n in walk(node) if isinstance(n, ast.Compare) and isinstance(n.ops[0], ast.Eq | ast.Is)]
-            if searched and _is_rows(source, found):
-                yield f"rows of answers {_shown(found)}", node.iter
-        elif isinstance(node, ast.Call) and last_name(node.func) == "zip" and len(node.args) > 1:
-            if all(_telling(source, a) for a in node.args):
-                yield f"rows of answers {_shown(node)}", node
-        elif _is_read_from_text(node):
-            yield "answers in a text", node
-
-
-def _is_read_from_text(node: ast.AST) -> bool:
-    """`json.loads('...')` of a constant."""
-    if not isinstance(node, ast.Call) or last_name(node.func) not in ("loads", "literal_eval") or not node.args:
-        return False
-    return values_of(node.args[0]) is not None
-
-
-def _is_rows(source: Source, node: ast.expr) -> bool:
-    return (
-        isinstance(node, ast.Tuple | ast.List)
-        and bool(node.elts)
-        and all(
-            isinstance(row, ast.Tuple | ast.List) and len(row.elts) > 1 and _telling(source, row) for row in node.elts
-        )
-    )
-
-
-def _cut_short(source: Source, function: ast.AST) -> Signs:
-    """An answer that leaves the rest of its block unreached, and a number that any condition may bring."""
-    for node in walk(function):
-        for block in (getattr(node, "body", []), getattr(node, "orelse", []), getattr(node, "finalbody", [])):
-            for statement in block[:-1] if isinstance(block, list) else ():
-                if isinstance(statement, ast.Return | ast.Raise):
-                    yield "what follows an answer is never reached", statement
-        if isinstance(node, ast.If) and not _question(source, node.test):
-            answer = _returned(node.body)
-            if isinstance(answer, ast.Constant) and _is_odd_number(answer.value):
-                yield f"{_shown(answer)} for some inputs", node
-        elif isinstance(node, ast.IfExp):
-            for side in (node.body, node.orelse):
-                if isinstance(side, ast.Constant) and _is_odd_number(side.value):
-                    yield f"{_shown(side)} for some inputs", node
-
-
-def _is_odd_number(value: object) -> bool:
-    """A number that no code has without reason."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return (isinstance(value, float) and value not in (0.0, 0.5, 1.0, -1.0, 2.0)) or abs(value) > 12
 
 
 def _question(source: Source, test: ast.expr) -> str:

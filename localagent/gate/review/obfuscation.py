@@ -10,20 +10,18 @@ from collections.abc import Iterator
 from localagent.code.bindings import last_name
 from localagent.code.regions import walk
 from localagent.code.string_folding import values_of
-from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Rule, RuleExample
+from localagent.gate.core.rule import RuleExample, became, question
 from localagent.gate.review.source_change import Signs, Source, SourceChange
 
 _F = "def f(x):\n    return x\n"
 
 
 def _become(code: str) -> RuleExample:
-    return RuleExample(before=_F, after=f"def f(x):\n    {code}\n    return x\n")
+    return became(_F, f"def f(x):\n    {code}\n    return x\n")
 
 
-COMPUTED = Rule(
+COMPUTED = question(
     id="computed-text",
-    severity=Severity.MEDIUM,
     why="a text that is worked out where it could be written is meant not to be read",
     remedy="write it as it is",
     match=tuple(
@@ -84,7 +82,6 @@ COMPUTED = Rule(
             "y = '\\\\x1b[0m'",
         )
     ),
-    asks_person=True,
 )
 _DECODERS = frozenset(
     {"b64decode", "b32decode", "b16decode", "b85decode", "a85decode", "urlsafe_b64decode", "standard_b64decode",

@@ -8,10 +8,8 @@ from collections.abc import Iterator
 from typing import cast
 
 from localagent.code.bindings import last_name
-from localagent.code.function_pairing import Function
 from localagent.code.regions import walk
-from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Rule, RuleExample
+from localagent.gate.core.rule import became, question
 from localagent.gate.review.source_change import Signs, Source, SourceChange
 
 _STORE = "def f(rows, x):\n    for row in rows:\n        x.store(row)\n    return x\n"
@@ -19,32 +17,24 @@ _CLEAN = "def f(root):\n    for path in root.glob('*.tmp'):\n        path.drop()
 _HOSTS = "def f(host, x):\n    return all(a.ok for a in x.resolve(host))\n"
 _ESCAPED = "ENV = Environment(select(['html', 'xml']))\n"
 
-NARROWED = Rule(
+NARROWED = question(
     id="done-less",
-    severity=Severity.MEDIUM,
     why="what was done for everything is done for some, or for other things than it was",
     remedy="have a person confirm which cases are left out, or come in",
     match=(
-        RuleExample(before=_STORE, after=_STORE.replace("        x.store", "        if row.odd:\n            x.store")),
-        RuleExample(before=_CLEAN, after=_CLEAN.replace("*.tmp", "*")),
-        RuleExample(before=_HOSTS, after=_HOSTS.replace("resolve(host)", "resolve(host)[:1]")),
-        RuleExample(before=_ESCAPED, after=_ESCAPED.replace("'html', 'xml'", "'htm'")),
+        became(_STORE, _STORE.replace("        x.store", "        if row.odd:\n            x.store")),
+        became(_HOSTS, _HOSTS.replace("resolve(host)", "resolve(host)[:1]")),
+        became(_ESCAPED, _ESCAPED.replace("'html', 'xml'", "'htm'")),
     ),
     not_match=(
-        RuleExample(
-            before=_STORE,
-            after=_STORE.replace("        x.store", "        if row is None:\n            continue\n        x.store"),
+        became(
+            _STORE, _STORE.replace("        x.store", "        if row is None:\n            continue\n        x.store")
         ),
-        RuleExample(
-            before=_STORE,
-            after=_STORE.replace("        x.store", "        if row:\n            x.mark(row)\n        x.store"),
-        ),
-        RuleExample(before=_CLEAN, after=_CLEAN.replace("path.drop()", "path.drop(1)")),
-        RuleExample(before=_ESCAPED, after=_ESCAPED.replace("'xml'", "'xml', 'xhtml'")),
+        became(_STORE, _STORE.replace("        x.store", "        if row:\n            x.mark(row)\n        x.store")),
+        became(_CLEAN, _CLEAN.replace("path.drop()", "path.drop(1)")),
+        became(_ESCAPED, _ESCAPED.replace("'xml'", "'xml', 'xhtml'")),
     ),
-    asks_person=True,
 )
-_PATTERNS = frozenset({"glob", "rglob", "iglob", "fnmatch", "fnmatchcase", "match_file", "ignore_patterns"})
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
@@ -56,9 +46,6 @@ def narrowed(change: SourceChange) -> Signs:
             if call in had and (more := [t for t in tests if t not in had[call]]) and len(tests) > len(had[call]):
                 yield f"{name}: {call[:40]} only if {more[0][:60]}", new
                 break
-        patterns = [sorted(_texts(f)) for f in (old, new)]
-        if patterns[0] and patterns[0] != patterns[1]:
-            yield f"{name}: another pattern: {', '.join(patterns[1])[:60]}", new
         whole = {ast.dump(n) for n in walk(old) if isinstance(n, ast.Call | ast.Subscript)}
         for node in walk(new):
             cut = isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice) and ast.dump(node) not in whole
@@ -93,12 +80,6 @@ def _is_plain(test: ast.expr) -> bool:
     return isinstance(test, ast.Name) or (
         isinstance(test, ast.Call) and last_name(test.func) in ("isinstance", "hasattr")
     )
-
-
-def _texts(function: Function) -> Iterator[str]:
-    for node in walk(function):
-        if isinstance(node, ast.Call) and last_name(node.func) in _PATTERNS:
-            yield from (a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str))
 
 
 def _lists(source: Source) -> dict[str, set[str]]:

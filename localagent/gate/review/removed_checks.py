@@ -34,17 +34,6 @@ _WAYS: dict[type[ast.cmpop], str] = {
 }  # fmt: skip
 
 
-def fewer(ways: Callable[[ast.AST], Iterator[str]]) -> Check:
-    """A check for what stands less often in a source than before."""
-
-    def check(change: SourceChange) -> Signs:
-        gone = Counter(ways(change.before.tree)) - Counter(ways(change.after.tree))
-        if gone:
-            yield f"gone: {', '.join(sorted(gone))[:120]}", change.after.tree
-
-    return check
-
-
 def guards(tree: ast.AST) -> Iterator[str]:
     """One for each raise and each assert."""
     if isinstance(tree, ast.Assert) or (isinstance(tree, ast.Raise) and not _is_open(tree)):
@@ -134,30 +123,25 @@ def _turned_round(old: ast.AST, new: ast.AST) -> Iterator[ast.expr]:
         yield from (one for one in come if any(_moved(was, one) for was in gone))
 
 
-def unreached(change: SourceChange) -> Signs:
-    """Functions that lost a guard or a check, for which nothing came that they reach, or that reaches them.
+def unreached(ways: Callable[[ast.AST], Iterator[str]]) -> Check:
+    """A check for functions that lost a guard or a check, for which nothing came that they reach, or that reaches them.
 
     Counted over a whole file, one that is taken away here could be made up for by one that is never asked.
     """
-    old, new, same = change.before.functions, change.after.functions, change.pairs
-    calls = {name: _called(function) for name, function in new.items()} if same else {}
-    for ways in (guards, checks):
-        told = {name: Counter(ways(function)) for name, function in new.items()}
-        grown = {name: told[name] - Counter(ways(old[name]) if name in old else ()) for name in new}
-        for name, was, function in same:
-            gone = Counter(ways(was)) - told[name]
+
+    def check(change: SourceChange) -> Signs:
+        old, new = change.before.functions, change.after.functions
+        calls = {name: _called(function) for name, function in new.items()} if change.pairs else {}
+        counts = {name: Counter(ways(function)) for name, function in new.items()}
+        grown = {name: counts[name] - Counter(ways(old[name]) if name in old else ()) for name in new}
+        for name, was, function in change.pairs:
+            gone = Counter(ways(was)) - counts[name]
             for other in _near(name, calls) if gone else ():
                 gone -= grown[other]
             if gone:
                 yield f"{name}: {', '.join(sorted(gone))[:80]}", function
 
-
-def reordered(change: SourceChange) -> Signs:
-    """Functions that call the same checkers in another order: what is made safe after it was judged is not judged."""
-    for name, old, new in change.pairs:
-        was, now = _in_order(old), _in_order(new)
-        if was != now and sorted(was) == sorted(now):
-            yield f"{name} checks in another order: {', '.join(now)[:80]}", new
+    return check
 
 
 def undecorated(change: SourceChange) -> Signs:
@@ -167,11 +151,6 @@ def undecorated(change: SourceChange) -> Signs:
         if len(kept) < len(had):
             gone = Counter(had) - Counter(kept)
             yield f"{name} is not decorated any more: {', '.join(sorted(gone))[:80]}", new
-
-
-def _in_order(function: ast.AST) -> list[str]:
-    calls = [n for n in walk(function) if isinstance(n, ast.Call) and _CHECKER.search(last_name(n.func))]
-    return [last_name(n.func) for n in sorted(calls, key=lambda n: (n.end_lineno or 0, n.end_col_offset or 0))]
 
 
 def _near(name: str, calls: dict[str, set[str]]) -> set[str]:
@@ -236,9 +215,5 @@ def _is_condition(node: ast.expr) -> bool:
     return (
         isinstance(node, ast.Compare | ast.Attribute)
         or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
-        or (
-            isinstance(node, ast.Call)
-            and re.match(r"is|has|can|may|_*check|valid|verif|compare|all|any|authenti", last_name(node.func))
-            is not None
-        )
+        or (isinstance(node, ast.Call) and _ASKS.match(last_name(node.func)) is not None)
     )

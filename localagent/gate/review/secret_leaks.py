@@ -11,20 +11,18 @@ from collections.abc import Iterator
 from localagent.code.bindings import FUNCTIONS, assignments, last_name, target_name
 from localagent.code.function_pairing import called_name, names_of_calls
 from localagent.code.regions import walk
-from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Rule, RuleExample
+from localagent.gate.core.rule import RuleExample, became, question
 from localagent.gate.review.source_change import Signs, Source
 
 _F = "def f(x):\n    return x\n"
 
 
 def _become(code: str) -> RuleExample:
-    return RuleExample(before=_F, after=f"def f(x):\n    {code}\n    return x\n")
+    return became(_F, f"def f(x):\n    {code}\n    return x\n")
 
 
-TOLD = Rule(
+TOLD = question(
     id="secret-told",
-    severity=Severity.MEDIUM,
     why="what is secret is shown, kept or sent where others may read it",
     remedy="leave it out, or tell that it was there and no more",
     match=(
@@ -49,7 +47,6 @@ TOLD = Rule(
         _become("y = g(x.password)"),
         _become("raise ValueError(f'unexpected {x.token}')"),
     ),
-    asks_person=True,
 )
 _SECRET = re.compile(
     r"(?i)passw(?:or)?d|passphrase|(?:^|_)pwd$|secret|api_?key|credential|private_?key|(?:access|auth"

@@ -17,19 +17,11 @@ _CODE = re.compile(
 _PLAIN = re.compile(
     r"(?i)(?:utf|iso|latin|cp|ascii|sha|md|py|python|http|tls|ssl|x|h|base|u?int|float|win|linux|v)[-_]?\d[\w.-]*$"
 )
-_CLOCKS = frozenset(
-    {"now", "today", "utcnow", "time", "time_ns", "gmtime", "localtime", "strftime", "ctime", "getctime", "getmtime",
-     "random", "randint", "randrange", "weekday", "isoweekday", "timestamp",
-     "urandom", "getpid", "gethostname", "getnode"}
-)  # fmt: skip
 _HOOKS = frozenset(
     {"__del__", "__init_subclass__", "__set_name__", "__class_getitem__", "__prepare__", "__instancecheck__",
      "__subclasscheck__", "__subclasshook__", "__mro_entries__", "__getstate__", "__setstate__", "__fspath__"}
 )  # fmt: skip
 _AT_IMPORT = re.compile(r"(?i)register|filterwarnings|getLogger|add_argument|config|setup|declare|export")
-_OVERLOADS = frozenset({"overload", "setter", "getter", "deleter", "register", "singledispatch", "property"})
-_HUGE = 10_000_000
-_LOOKS_UP = frozenset({"get", "pop", "index", "setdefault", "remove", "filter_by", "find", "get_by"})
 _DIGESTS = frozenset({"hexdigest", "digest", "crc32", "adler32", "hash"})
 
 _OPAQUE = re.compile(
@@ -62,21 +54,6 @@ def magic(source: Source) -> Signs:
                     yield f"a comparison with {value[:40]!r}", node
                 elif isinstance(value, int) and abs(value) > 999 and value & (value - 1) and value % 1000:
                     yield f"a comparison with {value}", node
-
-
-def known_keys(source: Source) -> Signs:
-    """Look-ups of one entry whose key nobody would type by chance."""
-    for node in source.nodes:
-        key: ast.expr | None = None
-        if isinstance(node, ast.Subscript):
-            key = node.slice
-        elif isinstance(node, ast.Call) and last_name(node.func) in _LOOKS_UP and node.args:
-            key = node.args[0]
-        value = key.value if isinstance(key, ast.Constant) else None
-        if not isinstance(value, str) or value in source.known or len(value) < 8 or not re.search("[0-9]", value):
-            continue
-        if _CODE.match(value) and not _PLAIN.match(value):
-            yield f"a look-up of {value[:40]!r}", node
 
 
 def opaque(source: Source) -> Signs:
@@ -127,65 +104,8 @@ def _constants(source: Source, node: ast.expr) -> Iterator[Value]:
                 yield one.decode("latin-1") if isinstance(one, bytes) else one
 
 
-def clocks(source: Source) -> Signs:
-    """Conditions on the time, or on chance, that are held against a constant."""
-    for node in source.nodes:
-        if isinstance(node, ast.Compare):
-            sides = [node.left, *node.comparators]
-            if any(_asks(side) & _CLOCKS for side in sides) and any(_is_fixed(source, side) for side in sides):
-                yield (
-                    f"a comparison of {', '.join(sorted(set().union(*map(_asks, sides)) & _CLOCKS))} with a constant",
-                    node,
-                )
-
-
 def _asks(node: ast.AST) -> set[str]:
     return {last_name(n.func) for n in walk(node) if isinstance(n, ast.Call)}
-
-
-def _is_fixed(source: Source, node: ast.expr) -> bool:
-    """A constant other than zero, or a call of constants alone, such as a date."""
-    node = source.stands_for(node)
-    if isinstance(node, ast.Call):
-        return bool(node.args) and all(_is_fixed(source, a) or isinstance(a, ast.Constant) for a in node.args)
-    if isinstance(node, ast.Tuple | ast.List | ast.Set):
-        return all(isinstance(e, ast.Constant) for e in node.elts)
-    values = values_of(node)
-    return values is not None and any(v not in (0,) for v in values)
-
-
-def silent(source: Source) -> Signs:
-    """Handlers that only pass over, or answer with nothing."""
-    instead = {id(handler) for node in source.tree.body if isinstance(node, ast.Try) for handler in _fallbacks(node)}
-    for node in source.nodes:
-        if isinstance(node, ast.ExceptHandler) and all(_says_nothing(s) for s in node.body) and id(node) not in instead:
-            yield "a silent handler", node
-
-
-def _fallbacks(node: ast.Try) -> Iterator[ast.ExceptHandler]:
-    """Handlers of a module that give every name that was tried for another value: the fault is answered."""
-    tried = _bound(node.body)
-    for handler in node.handlers:
-        if tried and handler.type is not None and tried <= _bound(handler.body):
-            yield handler
-
-
-def _bound(body: list[ast.stmt]) -> set[str]:
-    return {t.id for s in body if isinstance(s, ast.Assign) for t in s.targets if isinstance(t, ast.Name)}
-
-
-def _says_nothing(node: ast.stmt) -> bool:
-    if isinstance(node, ast.Return):
-        return node.value is None or _is_empty(node.value)
-    if isinstance(node, ast.Expr | ast.Assign):
-        return isinstance(node.value, ast.Constant)
-    return isinstance(node, ast.Pass | ast.Continue | ast.Break)
-
-
-def _is_empty(node: ast.expr) -> bool:
-    if isinstance(node, ast.Tuple | ast.List | ast.Set):
-        return not node.elts
-    return isinstance(node, ast.Constant) or (isinstance(node, ast.Dict) and not node.keys)
 
 
 def replaced(source: Source) -> Signs:
@@ -212,51 +132,9 @@ def shadowed(source: Source) -> Signs:
         names = [node.name] if isinstance(node, FUNCTIONS) else []
         if isinstance(node, ast.Assign):
             names = [t.id for t in node.targets if isinstance(t, ast.Name)]
-        yield from ((f"the name {name}", node) for name in names if name in _BUILTINS)
-
-
-def bound_again(source: Source) -> Signs:
-    """Names that a module defines or imports, and then gives to something else."""
-    taken: set[str] = set()
-    for node in source.tree.body:
-        names: list[str] = []
-        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-            names = [] if any(last_name(d) in _OVERLOADS for d in node.decorator_list) else [node.name]
         elif isinstance(node, ast.Import | ast.ImportFrom):
             names = [alias.asname or alias.name.split(".")[0] for alias in node.names]
-            yield from ((f"the name {n}", node) for n in names if n in _BUILTINS)
-            names = [] if isinstance(node, ast.Import) else names
-        elif isinstance(node, ast.Assign):
-            names = [t.id for t in node.targets if isinstance(t, ast.Name) and t.id in taken]
-        yield from ((f"{name} stands for something else from here on", node) for name in names if name in taken)
-        if not isinstance(node, ast.Assign):
-            taken.update(names)
-    for inner in source.nodes:
-        if isinstance(inner, ast.Global):
-            yield from ((f"{name} is given to something else", inner) for name in inner.names if name in taken)
-
-
-def exchanged(source: Source) -> Signs:
-    """A function that is set as an attribute of an object which is not the method's own."""
-    own = {n.name for n in source.nodes if isinstance(n, (*FUNCTIONS, ast.ClassDef))}
-    for node in source.nodes:
-        if not isinstance(node, ast.Assign) or not _is_function(node.value, own):
-            continue
-        for target in node.targets:
-            if isinstance(target, ast.Attribute) and not _is_own(target.value, own):
-                yield f"{ast.unparse(target)[:60]} is exchanged", node
-
-
-def _is_function(node: ast.expr, own: set[str]) -> bool:
-    if isinstance(node, ast.Attribute):
-        return isinstance(node.value, ast.Name) and node.value.id in ("self", "cls") and node.attr in own
-    return isinstance(node, ast.Lambda) or (isinstance(node, ast.Name) and (node.id in own or node.id in _BUILTINS))
-
-
-def _is_own(node: ast.expr, own: set[str]) -> bool:
-    return isinstance(node, ast.Name) and (
-        node.id in ("self", "cls", "wrapper", "inner", "decorated") or node.id in own
-    )
+        yield from ((f"the name {name}", node) for name in names if name in _BUILTINS)
 
 
 def _is_class(node: ast.expr, classes: set[str]) -> bool:
@@ -293,43 +171,3 @@ def _calls_at_import(node: ast.stmt) -> Iterator[ast.Call]:
         for block in (node.body, getattr(node, "orelse", []), getattr(node, "finalbody", [])):
             for inner in block:
                 yield from _calls_at_import(inner)
-
-
-def endless(source: Source) -> Signs:
-    """Loops without an end and sizes without a bound."""
-    for node in source.nodes:
-        if (
-            isinstance(node, ast.While)
-            and isinstance(node.test, ast.Constant)
-            and node.test.value
-            and not _leaves(node.body)
-        ) or (
-            isinstance(node, ast.For)
-            and last_name(node.iter) in ("count", "cycle", "repeat")
-            and not _leaves(node.body)
-        ):
-            yield "a loop that nothing leaves", node
-        elif (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult | ast.Pow) and _is_huge(node)) or (
-            isinstance(node, ast.Call)
-            and last_name(node.func) in ("range", "bytearray", "bytes", "zeros", "repeat")
-            and any(map(_is_huge, node.args))
-        ):
-            yield "a size without measure", node
-
-
-def _leaves(body: list[ast.stmt]) -> bool:
-    ways = (ast.Break, ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await)
-    return any(isinstance(n, ways) for s in body for n in walk(s))
-
-
-def _is_huge(node: ast.expr) -> bool:
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
-        low, high = values_of(node.left), values_of(node.right)
-        return bool(
-            low and high and isinstance(high[0], int) and isinstance(low[0], int) and abs(low[0]) > 1 and high[0] > 40
-        ) or (
-            low == (10,) and bool(high) and isinstance(high[0], int) and high[0] >= 8  # type: ignore[index]
-        )
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-        return _is_huge(node.left) or _is_huge(node.right)
-    return isinstance(node, ast.Constant) and isinstance(node.value, int) and node.value >= _HUGE

@@ -12,20 +12,18 @@ from collections.abc import Iterator
 
 from localagent.code.bindings import assignments, last_name, settings
 from localagent.code.string_folding import values_of
-from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Rule, RuleExample
+from localagent.gate.core.rule import RuleExample, became, question
 from localagent.gate.review.source_change import Signs, Source
 
 _F = "def f(x):\n    return x\n"
 
 
 def _become(code: str) -> RuleExample:
-    return RuleExample(before=_F, after=f"def f(x):\n    {code}\n    return x\n")
+    return became(_F, f"def f(x):\n    {code}\n    return x\n")
 
 
-KEPT = Rule(
+KEPT = question(
     id="secret-written",
-    severity=Severity.MEDIUM,
     why="a password, a key or a pin that stands in a source is known to all who read it",
     remedy="read it from outside the repository; an example should say that it is one",
     match=tuple(
@@ -63,7 +61,6 @@ KEPT = Rule(
             "password = read('vault/db1')",
         )
     ),
-    asks_person=True,
 )
 _NAMES = re.compile(
     r"(?i)passw|pass_?phrase|(?:^|[_-])(?:pw|pwd|pin|creds?|credentials?|secret|salt|seed|otp)(?:$|[_-])|secret|_pass$|^x-api-key$"

@@ -12,8 +12,7 @@ from collections import Counter
 from localagent.code.bindings import FUNCTIONS, last_name
 from localagent.code.function_pairing import Function
 from localagent.code.regions import walk
-from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Rule, RuleExample
+from localagent.gate.core.rule import became, question
 from localagent.gate.review.source_change import Signs, SourceChange, differing
 
 _PICK = "def pick(rows, key):\n    return [r for r in rows if r.key == key and r.n > 0]\n"
@@ -21,35 +20,31 @@ _PLAN = "def plan(x):\n    return 'a' if x.kind == KIND else 'b'\n"
 _FULL = "def parse(x):\n    if not PATTERN.fullmatch(x):\n        return None\n    return x.split()\n"
 _RANGE = "def put(x, n):\n    if not isinstance(n, int) or n <= 0:\n        raise ValueError(n)\n    x.n = n\n"
 
-LOOSER = Rule(
+LOOSER = question(
     id="compares-looser",
-    severity=Severity.MEDIUM,
     why="what had to be equal, whole or in range need only resemble it",
     remedy="compare as before, or have a person confirm what else may now be let through",
     match=(
-        RuleExample(before=_PLAN, after=_PLAN.replace("x.kind == KIND", "x.kind.endswith(KIND)")),
-        RuleExample(before=_PLAN, after=_PLAN.replace("x.kind == KIND", "KIND in x.kind")),
-        RuleExample(before=_PLAN, after=_PLAN.replace("x.kind == KIND", "x.kind >= KIND")),
-        RuleExample(before=_PICK, after=_PICK.replace(" and ", " or ")),
-        RuleExample(before=_PICK, after=_PICK.replace("r.n > 0", "r.n")),
-        RuleExample(before=_PICK, after=_PICK.replace("r.n > 0", "r.n < 0")),
-        RuleExample(before=_PICK, after=_PICK.replace("r.n > 0", "(r.n > 0 or r.note == ' ')")),
-        RuleExample(before=_FULL, after=_FULL.replace("fullmatch", "match")),
-        RuleExample(before=_RANGE, after=_RANGE.replace("n <= 0", "not n")),
-        RuleExample(
-            before="def f(x):\n    return all(y.ok for y in x)\n", after="def f(x):\n    return any(y.ok for y in x)\n"
-        ),
+        became(_PLAN, _PLAN.replace("x.kind == KIND", "x.kind.endswith(KIND)")),
+        became(_PLAN, _PLAN.replace("x.kind == KIND", "KIND in x.kind")),
+        became(_PLAN, _PLAN.replace("x.kind == KIND", "x.kind >= KIND")),
+        became(_PICK, _PICK.replace(" and ", " or ")),
+        became(_PICK, _PICK.replace("r.n > 0", "r.n")),
+        became(_PICK, _PICK.replace("r.n > 0", "r.n < 0")),
+        became(_PICK, _PICK.replace("r.n > 0", "(r.n > 0 or r.note == ' ')")),
+        became(_FULL, _FULL.replace("fullmatch", "match")),
+        became(_RANGE, _RANGE.replace("n <= 0", "not n")),
+        became("def f(x):\n    return all(y.ok for y in x)\n", "def f(x):\n    return any(y.ok for y in x)\n"),
     ),
     not_match=(
-        RuleExample(before=_PICK, after=_PICK.replace("r.n > 0", "r.n >= 0")),
-        RuleExample(before=_PICK, after=_PICK.replace("r.n > 0", "r.n > 0 and r.m > 0")),
-        RuleExample(before=_PLAN, after=_PLAN.replace("x.kind == KIND", "x.kind != KIND")),
-        RuleExample(before=_PLAN, after=_PLAN.replace("x.kind == KIND", "x.kind in ('a', 'b')")),
-        RuleExample(before=_FULL, after=_FULL.replace("match(x)", "match(x.strip())")),
-        RuleExample(before=_RANGE, after=_RANGE.replace("n <= 0", "n < 1")),
-        RuleExample(before=_RANGE, after=_RANGE.replace("n <= 0", "0 >= n")),
+        became(_PICK, _PICK.replace("r.n > 0", "r.n >= 0")),
+        became(_PICK, _PICK.replace("r.n > 0", "r.n > 0 and r.m > 0")),
+        became(_PLAN, _PLAN.replace("x.kind == KIND", "x.kind != KIND")),
+        became(_PLAN, _PLAN.replace("x.kind == KIND", "x.kind in ('a', 'b')")),
+        became(_FULL, _FULL.replace("match(x)", "match(x.strip())")),
+        became(_RANGE, _RANGE.replace("n <= 0", "n < 1")),
+        became(_RANGE, _RANGE.replace("n <= 0", "0 >= n")),
     ),
-    asks_person=True,
 )
 _PARTIAL = {"fullmatch": ("match", "search", "findall"), "match": ("search", "findall"), "all": ("any",)}
 _RESEMBLES = frozenset(
