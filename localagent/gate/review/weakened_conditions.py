@@ -60,6 +60,13 @@ def less(change: SourceChange) -> Signs:
             yield from ((what.format(name), where) for what, where in _looser(*same[name], now, had))
         elif name not in had and name.rpartition(".")[2] in _DECIDES and _answers_by_rule(function):
             yield f"{name} decides without what it holds", function
+    paired = {id(old) for old, _ in same.values()}
+    bound = {n.id for n in change.after.nodes if isinstance(n, ast.Name)}
+    bound |= {n.asname or n.name for n in change.after.nodes if isinstance(n, ast.alias)}
+    for name, old in had.items():
+        is_lost = name not in now and id(old) not in paired and name.rpartition(".")[2] in bound
+        if is_lost and _is_predicate(old):
+            yield f"{name} is something else now", change.after.tree
 
 
 def _looser(old: Function, new: Function, now: Functions, had: Functions) -> Iterator[tuple[str, ast.AST]]:
