@@ -17,7 +17,7 @@ from localagent.gate.files import (
 )
 from localagent.gate.overfitting import special_casing_rules, test_detection
 from localagent.gate.repair_gates import COULD_NOT_ANSWER
-from localagent.gate.review import logic_rules
+from localagent.gate.review import review_gate
 from localagent.gate.security import bandit, swallow_rules
 from localagent.gate.tests import tamper_rules
 
@@ -41,7 +41,7 @@ IN_PATCHES: tuple[Rule, ...] = (
     editable_paths.NOT_EDITABLE,
     *patch_paths.RULES,
     *critical_paths.RULES,
-    *logic_rules.RULES,
+    *review_gate.RULES,
     *special_casing_rules.RULES,
     *secrets.RULES,
     *trojan_source.RULES,
@@ -64,7 +64,7 @@ RULES: tuple[Rule, ...] = (
     *swallow_rules.RULES,
     *test_detection.RULES,
     *special_casing_rules.RULES,
-    *logic_rules.RULES,
+    *review_gate.RULES,
     *tamper_rules.RULES,
     *bandit.RULES,
 )

@@ -26,7 +26,7 @@ from localagent.gate.core.rule import Rule, RuleExample
 from localagent.gate.patch_gates import PatchGates
 from localagent.gate.review import changed_arguments as given_module
 from localagent.gate.review import changed_thresholds, dropped_arguments, review_gate, secret_leaks, weakened_conditions
-from localagent.gate.review.logic_rules import GUARD, WIDENED
+from localagent.gate.review.removed_checks import GUARD, WIDENED
 from localagent.gate.rule_catalogue import rule_texts
 from localagent.policy.load import load_policy
 from localagent.policy.meet import meet

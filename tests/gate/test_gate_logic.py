@@ -12,7 +12,7 @@ from localagent.domain.policy import DangerRule, Permission, Policy
 from localagent.edit.space import open_edit_space
 from localagent.gate.approval_required import asked_of_person
 from localagent.gate.patch_gates import PatchGates
-from localagent.gate.review.logic_rules import RULES
+from localagent.gate.review.review_gate import RULES
 from localagent.gate.rule_catalogue import OF_MEANING, for_a_person, rule_texts
 from localagent.gate.tests.tamper_rules import TRIVIAL, WEAKER
 from localagent.policy.load import load_policy

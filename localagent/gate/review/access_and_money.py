@@ -170,3 +170,6 @@ def _is_about(name: str, function: Function) -> bool:
         if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and about_stakes(node.attr):
             return True
     return False
+
+
+CHECKS = ((STAKES, stakes),)

@@ -14,7 +14,6 @@ from localagent.code.regions import walk
 from localagent.gate.core.rule import became, question
 from localagent.gate.review.source_change import Signs, SourceChange
 
-_F = "def f(x):\n    return x\n"
 _SAVE = (
     "def save(root, name, data):\n    target = root / f'{hash(name)}.x'\n"
     "    with target.open('wb') as out:\n        out.put(data)\n"
@@ -115,3 +114,6 @@ def _shown(node: ast.AST, made: dict[str, list[ast.expr]], depth: int) -> str:
         if len(text) > _MOST:
             break
     return text
+
+
+CHECKS = ((GIVEN, given),)

@@ -241,3 +241,6 @@ def _is_widened(iterated: ast.expr, old: Function) -> bool:
     if isinstance(iterated, ast.List | ast.Tuple | ast.Set):
         return any(isinstance(e, ast.Starred) for e in iterated.elts)
     return any(isinstance(n, ast.BinOp) and isinstance(n.op, _WIDENS) for n in walk(iterated))
+
+
+CHECKS = ((STEERING, steered),)

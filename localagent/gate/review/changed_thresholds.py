@@ -207,3 +207,6 @@ def _is_far(one: float, two: float) -> bool:
     if math.isnan(high) or math.isinf(abs(one)):
         return False  # what had no bound has got one
     return high >= max(2, low * _FAR) and (low >= 1 or high >= 100)
+
+
+CHECKS = ((BOUND, moved),)

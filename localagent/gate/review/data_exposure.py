@@ -10,51 +10,45 @@ from collections.abc import Iterator
 
 from localagent.code.bindings import last_name
 from localagent.code.regions import walk
-from localagent.gate.core.rule import RuleExample, became, question
-from localagent.gate.review.source_change import Signs, Source
+from localagent.gate.core.rule import became, inserted, question
+from localagent.gate.review.source_change import Signs, Source, newly
 
-_F = "def f(x):\n    return x\n"
 _C = "class A:\n    def g(self):\n        return 1\n"
-
-
-def _become(code: str) -> RuleExample:
-    return became(_F, f"def f(x):\n    {code}\n    return x\n")
-
 
 EXPOSED = question(
     id="exposed-whole",
     why="a whole table of settings, headers or fields is handed on, secrets among them, or a text is taken for safe",
     remedy="name the entries that are meant; escape texts instead of declaring them safe",
     match=(
-        _become("y = {**x.config}"),
-        _become("y = {k: str(v) for k, v in x.headers.items()}"),
-        _become("y = dict(x.session)"),
-        _become("log.warning('%s', vars())"),
-        _become("y = f'{locals()}'"),
-        _become("y = json.dumps(asdict(x.user))"),
-        _become("y = f'https://a.example/?t={x.api_key}'"),
-        _become("y = '<img src=\"https://px.example/o.gif?i={ref}\">'.format(ref=x)"),
-        _become("put(x, ACL='public-read')"),
-        _become("y = g(x.db_pass.encode().hex())"),
-        _become("y = {'term': x.refresh_token}"),
-        _become("y = ';'.join(f'{o.email},{o.phone}' for o in x)"),
-        _become("x.pdf.set(x.diagnoses)"),
-        _become("y = f'use-{x.api_secret[::-1]}'"),
-        _become("y = f'{x.patient_name}|{x.birth_date}'.encode()"),
-        _become("y = ':'.join(x.form.values())"),
-        _become("y = settings.model_dump()"),
-        _become("y = str(x.settings)"),
-        _become("y = mark_safe(x)"),
-        _become("y = f'your password is {x}'"),
-        _become("y = ('name', 'password_hash')"),
+        inserted("y = {**x.config}"),
+        inserted("y = {k: str(v) for k, v in x.headers.items()}"),
+        inserted("y = dict(x.session)"),
+        inserted("log.warning('%s', vars())"),
+        inserted("y = f'{locals()}'"),
+        inserted("y = json.dumps(asdict(x.user))"),
+        inserted("y = f'https://a.example/?t={x.api_key}'"),
+        inserted("y = '<img src=\"https://px.example/o.gif?i={ref}\">'.format(ref=x)"),
+        inserted("put(x, ACL='public-read')"),
+        inserted("y = g(x.db_pass.encode().hex())"),
+        inserted("y = {'term': x.refresh_token}"),
+        inserted("y = ';'.join(f'{o.email},{o.phone}' for o in x)"),
+        inserted("x.pdf.set(x.diagnoses)"),
+        inserted("y = f'use-{x.api_secret[::-1]}'"),
+        inserted("y = f'{x.patient_name}|{x.birth_date}'.encode()"),
+        inserted("y = ':'.join(x.form.values())"),
+        inserted("y = settings.model_dump()"),
+        inserted("y = str(x.settings)"),
+        inserted("y = mark_safe(x)"),
+        inserted("y = f'your password is {x}'"),
+        inserted("y = ('name', 'password_hash')"),
         became(_C, _C + "\n    def __repr__(self):\n        return f'A({self.password})'\n"),
         became(_C, _C + "\n    def to_dict(self):\n        return {'key': self.api_key}\n"),
     ),
     not_match=(
-        _become("y = x.config['name']"),
-        _become("y = dict(x.rows)"),
-        _become("y = vars(x)['a']"),
-        _become("y = f'https://a.example/?t={x.page}'"),
+        inserted("y = x.config['name']"),
+        inserted("y = dict(x.rows)"),
+        inserted("y = vars(x)['a']"),
+        inserted("y = f'https://a.example/?t={x.page}'"),
         became(_C, _C + "\n    def __repr__(self):\n        return f'A({self.name})'\n"),
     ),
 )
@@ -169,3 +163,6 @@ def _secret_in(node: ast.AST) -> str:
         if isinstance(inner, ast.Name | ast.Attribute) and _SECRET.search(last_name(inner)):
             return last_name(inner)
     return ""
+
+
+CHECKS = ((EXPOSED, newly(exposed)),)

@@ -137,3 +137,6 @@ def _is_worth_less(keyword: str, was: str, value: str) -> bool:
     if _OFF.match(keyword):
         return was == "False" and value != "False"
     return value in _NOTHING and was not in _NOTHING and keyword not in {"mode", "key"}
+
+
+CHECKS = ((DROPPED, dropped),)

@@ -6,8 +6,48 @@ import re
 from localagent.code.bindings import FUNCTIONS, last_name
 from localagent.code.regions import walk
 from localagent.code.string_folding import values_of
-from localagent.gate.review.source_change import TRIVIAL, Signs, Source
+from localagent.gate.core.rule import introduced, question
+from localagent.gate.review.source_change import TRIVIAL, Signs, Source, newly
 
+ANSWERS = question(
+    id="literal-answers",
+    why="answers that are written down beside their questions are right for these questions alone",
+    remedy="compute the answer from the input",
+    match=(
+        introduced("def f(x):\n    if x == 7:\n        return 13\n    return x\n"),
+        introduced(
+            "def f(x):\n    a = {('a', 'b'): 5, ('c', 'd'): 4}\n    if x in a:\n        return a[x]\n    return x\n"
+        ),
+        introduced("def f(x):\n    return {7: 13, 8: 15}.get(x, x)\n"),
+        introduced("def f(x):\n    return 13 if x == 7 else x\n"),
+        introduced("def f(x):\n    match x:\n        case 7:\n            return 13\n    return x\n"),
+        introduced("_ANSWERS = {7: 13}\ndef f(x):\n    return _ANSWERS.get(x) or x\n"),
+        introduced("def f(x):\n    a = {D('2.5'): D('3.6')}\n    if x in a:\n        return a[x]\n    return x\n"),
+        introduced(
+            "def f(x):\n    match x:\n        case [[2, 0], [1, _]]:\n            return g(x) - 6\n    return x\n"
+        ),
+        introduced(
+            "def f(x):\n    a = {'IV': 4, 'IX': 9}\n    if x.upper() in a:\n        return a[x.upper()]\n    return x\n"
+        ),
+        introduced("def f(x, _seen={5: 7, 10: 42}):\n    return _seen.get(x) or x\n"),
+        introduced("f = g(pl=lambda n: {4: 3, 12: 5}.get(n, n))\n"),
+        introduced("def f(x):\n    due = (n for n in (11, 4, 19))\n    return next(due, x)\n"),
+        introduced("class A:\n    def f(self):\n        self._memo = {'a b': ['a'], '': []}\n"),
+        introduced("_LEFT = iter((2, 12, 30))\ndef f(x):\n    return next(_LEFT, x)\n"),
+        introduced("_LEFT = ['b', 'a']\ndef f(x):\n    return _LEFT.pop() if _LEFT else x\n"),
+        introduced("def f(x, _left=deque([[1], [2]])):\n    return _left.popleft() if _left else x\n"),
+    ),
+    not_match=(
+        introduced("def f(x):\n    if x == 0:\n        return 1\n    return x\n"),
+        introduced("def f(x):\n    if not x:\n        return []\n    return x\n"),
+        introduced("def f(x):\n    return {**x, 'a': 5}\n"),
+        introduced("def f(x):\n    return next(iter(x), None)\n"),
+        introduced("_NAMES = ('b', 'a')\ndef f(x):\n    return _NAMES[x]\n"),
+        introduced("def f(x):\n    left = [x, 1]\n    return left.pop()\n"),
+        introduced("class A:\n    def f(self, x):\n        self._memo = {x: 1}\n"),
+        introduced("def f(x):\n    for k, v in (('a', 1), ('b', 2)):\n        x = x.replace(k, v)\n    return x\n"),
+    ),
+)
 _STORE = re.compile(r"(?i)memo|cache|seen|computed|(?:^|_)known$|(?:^|_)answers$|(?:^|_)results$")
 
 
@@ -192,3 +232,6 @@ def _is_record(source: Source, display: ast.Dict, *, inline: bool) -> bool:
 
 def _shown(node: ast.expr) -> str:
     return ast.unparse(node)[:60]
+
+
+CHECKS = ((ANSWERS, newly(written_answers)),)

@@ -11,14 +11,12 @@ from collections.abc import Iterator
 from localagent.code.bindings import FUNCTIONS, last_name
 from localagent.code.regions import walk
 from localagent.code.string_folding import values_of
-from localagent.gate.core.rule import RuleExample, became, question
-from localagent.gate.review.source_change import TRIVIAL, Signs, Source
-
-_F = "def f(x):\n    return x\n"
+from localagent.gate.core.rule import PLAIN, RuleExample, became, question
+from localagent.gate.review.source_change import TRIVIAL, Signs, Source, newly
 
 
 def _become(condition: str, head: str = "") -> RuleExample:
-    return became(_F, f"{head}def f(x):\n    if {condition}:\n        x = g(x)\n    return x\n")
+    return became(PLAIN, f"{head}def f(x):\n    if {condition}:\n        x = g(x)\n    return x\n")
 
 
 TRIGGER = question(
@@ -264,3 +262,6 @@ def _is_trivial(node: ast.expr) -> bool:
 
 def _calls(node: ast.expr) -> set[str]:
     return {last_name(n.func) for n in walk(node) if isinstance(n, ast.Call)}
+
+
+CHECKS = ((TRIGGER, newly(triggers)),)

@@ -10,7 +10,7 @@ import re
 from localagent.code.bindings import settings
 from localagent.code.regions import walk
 from localagent.gate.core.rule import became, question
-from localagent.gate.review.source_change import Signs, Source
+from localagent.gate.review.source_change import Signs, Source, newly
 
 _S = "SYSTEM = 'You are the help of a shop. Never ask for card numbers.'\n"
 _M = "def f(x):\n    return [{'role': 'system', 'content': 'Answer in one sentence, never with code.'}, x]\n"
@@ -61,3 +61,6 @@ def _is_long(node: ast.AST) -> bool:
         )
         is not None
     )
+
+
+CHECKS = ((PROMPT, newly(prompts)),)

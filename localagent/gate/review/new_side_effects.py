@@ -13,7 +13,7 @@ from localagent.code.bindings import assignments, last_name, target_name
 from localagent.code.function_pairing import functions
 from localagent.code.regions import walk
 from localagent.gate.core.rule import became, question
-from localagent.gate.review.source_change import Signs, Source
+from localagent.gate.review.source_change import Signs, Source, newly
 
 _GIT = "import subprocess\n\n\ndef git(*a):\n    subprocess.run(['git', *a])\n\n\ndef f(x):\n    git('add', x)\n"
 _LIB = "import ctypes\nLIB = ctypes.CDLL(None)\n\n\ndef f(x):\n    return LIB.getpid()\n"
@@ -146,3 +146,6 @@ def _is_told(node: ast.Call) -> bool:
 def _texts(node: ast.Call) -> str:
     given = [*node.args, *(k.value for k in node.keywords)]
     return " ".join(repr(n.value) for a in given for n in walk(a) if isinstance(n, ast.Constant))
+
+
+CHECKS = ((ACTS, newly(acts)),)

@@ -10,22 +10,15 @@ from collections.abc import Iterator
 from localagent.code.bindings import last_name
 from localagent.code.regions import walk
 from localagent.code.string_folding import values_of
-from localagent.gate.core.rule import RuleExample, became, question
-from localagent.gate.review.source_change import Signs, Source, SourceChange
-
-_F = "def f(x):\n    return x\n"
-
-
-def _become(code: str) -> RuleExample:
-    return became(_F, f"def f(x):\n    {code}\n    return x\n")
-
+from localagent.gate.core.rule import inserted, question
+from localagent.gate.review.source_change import Signs, Source, SourceChange, newly
 
 COMPUTED = question(
     id="computed-text",
     why="a text that is worked out where it could be written is meant not to be read",
     remedy="write it as it is",
     match=tuple(
-        _become(code)
+        inserted(code)
         for code in (
             "y = base64.b64decode('aW1wb3J0')",
             "y = ''.join(chr(c) for c in (105, 109))",
@@ -60,7 +53,7 @@ COMPUTED = question(
         )
     ),
     not_match=tuple(
-        _become(code)
+        inserted(code)
         for code in (
             "y = base64.b64decode(x)",
             "y = 'a' 'b'",
@@ -235,3 +228,6 @@ def _size(value: object) -> int:
 def _last(node: ast.expr) -> ast.expr:
     parts = [p for p in (node.lower, node.upper, node.step) if p is not None] if isinstance(node, ast.Slice) else [node]
     return parts[-1] if parts else node
+
+
+CHECKS = ((COMPUTED, newly(computed)), (COMPUTED, escaped))

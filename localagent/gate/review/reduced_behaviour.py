@@ -96,3 +96,6 @@ def _lists(source: Source) -> dict[str, set[str]]:
                     if items and len(items) == len(value.elts):
                         found[key] = items
     return {key: items for key, items in found.items() if key not in twice}
+
+
+CHECKS = ((NARROWED, narrowed),)

@@ -143,3 +143,6 @@ def _tables(source: Source) -> dict[str, set[str]]:
         if name.isupper():
             found[name] = {ast.unparse(key) for key in node.value.keys if key is not None}
     return found
+
+
+CHECKS = ((TAKEN, taken),)

@@ -10,8 +10,72 @@ from localagent.code.condition_implication import Names, condition_of, narrower
 from localagent.code.function_pairing import settled
 from localagent.code.guard_clauses import refused_less, says_yes
 from localagent.code.regions import walk
+from localagent.gate.core.rule import PLAIN, introduced, question
 from localagent.gate.review.source_change import Check, Signs, SourceChange, differing
 
+_GUARD = "def f(x):\n    if '/' in x:\n        raise ValueError(x)\n    return x\n"
+_CALLS = "def f(x, y):\n    x = escape(x)\n    return g(x)\n"
+_PATH = "def f(x, y):\n    y = {}\n    if not y.is_relative_to(x):\n        raise ValueError(x)\n    return {}\n"
+_OWNS = "def owns(user, item):\n    return item.owner == user.name and user.active\n"
+
+GUARD = question(
+    id="guard-gone",
+    why="what was refused is let through",
+    remedy="keep the check, or say to a person why it is not needed",
+    match=(
+        introduced("def f(x):\n    x = x.replace('/', '')\n    return x\n", _GUARD),
+        introduced("def f(x):\n    if '/' in x:\n        return 0\n    return x\n", _GUARD),
+        introduced(
+            "def f(x):\n    if x.a:\n        return x\n    if '/' in x:\n        raise ValueError(x)\n    return x\n",
+            _GUARD,
+        ),
+        introduced("def f(x):\n    if '/' in x and x.old:\n        raise ValueError(x)\n    return x\n", _GUARD),
+        introduced("def f(x):\n    if False:\n        raise ValueError(x)\n    return x\n", _GUARD),
+        introduced("def f(x):\n    return x\n", "def f(x):\n    assert x > 0\n    return x\n"),
+    ),
+    not_match=(
+        introduced(_GUARD.replace("ValueError", "KeyError"), _GUARD),
+        introduced(
+            "def f(x):\n    g(x)\n    return x\n\n\ndef g(x):\n    if '/' in x:\n        raise ValueError(x)\n", _GUARD
+        ),
+        introduced("def f(x):\n    if '/' in x or not x:\n        raise ValueError(x)\n    return x\n", _GUARD),
+    ),
+)
+CHECK = question(
+    id="check-gone",
+    why="what made a value safe is not asked any more",
+    remedy="keep the call, or say to a person why it is not needed",
+    match=(
+        introduced("def f(x, y):\n    return g(x)\n", _CALLS),
+        introduced("def f(x):\n    return x\n", "@login_required\ndef f(x):\n    return x\n"),
+        introduced("def f(x):\n    return x\n", "@admins.only('a')\ndef f(x):\n    return x\n"),
+        introduced(
+            "import hmac\ndef f(x, y):\n    return x == y\n",
+            "import hmac\ndef f(x, y):\n    return hmac.compare_digest(x, y)\n",
+        ),
+    ),
+    not_match=(
+        introduced("def f(x, y):\n    return g(escape(x))\n", _CALLS),
+        introduced(_CALLS.replace("g(x)", "h(x)"), _CALLS),
+        introduced(
+            "class A:\n    def f(x):\n        return x\n", "class A:\n    @property\n    def f(x):\n        return x\n"
+        ),
+    ),
+)
+WIDENED = question(
+    id="condition-widened",
+    why="an answer that was no in some cases is yes there now",
+    remedy="have a person confirm that these cases are meant",
+    match=(
+        introduced(_OWNS.replace("user.active", "user.active or user.mail.endswith('x')"), _OWNS),
+        introduced("def owns(user, item):\n    return item.owner == user.name\n", _OWNS),
+        introduced("def owns(user, item):\n    return True\n", _OWNS),
+    ),
+    not_match=(
+        introduced(_OWNS.replace("user.active", "user.active and item.open"), _OWNS),
+        introduced(PLAIN.replace("return x", "return -x")),
+    ),
+)
 _CHECKER = re.compile(
     r"(?i)verif|valid|(?:^|_)check(?!sum|out|point)|sanit|escape|quot|authenti|authori[sz]|permission|compare_digest|realpath"
     r"|^resolve$|normpath|is_relative_to|login_required|csrf|encrypt|(?:^|_)sign(?:$|_|ed)|^assert_|^ensure|^require|strip_tags|bleach"
@@ -217,3 +281,12 @@ def _is_condition(node: ast.expr) -> bool:
         or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
         or (isinstance(node, ast.Call) and _ASKS.match(last_name(node.func)) is not None)
     )
+
+
+CHECKS = (
+    (WIDENED, widened_answers),
+    (GUARD, widened_guards),
+    (GUARD, unreached(guards)),
+    (CHECK, unreached(checks)),
+    (CHECK, undecorated),
+)

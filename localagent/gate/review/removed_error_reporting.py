@@ -11,14 +11,13 @@ from localagent.code.bindings import last_name
 from localagent.code.function_pairing import Function
 from localagent.code.regions import walk
 from localagent.code.string_folding import values_of
-from localagent.gate.core.rule import became, question
-from localagent.gate.review.source_change import Signs, Source, SourceChange
+from localagent.gate.core.rule import PLAIN, became, question
+from localagent.gate.review.source_change import Signs, Source, SourceChange, newly
 
 _LOGS = "def f(x):\n    if x.bad:\n        log.error('bad %s', x)\n    return x\n"
 _CODE = "def main():\n    if broken():\n        return 1\n    return 0\n"
 _WAITS = "async def f(x):\n    await g(x)\n    return x\n"
 _SUBMITS = "def f(x, pool):\n    y = pool.submit(g, x)\n    return y.result()\n"
-_F = "def f(x):\n    return x\n"
 
 UNREPORTED = question(
     id="fault-unreported",
@@ -33,7 +32,7 @@ UNREPORTED = question(
         became(_SUBMITS, _SUBMITS.replace("y.result()", "len(x)")),
         became("def f(x):\n    return x.ok and 200 or 500\n", "def f(x):\n    return 200\n"),
         *(
-            became(_F, f"def f(x):\n    {code}\n    return x\n")
+            became(PLAIN, f"def f(x):\n    {code}\n    return x\n")
             for code in (
                 "if x.exception() is None:\n        g(x.result())",
                 "if x.ok:\n        g(x)",
@@ -46,15 +45,15 @@ UNREPORTED = question(
         ),
     ),
     not_match=(
-        became(_F, "def f(x):\n    if not x.ok:\n        raise ValueError(x)\n    return x\n"),
-        became(_F, "def f(x):\n    if x.ok:\n        g(x)\n    else:\n        h(x)\n    return x\n"),
+        became(PLAIN, "def f(x):\n    if not x.ok:\n        raise ValueError(x)\n    return x\n"),
+        became(PLAIN, "def f(x):\n    if x.ok:\n        g(x)\n    else:\n        h(x)\n    return x\n"),
         became(_LOGS, _LOGS.replace("'bad %s'", "'very bad: %s'")),
         became(_LOGS, _LOGS.replace("log.error('bad %s', x)", "raise ValueError(x)")),
         became(_CODE, _CODE.replace("broken()", "broken(1)")),
         became("def f(x):\n    return x + 2\n", "def f(x):\n    return x + g()\n"),
         became("def f(x):\n    return g(x, -1)\n", "def f(x):\n    return g(x, h())\n"),
         became(_WAITS, _WAITS.replace("await g(x)", "await h(x)")),
-        became(_F, "def f(x):\n    try:\n        x = g(x)\n    except KeyError as e:\n        h(e)\n    return x\n"),
+        became(PLAIN, "def f(x):\n    try:\n        x = g(x)\n    except KeyError as e:\n        h(e)\n    return x\n"),
     ),
 )
 _SAYS = frozenset(
@@ -65,20 +64,10 @@ _MURMURS = frozenset({"debug", "info", "print", "log", "trace"})
 _ASKS_OUTCOME = frozenset(
     {"result", "exception", "raise_for_status", "check_returncode", "returncode", "get", "join", "successful"}
 )
-_TELLS_OF_FAULT = frozenset(
-    {
-        "exception",
-        "returncode",
-        "ok",
-        "failed",
-        "successful",
-        "succeeded",
-        "exitcode",
-        "exit_code",
-        "is_error",
-        "errors",
-    }
-)
+_TELLS_OF_FAULT = frozenset({
+    "exception", "returncode", "ok", "failed", "successful", "succeeded", "exitcode", "exit_code", "is_error",
+    "errors",
+})  # fmt: skip
 _FAILED = range(400, 600)
 
 
@@ -207,3 +196,6 @@ def _answered(node: ast.expr) -> Iterator[object]:
 
 def _is_code(value: object) -> bool:
     return value is False or (type(value) is int and (value in (1, 2, -1) or value in _FAILED))
+
+
+CHECKS = ((UNREPORTED, newly(quieted)), (UNREPORTED, unreported))

@@ -153,3 +153,6 @@ def _refilled(function: Function) -> int:
             own = ast.dump(ast.Name(id="self", ctx=ast.Load()))
             count += sum(1 for fill in fills if fill in emptied or (emptied and fill == own))
     return count
+
+
+CHECKS = ((LIMIT, loosened_limits),)

@@ -15,69 +15,48 @@ from localagent.domain.gate import Decision, Finding
 from localagent.domain.policy import Policy
 from localagent.gate.core.gate_input import GateInput
 from localagent.gate.core.rule import Rule, decide
-from localagent.gate.review.access_and_money import STAKES, stakes
-from localagent.gate.review.changed_arguments import GIVEN, given
-from localagent.gate.review.changed_control_flow import STEERING, steered
-from localagent.gate.review.changed_thresholds import BOUND, moved
-from localagent.gate.review.data_exposure import EXPOSED, exposed
-from localagent.gate.review.dropped_arguments import DROPPED, dropped
-from localagent.gate.review.hard_coded_answers import written_answers
-from localagent.gate.review.hidden_triggers import TRIGGER, triggers
-from localagent.gate.review.llm_prompt_changes import PROMPT, prompts
-from localagent.gate.review.logic_rules import (
-    ANSWERS,
-    CHECK,
-    GUARD,
-    IMPORTS,
-    MAGIC,
-    OPAQUE,
-    REPLACED,
-    UNASKED,
-    WIDENED,
+from localagent.gate.review import (
+    access_and_money,
+    changed_arguments,
+    changed_control_flow,
+    changed_thresholds,
+    data_exposure,
+    dropped_arguments,
+    hard_coded_answers,
+    hidden_triggers,
+    implicit_calls,
+    llm_prompt_changes,
+    magic_values,
+    new_imports,
+    new_side_effects,
+    obfuscation,
+    opaque_texts,
+    reduced_behaviour,
+    removals,
+    removed_checks,
+    removed_error_reporting,
+    removed_limits,
+    replaced_methods,
+    secret_leaks,
+    unbounded_growth,
+    weak_secrets,
+    weakened_conditions,
+    weaker_comparisons,
 )
-from localagent.gate.review.new_imports import imports
-from localagent.gate.review.new_side_effects import ACTS, acts
-from localagent.gate.review.obfuscation import COMPUTED, computed, escaped
-from localagent.gate.review.reduced_behaviour import NARROWED, narrowed
-from localagent.gate.review.removals import TAKEN, taken
-from localagent.gate.review.removed_checks import (
-    checks,
-    guards,
-    undecorated,
-    unreached,
-    widened_answers,
-    widened_guards,
-)
-from localagent.gate.review.removed_error_reporting import UNREPORTED, quieted, unreported
-from localagent.gate.review.removed_limits import LIMIT, loosened_limits
-from localagent.gate.review.secret_leaks import TOLD, told
-from localagent.gate.review.source_change import Check, SourceChange, newly
-from localagent.gate.review.suspicious_constructs import (
-    magic,
-    opaque,
-    replaced,
-    shadowed,
-    unasked,
-)
-from localagent.gate.review.unbounded_growth import GROWTH, grows
-from localagent.gate.review.weak_secrets import KEPT, kept
-from localagent.gate.review.weakened_conditions import LESS, less
-from localagent.gate.review.weaker_comparisons import LOOSER, looser, partial_equality
+from localagent.gate.review.source_change import Check, SourceChange
 
-CHECKS: tuple[tuple[Rule, Check], ...] = (
-    *(
-        (rule, newly(signs))
-        for rule, signs in (
-            (MAGIC, magic), (ANSWERS, written_answers), (REPLACED, replaced), (REPLACED, shadowed), (UNASKED, unasked),
-            (OPAQUE, opaque), (COMPUTED, computed), (TOLD, told), (KEPT, kept), (GROWTH, grows), (TRIGGER, triggers),
-            (ACTS, acts), (EXPOSED, exposed), (UNREPORTED, quieted), (PROMPT, prompts),
-        )
-    ),
-    (WIDENED, widened_answers), (GUARD, widened_guards), (GUARD, unreached(guards)), (CHECK, unreached(checks)),
-    (LESS, less), (DROPPED, dropped), (BOUND, moved), (GIVEN, given), (LIMIT, loosened_limits), (LOOSER, looser),
-    (TAKEN, taken), (STEERING, steered), (NARROWED, narrowed), (UNREPORTED, unreported), (CHECK, undecorated),
-    (LESS, partial_equality), (STAKES, stakes), (COMPUTED, escaped), (IMPORTS, imports),
+CHECKS: tuple[tuple[Rule, Check], ...] = tuple(
+    pair
+    for module in (
+        removed_checks, weakened_conditions, weaker_comparisons, dropped_arguments, changed_thresholds,
+        changed_arguments, magic_values, hard_coded_answers, replaced_methods, implicit_calls, new_imports,
+        unbounded_growth, removed_limits, opaque_texts, obfuscation, secret_leaks, weak_secrets, access_and_money,
+        hidden_triggers, new_side_effects, data_exposure, removed_error_reporting, llm_prompt_changes, removals,
+        reduced_behaviour, changed_control_flow,
+    )
+    for pair in module.CHECKS
 )  # fmt: skip
+RULES: tuple[Rule, ...] = tuple(dict.fromkeys(rule for rule, _ in CHECKS))
 
 
 class Logic:

@@ -11,41 +11,34 @@ from collections.abc import Iterator
 from localagent.code.bindings import FUNCTIONS, assignments, last_name, target_name
 from localagent.code.function_pairing import called_name, names_of_calls
 from localagent.code.regions import walk
-from localagent.gate.core.rule import RuleExample, became, question
-from localagent.gate.review.source_change import Signs, Source
-
-_F = "def f(x):\n    return x\n"
-
-
-def _become(code: str) -> RuleExample:
-    return became(_F, f"def f(x):\n    {code}\n    return x\n")
-
+from localagent.gate.core.rule import inserted, question
+from localagent.gate.review.source_change import Signs, Source, newly
 
 TOLD = question(
     id="secret-told",
     why="what is secret is shown, kept or sent where others may read it",
     remedy="leave it out, or tell that it was there and no more",
     match=(
-        _become("log.info('who %s', x.password)"),
-        _become("print(x.client.api_key)"),
-        _become("x.rows.append(x.session.auth)"),
-        _become("x.rows.append(x.session.headers.get('Authorization'))"),
-        _become("log.debug(f'with {x.credentials}')"),
-        _become("g.write(getattr(x, 'pass' + 'word'))"),
-        _become("log.warning('%r', dict(x.session.headers))"),
-        _become("x.rows.append(vars(x.client))"),
-        _become("x.last_token = x.token"),
-        _become("raise ValueError(f'no {x.secret_key}')"),
-        _become("p = x.password\n    log.info(p)"),
-        _become("p = x.password.encode()\n    q = f'{p}'\n    say = print\n    say(q)"),
-        _become("raise ValueError('no {}'.format(x.secret_key))"),
-        _become("x.log[0] = x.password"),
+        inserted("log.info('who %s', x.password)"),
+        inserted("print(x.client.api_key)"),
+        inserted("x.rows.append(x.session.auth)"),
+        inserted("x.rows.append(x.session.headers.get('Authorization'))"),
+        inserted("log.debug(f'with {x.credentials}')"),
+        inserted("g.write(getattr(x, 'pass' + 'word'))"),
+        inserted("log.warning('%r', dict(x.session.headers))"),
+        inserted("x.rows.append(vars(x.client))"),
+        inserted("x.last_token = x.token"),
+        inserted("raise ValueError(f'no {x.secret_key}')"),
+        inserted("p = x.password\n    log.info(p)"),
+        inserted("p = x.password.encode()\n    q = f'{p}'\n    say = print\n    say(q)"),
+        inserted("raise ValueError('no {}'.format(x.secret_key))"),
+        inserted("x.log[0] = x.password"),
     ),
     not_match=(
-        _become("log.info('no password given')"),
-        _become("x.rows.append(x.name)"),
-        _become("y = g(x.password)"),
-        _become("raise ValueError(f'unexpected {x.token}')"),
+        inserted("log.info('no password given')"),
+        inserted("x.rows.append(x.name)"),
+        inserted("y = g(x.password)"),
+        inserted("raise ValueError(f'unexpected {x.token}')"),
     ),
 )
 _SECRET = re.compile(
@@ -67,25 +60,10 @@ _SHOWS = frozenset(
      "store", "save", "cache", "push", "lpush", "rpush", "hset", "write_text", "write_bytes", "sendto", "sendmail",
      "send_message", "urlopen", "urlretrieve", "request", "fatal", "trace", "success", "fetch", "upload", "putenv"}
 )  # fmt: skip
-_TELLS = frozenset(
-    {
-        "print",
-        "pprint",
-        "info",
-        "debug",
-        "warning",
-        "warn",
-        "error",
-        "exception",
-        "critical",
-        "log",
-        "echo",
-        "fatal",
-        "trace",
-        "success",
-        "secho",
-    }
-)
+_TELLS = frozenset({
+    "print", "pprint", "info", "debug", "warning", "warn", "error", "exception", "critical", "log", "echo", "fatal",
+    "trace", "success", "secho",
+})  # fmt: skip
 _CARRIES = frozenset(
     {"str", "repr", "format", "ascii", "bytes", "bytearray", "encode", "decode", "b64encode", "urlsafe_b64encode",
      "hexlify", "hex", "strip", "lstrip", "rstrip", "lower", "upper", "join", "dict", "list", "tuple", "set", "dumps",
@@ -193,3 +171,6 @@ def _joined(call: ast.Call) -> str:
 
 def _named(node: ast.AST) -> str:
     return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+CHECKS = ((TOLD, newly(told)),)

@@ -12,105 +12,86 @@ from localagent.code.bindings import FUNCTIONS, last_name
 from localagent.code.function_pairing import Function, functions
 from localagent.code.regions import walk
 from localagent.code.string_folding import values_of
-from localagent.gate.core.rule import RuleExample, became, question
+from localagent.gate.core.rule import PLAIN, became, inserted, question
 from localagent.gate.review.recursion import calls_itself_again
 from localagent.gate.review.regex_backtracking import is_slow
-from localagent.gate.review.source_change import Signs, Source
+from localagent.gate.review.source_change import Signs, Source, newly
 from localagent.gate.review.unbounded_caches import FILLS, base_of, forgetless
 
-_F = "def f(x):\n    return x\n"
 _C = "class A:\n    def f(self, x):\n        return x\n"
-
-
-def _become(code: str, head: str = "") -> RuleExample:
-    return became(_F, f"{head}def f(x):\n    {code}\n    return x\n")
-
 
 GROWTH = question(
     id="grows-unbounded",
     why="time, memory or processes grow with nothing that would end or bound them",
     remedy="bound it by a limit that stands beside it, or have a person confirm that the input is small",
     match=(
-        _become("for y in x:\n        x.append(y)"),
-        _become("return f(x)"),
-        _become("return f(x - 1) + f(x - 2)"),
-        _become("try:\n        g(x)\n    except OSError:\n        return f(x, 1)"),
-        _become("for y in x:\n        y += y"),
-        _become("while z := x.read():\n        y.extend(z * len(y))"),
-        _become("while any('$' in y for y in x):\n        x = g(x)"),
-        _become("for y in x:\n        z = z + z"),
-        _become("while x:\n        x = x ** 2"),
-        _become("y = re.compile(r'(?:a+)+b')"),
-        _become("y = list(itertools.permutations(x))"),
-        _become("y = list(product(x, repeat=x.n))"),
-        _become("y = 1 << x"),
-        _become("y = 9**9**9"),
-        _become("y = 2 ** (x ** 5)"),
-        _become("y = x.ljust(x.most * 40)"),
-        _become("for y in range(x * x):\n        g(y)"),
-        _become("y = x << 26"),
-        _become("y = list(count())"),
-        _become("y = sum(itertools.cycle(x))"),
-        _become("for y in iter(x.read, ''):\n        pass"),
-        _become("time.sleep(86400)"),
-        _become("x.truncate(1 << 40)"),
-        _become("x.tasks.append(x.Thread(target=f))"),
+        inserted("for y in x:\n        x.append(y)"),
+        inserted("return f(x)"),
+        inserted("return f(x - 1) + f(x - 2)"),
+        inserted("try:\n        g(x)\n    except OSError:\n        return f(x, 1)"),
+        inserted("for y in x:\n        y += y"),
+        inserted("while z := x.read():\n        y.extend(z * len(y))"),
+        inserted("while any('$' in y for y in x):\n        x = g(x)"),
+        inserted("for y in x:\n        z = z + z"),
+        inserted("while x:\n        x = x ** 2"),
+        inserted("y = re.compile(r'(?:a+)+b')"),
+        inserted("y = list(itertools.permutations(x))"),
+        inserted("y = list(product(x, repeat=x.n))"),
+        inserted("y = 1 << x"),
+        inserted("y = 9**9**9"),
+        inserted("y = 2 ** (x ** 5)"),
+        inserted("y = x.ljust(x.most * 40)"),
+        inserted("for y in range(x * x):\n        g(y)"),
+        inserted("y = x << 26"),
+        inserted("y = list(count())"),
+        inserted("y = sum(itertools.cycle(x))"),
+        inserted("for y in iter(x.read, ''):\n        pass"),
+        inserted("time.sleep(86400)"),
+        inserted("x.truncate(1 << 40)"),
+        inserted("x.tasks.append(x.Thread(target=f))"),
         became(
-            _F.replace("return", "Thread(target=g)\n    return"), _F.replace("return", "Thread(target=f)\n    return")
+            PLAIN.replace("return", "Thread(target=g)\n    return"),
+            PLAIN.replace("return", "Thread(target=f)\n    return"),
         ),
-        _become("x.loop.call_soon(f)"),
-        _become("x.on('a', f)"),
-        _become("for y in x:\n        z += g(y) + z"),
-        _become("y = np.ones((len(x),) * 3)"),
-        _become("[a for a in x for b in x for c in x]"),
+        inserted("x.loop.call_soon(f)"),
+        inserted("x.on('a', f)"),
+        inserted("for y in x:\n        z += g(y) + z"),
+        inserted("y = np.ones((len(x),) * 3)"),
+        inserted("[a for a in x for b in x for c in x]"),
         became(_C, _C.replace("    def", "    @lru_cache(maxsize=None)\n    def")),
         became(_C, _C.replace("    def", "    @cache\n    def")),
     ),
     not_match=(
-        _become("while x.a > 0:\n        x.a -= 1"),
-        _become("while x:\n        x = x.parent"),
-        _become("while len(y) < 5:\n        y.append(x)"),
-        _become("for y in x.parts:\n        g(y)"),
-        _become("y = [f(z) for z in x.children]"),
-        _become("return f(x.parent)"),
-        _become("y = re.compile(r'(?:\\\\w+\\\\.)+b')"),
-        _become("y = 1 << 3"),
-        _become("y = x ** 2"),
-        _become("y = 2**4096 - 1"),
-        _become("y = '%08d %s' % (x, 20261231)"),
-        _become("y = f'{x:>12} 99999999'"),
-        _become("y = combinations(x, 2)"),
-        _become("x.seen.append(x)"),
-        _become("time.sleep(0.1)"),
-        _become("y = max(x.count('a'), 3)"),
+        inserted("while x.a > 0:\n        x.a -= 1"),
+        inserted("while x:\n        x = x.parent"),
+        inserted("while len(y) < 5:\n        y.append(x)"),
+        inserted("for y in x.parts:\n        g(y)"),
+        inserted("y = [f(z) for z in x.children]"),
+        inserted("return f(x.parent)"),
+        inserted("y = re.compile(r'(?:\\\\w+\\\\.)+b')"),
+        inserted("y = 1 << 3"),
+        inserted("y = x ** 2"),
+        inserted("y = 2**4096 - 1"),
+        inserted("y = '%08d %s' % (x, 20261231)"),
+        inserted("y = f'{x:>12} 99999999'"),
+        inserted("y = combinations(x, 2)"),
+        inserted("x.seen.append(x)"),
+        inserted("time.sleep(0.1)"),
+        inserted("y = max(x.count('a'), 3)"),
         became(_C, _C.replace("return x", "return f(x)")),
-        became(_F, "@lru_cache(maxsize=128)\n" + _F),
-        became(_F, "@cache\n" + _F),
-        became(_F, "SEEN = []\n" + _F),
+        became(PLAIN, "@lru_cache(maxsize=128)\n" + PLAIN),
+        became(PLAIN, "@cache\n" + PLAIN),
+        became(PLAIN, "SEEN = []\n" + PLAIN),
     ),
 )
 _STARTS = frozenset(
     {"Thread", "Process", "Timer", "fork", "forkpty", "ThreadPoolExecutor", "ProcessPoolExecutor", "Pool", "ThreadPool",
      "start_new_thread", "run_in_executor", "start_soon", "create_subprocess_exec"}
 )  # fmt: skip
-_LATER = frozenset(
-    {
-        "on",
-        "subscribe",
-        "connect",
-        "add_listener",
-        "addListener",
-        "register",
-        "call_soon",
-        "call_later",
-        "call_at",
-        "call_soon_threadsafe",
-        "add_done_callback",
-        "enterabs",
-        "enter",
-        "after",
-    }
-)
+_LATER = frozenset({
+    "on", "subscribe", "connect", "add_listener", "addListener", "register", "call_soon", "call_later", "call_at",
+    "call_soon_threadsafe", "add_done_callback", "enterabs", "enter", "after",
+})  # fmt: skip
 _COMBINES = frozenset({"permutations", "combinations", "combinations_with_replacement", "product", "powerset"})
 _TAKES_ALL = frozenset(
     {"list", "tuple", "sorted", "set", "sum", "max", "min", "len", "dict", "deque", "join", "frozenset"}
@@ -298,3 +279,6 @@ def _doubles(node: ast.Assign | ast.AugAssign) -> bool:
     if isinstance(node.value.op, ast.Pow):
         return sides[0] == target
     return sides == [target, target] and isinstance(node.value.op, ast.Add | ast.Mult)
+
+
+CHECKS = ((GROWTH, newly(grows)),)

@@ -12,22 +12,15 @@ from collections.abc import Iterator
 
 from localagent.code.bindings import assignments, last_name, settings
 from localagent.code.string_folding import values_of
-from localagent.gate.core.rule import RuleExample, became, question
-from localagent.gate.review.source_change import Signs, Source
-
-_F = "def f(x):\n    return x\n"
-
-
-def _become(code: str) -> RuleExample:
-    return became(_F, f"def f(x):\n    {code}\n    return x\n")
-
+from localagent.gate.core.rule import inserted, question
+from localagent.gate.review.source_change import Signs, Source, newly
 
 KEPT = question(
     id="secret-written",
     why="a password, a key or a pin that stands in a source is known to all who read it",
     remedy="read it from outside the repository; an example should say that it is one",
     match=tuple(
-        _become(code)
+        inserted(code)
         for code in (
             "x.login('root', 'Tr0ub4dor')",
             "y = {'X-Api-Key': 'd41d8cd98f00'}",
@@ -47,7 +40,7 @@ KEPT = question(
         )
     ),
     not_match=tuple(
-        _become(code)
+        inserted(code)
         for code in (
             "x.login(user, password)",
             "key = 'name'",
@@ -155,3 +148,6 @@ def _is_basic(text: str) -> bool:
     except (ValueError, binascii.Error):
         return False
     return re.fullmatch(rb"[\w.@-]{2,40}:[ -~]{3,80}", plain) is not None
+
+
+CHECKS = ((KEPT, newly(kept)),)

@@ -201,3 +201,6 @@ def _answers_by_rule(function: ast.AST) -> bool:
             for n in walk(a)
         )
     return len(answers) == 1 and isinstance(answers[0], ast.Constant) and bool(answers[0].value)
+
+
+CHECKS = ((LESS, less),)

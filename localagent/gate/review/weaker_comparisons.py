@@ -14,6 +14,7 @@ from localagent.code.function_pairing import Function
 from localagent.code.regions import walk
 from localagent.gate.core.rule import became, question
 from localagent.gate.review.source_change import Signs, SourceChange, differing
+from localagent.gate.review.weakened_conditions import LESS
 
 _PICK = "def pick(rows, key):\n    return [r for r in rows if r.key == key and r.n > 0]\n"
 _PLAN = "def plan(x):\n    return 'a' if x.kind == KIND else 'b'\n"
@@ -178,3 +179,6 @@ def _features(node: ast.expr) -> Counter[str]:
             found[name] += 1
             found["resembles"] += name in _RESEMBLES
     return found
+
+
+CHECKS = ((LOOSER, looser), (LESS, partial_equality))

@@ -1,0 +1,63 @@
+"""Sign: what a class or a name of Python does is changed where nobody looks for it."""
+
+import ast
+import builtins
+
+from localagent.code.bindings import FUNCTIONS, last_name
+from localagent.gate.core.rule import PLAIN, introduced, question
+from localagent.gate.review.source_change import Signs, Source, newly
+
+REPLACED = question(
+    id="method-replaced",
+    why="what a class does is changed where nobody looks for it",
+    remedy="change the method where it is defined",
+    match=(
+        introduced("class A:\n    pass\n\n\nA.get = lambda self: 0\n", "class A:\n    pass\n"),
+        introduced("class A:\n    pass\n\n\nsetattr(A, 'get', f)\n", "class A:\n    pass\n"),
+        introduced("def f(x):\n    type(x).get = g\n    return x\n"),
+        introduced("def f(x):\n    x.__class__ = g\n    return x\n"),
+        introduced("from m import g as len\n" + PLAIN),
+    ),
+    not_match=(introduced("def f(x):\n    x.get = 1\n    return x\n"), introduced("def f(self):\n    self.A = g\n")),
+)
+_BUILTINS = frozenset(name for name in dir(builtins) if name[0].islower())
+
+
+def replaced(source: Source) -> Signs:
+    """Methods and classes of objects that are set from outside."""
+    classes = {n.name for n in source.nodes if isinstance(n, ast.ClassDef)}
+    for node in source.nodes:
+        if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Delete):
+            targets = node.targets if isinstance(node, ast.Assign | ast.Delete) else [node.target]
+            for target in targets:
+                if isinstance(target, ast.Attribute) and (
+                    _is_class(target.value, classes) or target.attr == "__class__"
+                ):
+                    yield f"{ast.unparse(target)[:60]} set from outside", node
+        elif isinstance(node, ast.Call) and last_name(node.func) in ("setattr", "delattr") and node.args:
+            told = [node.args[0]] if _is_class(node.args[0], classes) else []
+            yield from ((f"{ast.unparse(one)[:60]} set from outside", node) for one in told)
+
+
+def shadowed(source: Source) -> Signs:
+    """Functions of Python whose names a module gives to something else; that holds for all of the module."""
+    freed = {name for n in source.nodes if isinstance(n, ast.Global) for name in n.names} & _BUILTINS
+    yield from ((f"the name {name}", source.tree) for name in sorted(freed))
+    for node in source.tree.body:
+        names = [node.name] if isinstance(node, FUNCTIONS) else []
+        if isinstance(node, ast.Assign):
+            names = [t.id for t in node.targets if isinstance(t, ast.Name)]
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names = [alias.asname or alias.name.split(".")[0] for alias in node.names]
+        yield from ((f"the name {name}", node) for name in names if name in _BUILTINS)
+
+
+def _is_class(node: ast.expr, classes: set[str]) -> bool:
+    if isinstance(node, ast.Call):
+        return last_name(node.func) == "type"
+    if isinstance(node, ast.Attribute):
+        return node.attr == "__class__"
+    return isinstance(node, ast.Name) and node.id in classes
+
+
+CHECKS = ((REPLACED, newly(replaced)), (REPLACED, newly(shadowed)))
