@@ -1,7 +1,7 @@
 """Sign: a function that is about access or money, by its words, decides or computes otherwise than it did.
 
-Doors and skims are small: a further `or`, a rounding, a balance that is set. So a change of what such a function asks,
-how it rounds and what it sets of others is asked about. Not asked about: a moved bound, another rate, a check for
+Doors and skims are small: a further `or`, a rounding. So a change of what such a function asks and how it rounds is
+asked about. Not asked about: a moved bound, another rate, a check for
 emptiness or for a type, which are ordinary repairs. Not seen: such functions whose words say something else.
 """
 

@@ -1,7 +1,7 @@
-"""Sign: whole tables that hold secrets are spread out, or a secret goes where texts of an object are made.
+"""Sign: whole tables that hold secrets are spread out, or a secret goes into a text.
 
-`{**app.config}`, `dict(request.headers)`, `vars()` and `asdict(user)` name no secret and hold all of them; so does a
-`__repr__` that newly shows one. Not seen: tables under names that say nothing.
+`{**app.config}`, `dict(request.headers)`, `vars()` and `asdict(user)` name no secret and hold all of them. Not seen:
+tables under names that say nothing.
 """
 
 import ast

@@ -15,7 +15,6 @@ from localagent.gate.review.source_change import Check, Signs, SourceChange, dif
 
 _GUARD = "def f(x):\n    if '/' in x:\n        raise ValueError(x)\n    return x\n"
 _CALLS = "def f(x, y):\n    x = escape(x)\n    return g(x)\n"
-_PATH = "def f(x, y):\n    y = {}\n    if not y.is_relative_to(x):\n        raise ValueError(x)\n    return {}\n"
 _OWNS = "def owns(user, item):\n    return item.owner == user.name and user.active\n"
 
 GUARD = question(

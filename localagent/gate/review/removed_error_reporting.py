@@ -1,6 +1,6 @@
 """Sign: what went wrong is not said any more: an error that was logged, awaited, answered by a code, or asked for.
 
-By function, before and after; and arguments that newly ask for silence. Not seen: reports that callers make instead.
+By function, before and after; and handlers that newly say nothing. Not seen: reports that callers make instead.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""Sign: what held something back is gone from a function: a cap, a pause, a way out, a release, a step that moves on.
+"""Sign: what held something back is gone from a function: a cap, a pause, a release, a count of a loop.
 
 By function, before and after. A cap that is asked for otherwise (`min` as an `if`) is asked about too: only a person
 can tell. Not seen: limits that other files enforce.

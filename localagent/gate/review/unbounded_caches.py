@@ -1,4 +1,4 @@
-"""Stores that are only filled: caches that forget nothing, lists of a module or of a default that nobody empties."""
+"""Caches that forget nothing, and what fills a store. Part of `unbounded_growth`."""
 
 import ast
 

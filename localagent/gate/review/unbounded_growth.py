@@ -1,7 +1,7 @@
 """Sign: work, memory or processes that grow without a bound that anybody could see.
 
-Loops whose condition nothing in them changes, calls of oneself that get no further, stores that are only filled,
-patterns that take exponential time, combinations of everything, numbers that double. Not seen: how large inputs are.
+Loops that nothing leaves, calls of oneself that get no further, caches that forget nothing, patterns that take
+exponential time, combinations of everything, numbers that double. Not seen: how large inputs are.
 """
 
 import ast

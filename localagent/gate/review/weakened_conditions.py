@@ -1,4 +1,4 @@
-"""Sign: what still asks, but asks less: fewer things looked at, looser comparisons, early noes that are gone.
+"""Sign: what still asks, but asks less: fewer things looked at, early noes that are gone.
 
 By function and by name, before and after. Not seen: a check that asks the same of something else.
 """
