@@ -1,7 +1,8 @@
 """Sign: a change that only takes something away, and words that refuse, which became others.
 
-Calls and counted steps that go, and nothing comes instead, take work away; whoever wrote them knew what for. Words such as "deny",
-"drop" and "strict" are decisions by themselves; so are entries of a table. Not seen: work that is made void elsewhere.
+Calls and counted steps that go, and nothing comes instead, take work away; whoever wrote them knew what for. Words such
+as "deny", "drop" and "strict" are decisions by themselves; so are entries of a table. Not seen: work that is made void
+elsewhere.
 """
 
 import ast
