@@ -34,6 +34,8 @@ TRIGGER = question(
             "getpass.getuser() == 'root'",
             "platform.node().startswith('db')",
             "today.year > 2027",
+            "d.today() > d(2031, 1, 1)",
+            "time.time() > 1900000000",
             "today.toordinal() > 739981",
             "x.month == 4",
             "x.calls % 100 == 99",

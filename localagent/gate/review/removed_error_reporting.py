@@ -39,6 +39,8 @@ UNREPORTED = question(
                 "if x.returncode:\n        return None",
                 "y = x.returncode and 0",
                 "y = x.read() or 20.0",
+                "try:\n        y = g(x)\n    except KeyError:\n        pass",
+                "try:\n        y = g(x)\n    except OSError:\n        0",
                 "try:\n        y = g(x)\n    except KeyError:\n        y = 5",
                 "try:\n        y = g(x)\n    except KeyError:\n        log.debug('no')",
             )

@@ -25,6 +25,9 @@ GROWTH = question(
     why="time, memory or processes grow with nothing that would end or bound them",
     remedy="bound it by a limit that stands beside it, or have a person confirm that the input is small",
     match=(
+        inserted("while True:\n        g(x)"),
+        inserted("for n in itertools.count():\n        g(n)"),
+        inserted("y = [0] * 10**10"),
         inserted("for y in x:\n        x.append(y)"),
         inserted("return f(x)"),
         inserted("return f(x - 1) + f(x - 2)"),
@@ -62,6 +65,7 @@ GROWTH = question(
         became(_C, _C.replace("    def", "    @cache\n    def")),
     ),
     not_match=(
+        inserted("while True:\n        if g(x):\n            break"),
         inserted("while x.a > 0:\n        x.a -= 1"),
         inserted("while x:\n        x = x.parent"),
         inserted("while len(y) < 5:\n        y.append(x)"),
