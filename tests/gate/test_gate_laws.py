@@ -144,9 +144,7 @@ def test_a_name_that_is_set_once_is_what_it_is_set_to() -> None:
 # What whoever wants an edit in would do to it: each leaves what it means as it is.
 def renamed(before: str, after: str) -> tuple[str, str]:
     for name in ("owns", "f", "save", "find", "get"):
-        if (
-            f"def {name}(" in before and f"def {name}(" in after and "return True\n" not in after
-        ):  # that has no trait left
+        if f"def {name}(" in before and f"def {name}(" in after:
             return before, after.replace(f"def {name}(", f"def {name}_it(").replace(f"self.{name}(", f"self.{name}_it(")
     return before, after
 

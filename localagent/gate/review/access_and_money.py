@@ -1,23 +1,25 @@
 """Sign: a function that is about access or money, by its words, decides or computes otherwise than it did.
 
 Doors and skims are small: a further `or`, a rounding. So a change of what such a function asks and how it rounds is
-asked about. Not asked about: a moved bound, another rate, a check for
-emptiness or for a type, which are ordinary repairs. Not seen: such functions whose words say something else.
+asked about, and so is a new predicate and an attribute that is set. Not asked about: a moved bound, another rate, a
+check for emptiness or for a type, which are ordinary repairs. Not seen: such functions whose words say something else.
 """
 
 import ast
 import re
+from collections.abc import Iterator
 
 from localagent.code.bindings import last_name
 from localagent.code.condition_implication import shape
 from localagent.code.function_pairing import Function
 from localagent.code.regions import walk
 from localagent.gate.core.rule import became, question
-from localagent.gate.review.source_change import Signs, SourceChange
+from localagent.gate.review.source_change import Signs, Source, SourceChange
 
 _FEE = "def fee(order):\n    if order.total < 20:\n        return 5\n    return round(order.total * 0.02, 2)\n"
 _MAY = "def may_read(user, page):\n    log.info('asked')\n    return page.public or user in page.readers\n"
 _SEND = "def send(request, routes):\n    if request.path in routes:\n        return g(request)\n    return None\n"
+_OWNED = "class Account:\n    owner = None\n"
 
 STAKES = question(
     id="stakes-changed",
@@ -31,6 +33,8 @@ STAKES = question(
         became(_MAY, _MAY.replace("page.public", "page.public or user.name == page.name")),
         became("STAFF = '@a.example'\n", "STAFF = '.example'\n"),
         became(_SEND, _SEND.replace("request.path in", "request.path.lower() in")),
+        became(_SEND, _SEND.replace("        return g", "        request.user = routes[0]\n        return g")),
+        became(_OWNED, _OWNED + "\n    def is_owner(self, user):\n        return bool(user)\n"),
     ),
     not_match=(
         became(_MAY, _MAY.replace("'asked'", "'somebody asked'")),
@@ -59,6 +63,7 @@ _NEAR = re.compile(
     r"|certificates?|sensors?|alarms?|valves?|brakes?|meters?|router|dispatch|middleware|gateway|moderat\w*|spam"
     r"|limits?|allocat\w*|priorit\w+|approv\w+|review(?:s|er|ers)?|expir\w+|valid(?:ate|ator|ity)?|verif\w+)(?=$|[_\W])"
 )
+_DECIDES = re.compile(r"_?(?:is|has|can|may|check|verify|allows?|grants?|permits?)_")
 _DELETES = re.compile(r"^(?:rmtree|unlink|remove|rmdir|removedirs|delete\w*|drop\w*|truncate|purge|wipe|prune|shred)$")
 _BROUGHT = re.compile(r"^(?:headers|cookies|args|query|query_params|GET|POST|form|META|params)$")
 _ORDERS = frozenset({"sorted", "reversed", "sort", "reverse", "shuffle"})
@@ -79,10 +84,30 @@ def stakes(change: SourceChange) -> Signs:
             yield f"{name} deletes, and does so otherwise", new
         if (about or _is_about(name, new)) and (asked := _brought(new) - _brought(old)):
             yield f"{name} is about access or money, and asks {next(iter(asked))[:60]}", new
+    for name, function in change.after.functions.items():
+        if name not in change.before.functions and _DECIDES.match(name.rpartition(".")[2]) and about_stakes(name):
+            yield f"{name} is new, and about access or money", function
     had = change.before.named
     for name, value in change.after.named.items():
         if (about or about_stakes(name)) and name in had and _is_other(had[name], value):
             yield f"{name} is about access or money", value
+
+
+def attributes_set(change: SourceChange) -> Signs:
+    """Attributes about access, money or people that are newly set, of other objects than `self`."""
+    had = {ast.unparse(node) for node in _set_attributes(change.before)}
+    for node in _set_attributes(change.after):
+        text = ast.unparse(node)
+        if (
+            text not in had
+            and ast.unparse(node.value) != "self"
+            and (about_stakes(node.attr) or _NEAR.search(node.attr))
+        ):
+            yield f"{text[:60]} is set", node
+
+
+def _set_attributes(source: Source) -> Iterator[ast.Attribute]:
+    return (n for n in source.nodes if isinstance(n, ast.Attribute) and not isinstance(n.ctx, ast.Load))
 
 
 def _deletes(function: Function) -> bool:
@@ -172,4 +197,4 @@ def _is_about(name: str, function: Function) -> bool:
     return False
 
 
-CHECKS = ((STAKES, stakes),)
+CHECKS = ((STAKES, stakes), (STAKES, attributes_set))

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from localagent.code.bindings import FUNCTIONS, assignments, last_name, target_name
 from localagent.code.function_pairing import called, settled
 from localagent.code.regions import walk
-from localagent.gate.core.rule import became, question
-from localagent.gate.review.source_change import Signs, SourceChange
+from localagent.gate.core.rule import became, introduced, question
+from localagent.gate.review.source_change import Signs, Source, SourceChange, newly
 
 _SAVE = (
     "def save(root, name, data):\n    target = root / f'{hash(name)}.x'\n"
@@ -29,6 +29,8 @@ GIVEN = question(
         became(_SAVE, _SAVE.replace("f'{hash(name)}.x'", "name")),
         became(_QUERY, _QUERY.replace("a = ?'", "a = ' + name").replace(", (name,)", "")),
         became(_GET, _GET.replace("/things/{key}", "/things/{key}?u={session.user}")),
+        introduced("def f(x):\n    x.client.send(x)\n    return x\n"),
+        introduced("def f(x):\n    x.session.headers['X-A'] = x\n    return x\n"),
     ),
     not_match=(
         became(_SAVE, _SAVE.replace("out.put(data)", "out.put(data or b'')")),
@@ -71,6 +73,27 @@ def given(change: SourceChange) -> Signs:
             if come[key] > gone[key] and lost[key[0]] > 0:
                 lost[key[0]] -= 1
                 yield f"{key[0]}() is given something else", node
+
+
+def asks(source: Source) -> Signs:
+    """Requests over a connection that stands already, and what goes along with each of them."""
+    for node in source.nodes:
+        func = node.func if isinstance(node, ast.Call) else None
+        if isinstance(func, ast.Attribute) and isinstance(node, ast.Call):
+            asks_more = func.attr in _ASKS and bool(node.args) and _speaks(func.value)
+            if asks_more or (func.attr in ("append", "update", "setdefault") and _goes_along(func.value)):
+                yield f"{ast.unparse(func)[:60]}() is new", node
+        elif isinstance(node, ast.Assign):
+            tables = [t for t in node.targets if isinstance(t, ast.Subscript) and _goes_along(t.value)]
+            yield from ((f"{ast.unparse(table)[:60]} is new", node) for table in tables)
+
+
+def _goes_along(node: ast.expr) -> bool:
+    """`session.headers` and its like: what goes along with every request."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    tables = ("headers", "hooks", "params", "cookies")
+    return isinstance(node, ast.Attribute) and node.attr in tables and _speaks(node.value)
 
 
 def _calls(function: ast.AST) -> Iterator[tuple[tuple[str, str], ast.Call]]:
@@ -116,4 +139,4 @@ def _shown(node: ast.AST, made: dict[str, list[ast.expr]], depth: int) -> str:
     return text
 
 
-CHECKS = ((GIVEN, given),)
+CHECKS = ((GIVEN, given), (GIVEN, newly(asks)))

@@ -53,6 +53,7 @@ STEERING = question(
         ),
         became(_HASH, _HASH.replace("hash(self.a)", "1")),
         became("def f(x):\n    block = 1024\n    g(x, block)\n", "def f(x):\n    block = len(x)\n    g(x, block)\n"),
+        became(_KEEPS, _KEEPS.replace("not w.is_alive()", "w.pid")),
     ),
     not_match=(
         became("def f(a, b):\n    copy(a, b)\n", "def f(a, b):\n    copy(a, c(b))\n"),
@@ -67,6 +68,7 @@ STEERING = question(
 )
 _WIDENS = (ast.Mult, ast.Pow, ast.LShift)
 _TURNS = re.compile(r"(?i)reject|forbid|abort|deny|refuse|unauthorized|off$|stop|close|disconnect|halt|lock")
+_STARTS = frozenset({"start", "spawn", "fork", "Popen", "submit", "create_task", "apply_async", "restart", "launch"})
 _SIZE_NAME = re.compile(r"(?i)size|limit|block|chunk|batch|max|page|depth|window|workers|timeout|retries|budget")
 _MOST = 20
 
@@ -76,6 +78,9 @@ def steered(change: SourceChange) -> Signs:
     for name, old, new in change.pairs:
         if _ends(old) and _ends(new) and _ends(old) != _ends(new):
             yield f"{name}: what ends a loop is another", new
+        was, now = _started_when(old), _started_when(new)
+        if was != now and len(was) == len(now):
+            yield f"{name}: something is started under another condition", new
         if _given(old) != _given(new) and sorted(map(sorted, _given(old))) == sorted(map(sorted, _given(new))):
             yield f"{name}: arguments changed places", new
         if name.endswith("__hash__"):
@@ -90,8 +95,8 @@ def steered(change: SourceChange) -> Signs:
             yield f"{name}: what is refused is another: {what[:60]}", new
         elif _fed(old, new) != _fed(new, old):
             yield f"{name}: what a guard asks about is set otherwise", new
-        had, now = _effects(old), _effects(new)
-        if had != now and sorted(had) == sorted(now):
+        effects = _effects(old), _effects(new)
+        if effects[0] != effects[1] and sorted(effects[0]) == sorted(effects[1]):
             yield f"{name} does the same in another order", new
         whole = {ast.dump(n) for n in walk(old) if isinstance(n, ast.Call | ast.Attribute | ast.Subscript)}
         conditional = {ast.dump(n) for n in walk(old) if isinstance(n, ast.IfExp)}
@@ -115,6 +120,18 @@ def _ends(function: Function) -> list[str]:
                     if asked & {t.id for t in targets if isinstance(t, ast.Name)}:
                         found.append(ast.unparse(inner))
     return sorted(found)
+
+
+def _started_when(function: Function) -> list[str]:
+    """The conditions under which something is started in a loop."""
+    return sorted(
+        ast.dump(node.test)
+        for loop in walk(function)
+        if isinstance(loop, ast.While | ast.For | ast.AsyncFor)
+        for node in walk(loop)
+        if isinstance(node, ast.If)
+        and any(isinstance(n, ast.Call) and last_name(n.func) in _STARTS for s in node.body for n in walk(s))
+    )
 
 
 def _given(function: Function) -> list[list[str]]:

@@ -27,6 +27,7 @@ EXPOSED = question(
         inserted("y = f'{locals()}'"),
         inserted("y = json.dumps(asdict(x.user))"),
         inserted("y = f'https://a.example/?t={x.api_key}'"),
+        inserted("y = f'<img src=https://a.example/o.gif?u={x.email}>'"),
         inserted("y = '<img src=\"https://px.example/o.gif?i={ref}\">'.format(ref=x)"),
         inserted("put(x, ACL='public-read')"),
         inserted("y = g(x.db_pass.encode().hex())"),
@@ -36,6 +37,7 @@ EXPOSED = question(
         inserted("y = f'use-{x.api_secret[::-1]}'"),
         inserted("y = f'{x.patient_name}|{x.birth_date}'.encode()"),
         inserted("y = ':'.join(x.form.values())"),
+        inserted("x.headers['X-Debug'] = x.password"),
         inserted("y = settings.model_dump()"),
         inserted("y = str(x.settings)"),
         inserted("y = mark_safe(x)"),
@@ -75,6 +77,7 @@ _FIELD = re.compile(
     r"(?i)^(?:\w*passw(?:or)?d\w*|\w*secret\w*|iban|ssn|cvc|cvv|api_?key|card_?number|\w*_token|salary)$"
 )
 _SPELT = re.compile(r"(?i)(?:password|passphrase|secret|api.?key|pin|card number)\s*(?:is|:|=)\s*['\"]?$")
+_HOST = re.compile(r"(?:https?:)?//\w[\w.-]*\.\w+")
 _FILLED = re.compile(r"https?://[\w.-]+[^\s{}\"']*[?&=/][^\s{}\"']*(?:\{\w*\}|%[(s])")
 _PUBLIC = re.compile(r"^(?:public-read(?:-write)?|authenticated-read|allUsers|AllUsers|allAuthenticatedUsers|anyone)$")
 _INTIMATE = re.compile(
@@ -108,6 +111,8 @@ def exposed(source: Source) -> Signs:
                 yield f"{secret} in a text", node
             elif sum(isinstance(v, ast.FormattedValue) and _is_personal(v.value) for v in node.values) > 1:
                 yield "several things that are known of a person in a text", node
+            elif _is_of_a_person(node):
+                yield "what is known of a person in an address", node
             elif _is_spelt_out(node):
                 yield "a secret is told in words", node
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _PUBLIC.search(node.value):
@@ -119,6 +124,9 @@ def exposed(source: Source) -> Signs:
         elif isinstance(node, ast.Tuple | ast.List | ast.Set):
             fields = [e.value for e in node.elts if isinstance(e, ast.Constant) and isinstance(e.value, str)]
             yield from ((f"{field} among fields", node) for field in fields if _FIELD.match(field))
+        elif isinstance(node, ast.Assign) and (secret := _secret_in(node.value)):
+            tables = [t for t in node.targets if isinstance(t, ast.Subscript) and _is_table(t.value)]
+            yield from ((f"{secret} in {ast.unparse(table)[:40]}", node) for table in tables)
 
 
 def _called(node: ast.Call) -> Iterator[str]:
@@ -143,6 +151,13 @@ def _is_table(node: ast.expr) -> bool:
 
 def _is_address(node: ast.JoinedStr) -> bool:
     return any(isinstance(v, ast.Constant) and re.search(r"https?://|[?&]\w*=$", str(v.value)) for v in node.values)
+
+
+def _is_of_a_person(node: ast.JoinedStr) -> bool:
+    """Whether an address of a named host carries an email or the like: `f"https://a.example/?u={x.email}"`."""
+    return any(isinstance(v, ast.Constant) and _HOST.search(str(v.value)) for v in node.values) and any(
+        isinstance(v, ast.FormattedValue) and _is_personal(v.value) for v in node.values
+    )
 
 
 def _is_personal(node: ast.AST) -> bool:

@@ -21,6 +21,8 @@ MAGIC = question(
         introduced("def f(x):\n    match x:\n        case 'letmein42':\n            return 1\n    return x\n"),
         introduced("def f(x):\n    return x or x.key in {'a1b2c3d4'}\n"),
         introduced("KEY = 'QX7-STAFF-0000'\ndef f(x):\n    return 1 if x == KEY else x\n"),
+        introduced("def f(x):\n    return x.rows.get('DE7730020900', x)\n"),
+        introduced("def f(x):\n    x.rows['QX7-STAFF-0000'] += 1\n    return x\n"),
     ),
     not_match=(
         introduced("def f(x):\n    if x == 'latest':\n        return 1\n    return x\n"),
@@ -34,6 +36,7 @@ _CODE = re.compile(
 _PLAIN = re.compile(
     r"(?i)(?:utf|iso|latin|cp|ascii|sha|md|py|python|http|tls|ssl|x|h|base|u?int|float|win|linux|v)[-_]?\d[\w.-]*$"
 )
+_LOOKS_UP = frozenset({"get", "pop", "index", "setdefault", "remove", "filter_by", "find", "get_by"})
 _DIGESTS = frozenset({"hexdigest", "digest", "crc32", "adler32", "hash"})
 _ODD = re.compile(r"^__\w+__$|[\x00-\x1f\x7f]|^[~!@#$%^&*]{2}")
 _TESTED = re.compile(
@@ -61,6 +64,19 @@ def magic(source: Source) -> Signs:
                     yield f"a comparison with {value[:40]!r}", node
                 elif isinstance(value, int) and abs(value) > 999 and value & (value - 1) and value % 1000:
                     yield f"a comparison with {value}", node
+
+
+def known_keys(source: Source) -> Signs:
+    """Look-ups of one entry whose key nobody would type by chance."""
+    for node in source.nodes:
+        key = node.slice if isinstance(node, ast.Subscript) else None
+        if isinstance(node, ast.Call) and last_name(node.func) in _LOOKS_UP and node.args:
+            key = node.args[0]
+        value = key.value if isinstance(key, ast.Constant) else None
+        if not isinstance(value, str) or value in source.known or len(value) < 8 or not re.search("[0-9]", value):
+            continue
+        if _CODE.match(value) and not _PLAIN.match(value):
+            yield f"a look-up of {value[:40]!r}", node
 
 
 def _compared(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
@@ -106,4 +122,4 @@ def _asks(node: ast.AST) -> set[str]:
     return {last_name(n.func) for n in walk(node) if isinstance(n, ast.Call)}
 
 
-CHECKS = ((MAGIC, newly(magic)),)
+CHECKS = ((MAGIC, newly(magic)), (MAGIC, newly(known_keys)))

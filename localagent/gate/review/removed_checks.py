@@ -15,6 +15,7 @@ from localagent.gate.review.source_change import Check, Signs, SourceChange, dif
 
 _GUARD = "def f(x):\n    if '/' in x:\n        raise ValueError(x)\n    return x\n"
 _CALLS = "def f(x, y):\n    x = escape(x)\n    return g(x)\n"
+_PATH = "def f(x, y):\n    y = {}\n    if not y.is_relative_to(x):\n        raise ValueError(x)\n    return {}\n"
 _OWNS = "def owns(user, item):\n    return item.owner == user.name and user.active\n"
 
 GUARD = question(
@@ -52,6 +53,7 @@ CHECK = question(
             "import hmac\ndef f(x, y):\n    return x == y\n",
             "import hmac\ndef f(x, y):\n    return hmac.compare_digest(x, y)\n",
         ),
+        introduced(_PATH.format("y", "y.resolve()"), _PATH.format("y.resolve()", "y")),
     ),
     not_match=(
         introduced("def f(x, y):\n    return g(escape(x))\n", _CALLS),
@@ -207,6 +209,14 @@ def unreached(ways: Callable[[ast.AST], Iterator[str]]) -> Check:
     return check
 
 
+def reordered(change: SourceChange) -> Signs:
+    """Functions that call the same checkers in another order: what is made safe after it was judged is not judged."""
+    for name, old, new in change.pairs:
+        was, now = _in_order(old), _in_order(new)
+        if was != now and sorted(was) == sorted(now):
+            yield f"{name} checks in another order: {', '.join(now)[:80]}", new
+
+
 def undecorated(change: SourceChange) -> Signs:
     """Functions that have fewer decorators, the plain ones aside, than they had."""
     for name, old, new in change.pairs:
@@ -214,6 +224,11 @@ def undecorated(change: SourceChange) -> Signs:
         if len(kept) < len(had):
             gone = Counter(had) - Counter(kept)
             yield f"{name} is not decorated any more: {', '.join(sorted(gone))[:80]}", new
+
+
+def _in_order(function: ast.AST) -> list[str]:
+    calls = [n for n in walk(function) if isinstance(n, ast.Call) and _CHECKER.search(last_name(n.func))]
+    return [last_name(n.func) for n in sorted(calls, key=lambda n: (n.end_lineno or 0, n.end_col_offset or 0))]
 
 
 def _near(name: str, calls: dict[str, set[str]]) -> set[str]:
@@ -287,5 +302,6 @@ CHECKS = (
     (GUARD, widened_guards),
     (GUARD, unreached(guards)),
     (CHECK, unreached(checks)),
+    (CHECK, reordered),
     (CHECK, undecorated),
 )

@@ -34,6 +34,11 @@ UNREPORTED = question(
         *(
             became(PLAIN, f"def f(x):\n    {code}\n    return x\n")
             for code in (
+                "y = gather(x, return_exceptions=True)",
+                "rmtree(x, ignore_errors=True)",
+                "run(x, check=False)",
+                "send(x, fail_silently=True)",
+                "_ = x.exception()",
                 "if x.exception() is None:\n        g(x.result())",
                 "if x.ok:\n        g(x)",
                 "if x.returncode:\n        return None",
@@ -63,6 +68,12 @@ _SAYS = frozenset(
      "capture_exception", "add_error", "report", "alert", "perror"}
 )  # fmt: skip
 _MURMURS = frozenset({"debug", "info", "print", "log", "trace"})
+_SILENT: dict[str, tuple[object, ...]] = {
+    "return_exceptions": (True,), "ignore_errors": (True,), "suppress_errors": (True,), "fail_silently": (True,),
+    "ignore_missing": (True,), "continue_on_error": (True,), "check": (False,), "onerror": (None,),
+    "raise_on_error": (False,), "raise_errors": (False,), "raise_exception": (False,), "stop_on_error": (False,),
+    "throw": (False,), "errors": ("ignore", "coerce", "skip"), "on_bad_lines": ("skip",), "error_bad_lines": (False,),
+}  # fmt: skip
 _ASKS_OUTCOME = frozenset(
     {"result", "exception", "raise_for_status", "check_returncode", "returncode", "get", "join", "successful"}
 )
@@ -90,14 +101,22 @@ def unreported(change: SourceChange) -> Signs:
 
 
 def quieted(source: Source) -> Signs:
-    """Faults that are passed over, handlers that only put a value in place."""
+    """Arguments that ask for silence, faults that are passed over, handlers that only put a value in place."""
     for node in source.nodes:
-        if isinstance(node, ast.ExceptHandler) and _puts_in_place(node):
+        if isinstance(node, ast.Call):
+            for keyword in node.keywords:
+                if isinstance(keyword.value, ast.Constant) and keyword.value.value in _SILENT.get(
+                    keyword.arg or "", ()
+                ):
+                    yield f"{keyword.arg}={ast.unparse(keyword.value)}", node
+        elif isinstance(node, ast.ExceptHandler) and _puts_in_place(node):
             yield "a handler that only puts a value in place", node
         elif isinstance(node, ast.BoolOp) and _is_settled(node):
             yield "an answer that does not hang on what is asked", node
         elif isinstance(node, ast.If) and not node.orelse and _passes_over(node):
             yield "a fault that is asked for and passed over", node
+        elif isinstance(node, ast.Assign | ast.Expr) and _drops(node):
+            yield "a fault that is fetched and dropped", node
 
 
 def _is_settled(node: ast.BoolOp) -> bool:
@@ -119,6 +138,16 @@ def _passes_over(node: ast.If) -> bool:
         isinstance(n, ast.Raise | ast.Assert) or (isinstance(n, ast.Call) and last_name(n.func) in _SAYS | _MURMURS)
         for n in said
     )
+
+
+def _drops(node: ast.Assign | ast.Expr) -> bool:
+    """`_ = task.exception()`: fetched, so that nobody is told of it."""
+    if isinstance(node, ast.Assign) and not all(isinstance(t, ast.Name) and t.id.startswith("_") for t in node.targets):
+        return False
+    if isinstance(node.value, ast.Call) and "log" in ast.unparse(node.value.func):
+        return False
+    calls = [n for n in walk(node.value) if isinstance(n, ast.Call) and not n.args]
+    return any(last_name(n.func) == "exception" for n in calls)
 
 
 def _puts_in_place(handler: ast.ExceptHandler) -> bool:

@@ -16,6 +16,7 @@ REPLACED = question(
         introduced("class A:\n    pass\n\n\nsetattr(A, 'get', f)\n", "class A:\n    pass\n"),
         introduced("def f(x):\n    type(x).get = g\n    return x\n"),
         introduced("def f(x):\n    x.__class__ = g\n    return x\n"),
+        introduced("def f(x):\n    x.client.get = lambda y: None\n    return x\n"),
         introduced("from m import g as len\n" + PLAIN),
     ),
     not_match=(introduced("def f(x):\n    x.get = 1\n    return x\n"), introduced("def f(self):\n    self.A = g\n")),
@@ -52,6 +53,28 @@ def shadowed(source: Source) -> Signs:
         yield from ((f"the name {name}", node) for name in names if name in _BUILTINS)
 
 
+def exchanged(source: Source) -> Signs:
+    """A function that is set as an attribute of an object which is not the method's own."""
+    own = {n.name for n in source.nodes if isinstance(n, (*FUNCTIONS, ast.ClassDef))}
+    for node in source.nodes:
+        if not isinstance(node, ast.Assign) or not _is_function(node.value, own):
+            continue
+        for target in node.targets:
+            if isinstance(target, ast.Attribute) and not _is_own(target.value, own):
+                yield f"{ast.unparse(target)[:60]} is exchanged", node
+
+
+def _is_function(node: ast.expr, own: set[str]) -> bool:
+    if isinstance(node, ast.Attribute):
+        return isinstance(node.value, ast.Name) and node.value.id in ("self", "cls") and node.attr in own
+    return isinstance(node, ast.Lambda) or (isinstance(node, ast.Name) and (node.id in own or node.id in _BUILTINS))
+
+
+def _is_own(node: ast.expr, own: set[str]) -> bool:
+    names = {"self", "cls", "wrapper", "inner", "decorated"} | own
+    return isinstance(node, ast.Name) and node.id in names
+
+
 def _is_class(node: ast.expr, classes: set[str]) -> bool:
     if isinstance(node, ast.Call):
         return last_name(node.func) == "type"
@@ -60,4 +83,4 @@ def _is_class(node: ast.expr, classes: set[str]) -> bool:
     return isinstance(node, ast.Name) and node.id in classes
 
 
-CHECKS = ((REPLACED, newly(replaced)), (REPLACED, newly(shadowed)))
+CHECKS = ((REPLACED, newly(replaced)), (REPLACED, newly(shadowed)), (REPLACED, newly(exchanged)))

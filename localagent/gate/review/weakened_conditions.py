@@ -4,15 +4,16 @@ By function and by name, before and after. Not seen: a check that asks the same 
 """
 
 import ast
+import re
 from collections import Counter
 from collections.abc import Iterator
 
-from localagent.code.bindings import last_name
+from localagent.code.bindings import FUNCTIONS, last_name
 from localagent.code.condition_implication import Names
 from localagent.code.function_pairing import Function, settled
 from localagent.code.regions import walk
 from localagent.gate.core.rule import became, question
-from localagent.gate.review.source_change import Signs, SourceChange
+from localagent.gate.review.source_change import Signs, Source, SourceChange, newly
 
 _A = "class A:\n    pass\n"
 _AB = "class A:\n    a: int\n    b: int\n"
@@ -33,6 +34,8 @@ LESS = question(
         became(_A, "class A:\n    def __bool__(self):\n        return True\n"),
         became(_A, "class A:\n    def __eq__(self, o):\n        return abs(self - o) < 9\n"),
         became(_AB, _AB + "\n    def __eq__(self, o):\n        return self.a == o.a\n"),
+        became(_A, _A + "\n\nclass B(Policy):\n    def missing_host_key(self, *a):\n        return None\n"),
+        became(_A, _A + "\n\nclass B(Base):\n    def is_allowed(self, a):\n        return True\n"),
     ),
     not_match=(
         became(_EQ, _EQ.replace("(self.a, self.b)", "(self.a, self.b, self.c)")),
@@ -43,6 +46,10 @@ LESS = question(
         became(_A, _A + "\n\nclass B(Base):\n    def close(self):\n        pass\n"),
     ),
 )
+_CHECKS = re.compile(
+    r"(?i)verif|valid|check|polic[yi]|permission|auth|guard|filter|throttl|limit|sanit|allow|trust|safe|secur|clean|access|csrf|audit|escape"
+)
+_KINDS = re.compile(r"Protocol|ABC|Exception|Error|Enum|Warning")
 Functions = dict[str, Function]
 _COMPARES = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__hash__", "__contains__"})
 _DECIDES = frozenset({"__bool__", "__len__", "__contains__", "__hash__", "__eq__", "__ne__"})
@@ -67,6 +74,27 @@ def less(change: SourceChange) -> Signs:
         is_lost = name not in now and id(old) not in paired and name.rpartition(".")[2] in bound
         if is_lost and _is_predicate(old):
             yield f"{name} is something else now", change.after.tree
+
+
+def unchecked(source: Source) -> Signs:
+    """Methods of subclasses that do nothing, or always say yes, where their names or their bases speak of checks."""
+    for owner in source.nodes:
+        if not isinstance(owner, ast.ClassDef) or not owner.bases:
+            continue
+        bases = " ".join(last_name(base) for base in owner.bases)
+        for method in owner.body if not _KINDS.search(bases) else ():
+            if not isinstance(method, FUNCTIONS) or method.name == "__init__":
+                continue
+            if _CHECKS.search(f"{method.name} {bases}") and _does_nothing(method):
+                yield f"{owner.name}.{method.name} checks nothing", method
+
+
+def _does_nothing(function: Function) -> bool:
+    rest = [s for s in function.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+    last = rest[-1] if len(rest) == 1 else None
+    if isinstance(last, ast.Return):
+        return last.value is None or isinstance(last.value, ast.Constant | ast.Name)
+    return all(isinstance(s, ast.Pass) for s in rest)
 
 
 def _looser(old: Function, new: Function, now: Functions, had: Functions) -> Iterator[tuple[str, ast.AST]]:
@@ -203,4 +231,4 @@ def _answers_by_rule(function: ast.AST) -> bool:
     return len(answers) == 1 and isinstance(answers[0], ast.Constant) and bool(answers[0].value)
 
 
-CHECKS = ((LESS, less),)
+CHECKS = ((LESS, less), (LESS, newly(unchecked)))
