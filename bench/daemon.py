@@ -20,8 +20,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests" / "hostile"), str(ROOT / "tests"), str(ROOT)]
 
-from fix_builder import ADDER  # noqa: E402
-from service_builder import Served, ordered, served  # noqa: E402
+from support.fix_builder import ADDER  # noqa: E402
+from support.service_builder import Served, ordered, served  # noqa: E402
 from test_daemon_kills import storm  # noqa: E402
 
 MORE = '[[grant]]\nusers = ["{}"]\nroles = ["submit", "read-all"]\n'

@@ -34,13 +34,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from localagent.app import Settings
 from localagent.app.fix.edit_writers import open_writer
-from localagent.app.fix.prior import load_prior
 from localagent.app.models.bench import load_bugs
 from localagent.domain.edit import SPAN
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget, Suspicion, Task
-from localagent.edit.space import open_edit_space
 from localagent.jail.api import open_jail
 from localagent.llm.model.quantized_store import serving
 from localagent.llm.model.registry import Registry
@@ -131,9 +129,8 @@ def search(scorer: Recording, settings: Settings) -> Workload:
     path = RepoPath(bug.path)
     sources = {path: bug.before.encode(), RepoPath("tests/test_it.py"): bug.tests.encode()}
     task = Task(id="", repo="", tests=(), checks=(), text="", python="", seed=0, budget=Budget())
-    space = open_edit_space(load_prior(settings.models_dir / "prior.json"))
     weights = load_weights(settings.models_dir / "order.json")
-    writer = open_writer(scorer, (SPAN,), weights, sources, task, space, tests=bug.tests)
+    writer = open_writer(scorer, (SPAN,), weights, sources, task, tests=bug.tests)
     place = Suspicion(path=path, line=bug.line, end_line=bug.line, score=1.0)
     writer.begin(sources, (place,), Baseline(tests=(), failing=(), passing=()))
     scorer.asked = []
@@ -145,8 +142,8 @@ def search(scorer: Recording, settings: Settings) -> Workload:
 def ours(decoder: ModelDecoder, work: Workload) -> Answers:
     """Each question in one request."""
     out: Answers = []
-    for number, (trunk, branches) in enumerate(work.questions):
-        told = decoder.grow(trunk, branches, timeout_seconds=_SECONDS, fresh=number == 0)
+    for trunk, branches in work.questions:
+        told = decoder.grow(trunk, branches, timeout_seconds=_SECONDS)
         if told is None:
             raise SystemExit("decode: the child did not answer")
         out += [[asked for _, asked in rows] for rows in told]

@@ -16,9 +16,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
-from kit_builder import PUBLIC, Home, make_kit  # noqa: E402
 from kit_struck import kills, machine_kills  # noqa: E402
-from kit_wrappers import SCRIPTS, SHELLS, Wrappers, believed  # noqa: E402
+from support.kit_builder import PUBLIC, Home, make_kit  # noqa: E402
+from support.kit_wrappers import SCRIPTS, SHELLS, Wrappers, believed  # noqa: E402
 
 KINDS = ("flip", "flip a program", "flip the script", "drop", "add", "rename", "reorder")
 JUDGING = ("install", "verify", "upgrade")  # the scripts that judge the kit they are part of

@@ -2,7 +2,7 @@
 
 After every kill the command must answer as before or as after, with units of one of the two and each of them whole, and
 the same command once more must end as if nothing had happened. The user's second kit keeps its state by another schema:
-its first run, which brings the state there, is killed too. For the machine it needs root (tests/kit_machine.py).
+its first run, which brings the state there, is killed too. For the machine it needs root (support.kit_machine).
 """
 
 import random
@@ -14,9 +14,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
-from kit_builder import PUBLIC, Home, make_kit  # noqa: E402
-from kit_kills import STEPS, Appliance, killed  # noqa: E402
-from kit_machine import possible  # noqa: E402
+from support.kit_builder import PUBLIC, Home, make_kit  # noqa: E402
+from support.kit_kills import STEPS, Appliance, killed  # noqa: E402
+from support.kit_machine import possible  # noqa: E402
 
 STATE_FILES = 400  # so that bringing them to another schema takes a moment
 NEAR_THE_END = 25  # calls: where the switch and what follows it are

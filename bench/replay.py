@@ -1,9 +1,9 @@
-"""How many tasks go the same way a second time: `localagent fix` over repair cases, then `localagent replay`.
+"""How many tasks are confirmed a second time: `localagent fix` over repair cases, then `localagent replay`.
 
   replay.py --every 6                  every sixth of the project's own cases, bundled model, two jobs
   replay.py --no-model --jobs 1 --json out.json
 
-A replay follows the recorded order of answers and the recorded time; what still differs is printed with its place.
+A replay verifies the patch again, runs the task again, and compares both journals; where they differ is printed.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def solve(case: Case, args: argparse.Namespace) -> dict[str, Any]:
         try:
             found = json.loads(out)
         except ValueError:
-            found = {"same": False, "events": 0, "fault": out[-800:]}
+            found = {"confirmed": False, "same": False, "events": 0, "fault": out[-800:]}
         return {"id": case.id, "exit": status, "replay_exit": again, **found}
 
 
@@ -65,7 +65,7 @@ def told(row: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    """Entry point: 0 if at most one in twenty departs."""
+    """Entry point: 0 if at most one in twenty is not confirmed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--only", default="", help="regular expression on ids")
@@ -80,14 +80,14 @@ def main() -> int:
     for case in cases:
         row = solve(case, args)
         rows.append(row)
-        answer = "the same" if row["same"] else "departs"
+        answer = "confirmed" if row["confirmed"] else "not confirmed"
         print(f"{row['id']:24.24s} exit {row['exit']}  {row['events']:5d} events  {answer}  {told(row)}", flush=True)
         if args.json:
             args.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
-    same = sum(row["same"] for row in rows)
+    confirmed, same = (sum(row[name] for row in rows) for name in ("confirmed", "same"))
     load = ", ".join(f"{part:.1f}" for part in os.getloadavg())
-    print(f"{same} of {len(rows)} replays went the same way (load {load} on {os.cpu_count()} cores)")
-    return 0 if rows and same >= 0.95 * len(rows) else 1
+    print(f"{confirmed} of {len(rows)} confirmed, {same} the same way (load {load} on {os.cpu_count()} cores)")
+    return 0 if rows and confirmed >= 0.95 * len(rows) else 1
 
 
 if __name__ == "__main__":

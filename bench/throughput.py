@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from house_builder import House, house  # noqa: E402
+from support.house_builder import House, house  # noqa: E402
 
 from localagent.domain.edit import Candidate  # noqa: E402
 from localagent.domain.outcome import QuickResult  # noqa: E402

@@ -203,16 +203,6 @@ class EditWriter(Protocol):
         """Go on for a while, about a second; nothing may have come of it."""
         ...
 
-    @property
-    def late(self) -> int:
-        """Which of the questions that the last `more` put to the model was not answered in time, from 1; 0 if none."""
-        ...
-
-    @property
-    def fresh(self) -> Sequence[int]:
-        """Which of those questions the model answered with nothing kept of earlier ones, from 1."""
-        ...
-
 
 class GateChain(Protocol):
     """Static decisions, cheapest first, stopping at the first that is not allow."""
@@ -235,9 +225,7 @@ class QuickCheck(Protocol):
 class Verifier(Protocol):
     """Everything that runs the repository's code."""
 
-    def baseline(self, *, patience: float = 1.0) -> Baseline:
-        """`patience`: so many times the usual seconds for all tests together, not for one of them."""
-        ...
+    def baseline(self) -> Baseline: ...
 
     def quick(self, baseline: Baseline, *, jobs: int) -> QuickCheck: ...
 

@@ -1,4 +1,4 @@
-"""Shared by all test rooms: makes this folder importable (builders of test inputs live here).
+"""Shared by all tests: makes this folder importable (`support` builds inputs of tests).
 
 Laws are tried on the same examples in every ordinary run, so that a commit is green or not whoever runs it;
 `make test-laws` draws new ones. No example has a deadline: a busy machine is no fault. What is the user's own (state,
@@ -9,8 +9,8 @@ import os
 from collections.abc import Iterator
 
 import pytest
-import users_own
 from hypothesis import settings
+from support import users_own
 
 settings.register_profile("ordinary", derandomize=True, deadline=None)
 settings.register_profile("explore", print_blob=True, deadline=None)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Scope, Splice
+from localagent.domain.edit import Candidate, Edit, EditEffect, FileChange, Patch, Scope, Splice
 from localagent.domain.paths import RepoPath
 
 SCHEMA = "localagent-bench-right-candidates-1"
@@ -85,6 +85,7 @@ def _edit(edit: Edit) -> dict[str, Any]:
         "end_line": edit.end_line,
         "prior": edit.prior,
         "note": edit.note,
+        "effects": sorted(edit.effects),
         "scope": None if scope is None else {name: getattr(scope, name) for name in Scope.__dataclass_fields__},
     }
 
@@ -103,6 +104,7 @@ def _read(told: Mapping[str, Any], sources: Mapping[RepoPath, bytes]) -> Candida
                 end_line=e["end_line"],
                 prior=e["prior"],
                 note=e["note"],
+                effects=frozenset(EditEffect(name) for name in e.get("effects", ())),
                 scope=None if e["scope"] is None else Scope(**e["scope"]),
             )
             for e in told["edits"]

@@ -19,7 +19,7 @@ from bench.real import facts, layout
 from bench.right import projects
 from bench.right.candidates import Found, save
 from localagent.app.cancellation import Stop
-from localagent.app.fix.pipeline import FixWork, work
+from localagent.app.fix.pipeline import FixWork, WorkScope, work
 from localagent.app.fix.request import FixRequest
 from localagent.app.policies import open_policy
 from localagent.app.settings import Settings
@@ -27,7 +27,6 @@ from localagent.domain.guard import Guard, GuardScope
 from localagent.domain.task import Budget, Choosing, Task
 from localagent.errors import LocalagentError
 from localagent.repair.search.event_fanout import combined
-from localagent.repair.search.scheduling import Live
 
 
 def search(project: projects.Project, args: argparse.Namespace, settings: Settings) -> Found:
@@ -50,7 +49,7 @@ def search(project: projects.Project, args: argparse.Namespace, settings: Settin
         sink=combined(()),
         stop=Stop(),
         seen=lambda _: None,
-        pace=Live(),
+        scope=WorkScope.SEARCH,
     )
     begin = time.monotonic()
     result = work(asked)

@@ -15,7 +15,7 @@ from localagent.domain.policy import Policy
 from localagent.errors import CannotEnforce, UsageFault
 from localagent.fs import openat
 from localagent.gate.rule_catalogue import own_ids
-from localagent.policy.load import MOST_BYTES, REMEDY, parse_policy, parse_toml, read_bounded
+from localagent.policy.load import MOST_BYTES, REMEDY, parse_policy, parse_policy_toml, read_bounded
 from localagent.policy.policy_layers import LAYER_SCHEMA, Layered, PolicySource, allowed_bases, combine
 from localagent.text.strict_json import dump, load
 
@@ -25,7 +25,6 @@ _RECORDED = "localagent-policy-record-1"
 _LAYERS, _BASES = "policy.d", "policies"
 _SUFFIX = ".toml"
 _SEALED = "chown root:root and chmod go-w what is named, and put files there instead of links"
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,7 +105,7 @@ def check_file(path: Path) -> str:
         combined = combine(_reference(), (), source, _reference().data, own_ids())
         keys = "no" if len(combined.layers) < 2 else "a right"
         return f"holds {keys} [tool.localagent]"
-    values, _ = parse_toml(source.data, source.name)
+    values, _ = parse_policy_toml(source.data, source.name)
     if values.get("schema") == LAYER_SCHEMA:
         combine(_reference(), (source,), None, _reference().data, own_ids())
         return "a layer that is right"
@@ -222,7 +221,7 @@ class _Owned:
         """The names in a folder of the owner's, None where it is not there."""
         for place in (self._root, folder):
             try:
-                at = os.open(place, _FOLDER)
+                at = openat.open_directory(place)
             except FileNotFoundError:
                 return None
             except OSError as error:

@@ -21,7 +21,7 @@ def signer_of(settings: Settings) -> Signer:
     """The key, opened. AnswerIsNo where there is none, UsageFault where it cannot be used."""
     signer = open_signer(settings)
     if signer is None:
-        raise AnswerIsNo("--attest: there is no key to sign with", remedy="`localagent key new` makes one")
+        raise AnswerIsNo("--attest: there is no signing key", remedy="`localagent key new` creates one")
     return signer
 
 

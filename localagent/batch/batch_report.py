@@ -9,18 +9,15 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from localagent.batch.energy import energy_of
 from localagent.batch.fleet import Fleet, WorkKind
-from localagent.batch.runs import RunRecord, RunStore
+from localagent.batch.runs import RunRecord
 from localagent.batch.task_result import SETTLED, RepositoryResult, RepositoryState, WorkStep
 from localagent.domain.edit import digest_of
-from localagent.fs.atomic_files import RecordDamaged, read_bounded
+from localagent.fs.atomic_files import RecordDamaged
 from localagent.report.confidence_text import likeliest_first, short
-from localagent.text.strict_json import dump, load
+from localagent.text.strict_json import dump
 
 SCHEMA = "localagent/batch-report/1"
-NIGHTS = 30
-_REPORT_BYTES = 1 << 30
 _WORTH = {
     RepositoryState.FIXED: 10_000,
     RepositoryState.NEEDS_PERSON: 8_000,
@@ -65,7 +62,7 @@ def report_of(run: RunRecord, fleet: Fleet, *, why_ended: str = "") -> dict[str,
         "complete": reached,
         "why_incomplete": "" if reached else why_ended or "the run was interrupted",
         "digest": digest_of(dump([answer.steady() for answer in answers])),
-        "summary": _summary(answers) | {"energy": energy_of(run.dir, sum(a.cpu_seconds for a in answers))},
+        "summary": _summary(answers),
         "needs_person": [
             {
                 **{k: row[k] for k in ("name", "state", "confidence", "what_to_do")},
@@ -75,26 +72,12 @@ def report_of(run: RunRecord, fleet: Fleet, *, why_ended: str = "") -> dict[str,
             if RepositoryState(row["state"]) not in SETTLED and row["state"] != RepositoryState.NOT_REACHED
         ],
         "repositories": rows,
-        "trend": [],
     }
 
 
 def _order(row: dict[str, Any]) -> tuple[Any, ...]:
     """By state; within one by confidence, what is not known last; then by how much there is."""
     return -_WORTH[RepositoryState(row["state"])], likeliest_first(row["confidence"]), -row["value"], row["name"]
-
-
-def with_trend(report: dict[str, Any], store: RunStore) -> dict[str, Any]:
-    """The same with up to thirty earlier nights of the same fleet, oldest first, and this one last."""
-    nights = []
-    for name in store.names():
-        if name >= report["run"]:
-            continue
-        night = _night(store, name, report["fleet"])
-        nights += [night] if night else []
-        if len(nights) >= NIGHTS:
-            break
-    return {**report, "trend": [*reversed(nights), _point(report)]}
 
 
 def exit_of(report: dict[str, Any]) -> int:
@@ -183,28 +166,6 @@ def _repairs(step: WorkStep) -> int:
 
 def _fixed(step: WorkStep) -> int:
     return sum(one["state"] == "fixed" for one in step.findings)
-
-
-def _night(store: RunStore, name: str, fleet: str) -> dict[str, Any] | None:
-    """An earlier night's point, from its kept report; None for another fleet, or where there is none to believe."""
-    try:
-        run = store.load(name)
-        if run.plan.fleet != fleet:
-            return None
-        report = load(read_bounded(run.dir / "report.json", _REPORT_BYTES))
-        return _point(report) if report["schema"] == SCHEMA and report["run"] == name else None
-    except (FileNotFoundError, RecordDamaged, ValueError, TypeError, KeyError):
-        return None
-
-
-def _point(report: dict[str, Any]) -> dict[str, Any]:
-    states: dict[str, int] = report["summary"]["states"]
-    return {
-        "run": str(report["run"]),
-        "began": datetime.fromisoformat(report["began"]).isoformat(timespec="seconds"),
-        "states": {RepositoryState(name).value: int(count) for name, count in states.items()},
-        "seconds": float(report["summary"]["seconds"]),
-    }
 
 
 def patches_of(row: dict[str, Any]) -> Iterable[tuple[dict[str, Any], bytes]]:

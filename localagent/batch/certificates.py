@@ -21,6 +21,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from localagent.batch.cluster_settings import FILE_NAME, TEXT
 from localagent.errors import UsageFault
+from localagent.fs.openat import write_new
 
 MAX_DAYS = 825
 _HOST = re.compile(r"(?=.{1,253}$)[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*")
@@ -183,7 +184,5 @@ def _write(folder: Path, name: str, made: x509.Certificate, key: ec.EllipticCurv
 
 
 def _new(path: Path, data: bytes, mode: int) -> Path:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-    with os.fdopen(descriptor, "wb") as stream:
-        stream.write(data)
+    write_new(path, data, mode=mode)
     return path

@@ -7,7 +7,6 @@ out the looks at the file system: a run that goes on reads the same bytes again,
 import re
 import shlex
 import shutil
-import tomllib
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import time
@@ -15,11 +14,12 @@ from pathlib import Path
 
 from localagent.batch.certificates import CertificateRole, faults_of
 from localagent.batch.fleet import Cluster, DiskPriority, Fleet, FleetMember, TimeWindow, TreeSource, WorkKind
-from localagent.batch.toml_table import LineFaults, Sheet
 from localagent.domain.edit import digest_of
 from localagent.domain.guard import DEFAULT_SECONDS, guard_faults
 from localagent.domain.policy import JailLevel
 from localagent.errors import UsageFault
+from localagent.fs.bounded_read import read_prefix
+from localagent.policy.table import Faults, Table, parse_toml
 
 SCHEMA = "localagent/fleet/1"
 MAX_BYTES = 4 << 20
@@ -43,57 +43,47 @@ class _Place:
 
 def read_fleet(path: Path) -> bytes:
     """The bytes of a fleet's file. UsageFault where it cannot be read."""
-    try:
-        with path.open("rb") as stream:
-            return stream.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise UsageFault(f"{path}: cannot be read: {error.strerror or error}", remedy=_REMEDY) from error
+    return read_prefix(path, MAX_BYTES, _REMEDY)
 
 
 def parse_fleet(data: bytes, source: str, folder: Path, rules: Collection[str], *, look: bool = True) -> Fleet:
     """The fleet in some bytes; `source` names them in faults, relative paths begin at `folder`."""
-    if len(data) > MAX_BYTES:
-        raise UsageFault(f"{source}: larger than {MAX_BYTES:,} bytes", remedy=_REMEDY)
-    try:
-        text = data.decode("utf-8")
-        values = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UsageFault(f"{source}: not TOML: {error}", remedy=_REMEDY) from error
-    faults = LineFaults(source, text)
-    fleet = _fleet(Sheet(values, "", faults), _Place(folder=folder, rules=rules, look=look), digest_of(data))
+    values, text = parse_toml(data, source, most_bytes=MAX_BYTES, remedy=_REMEDY)
+    faults = Faults(source, text, default_line=1)
+    fleet = _fleet(Table(values, "", faults), _Place(folder=folder, rules=rules, look=look), digest_of(data))
     if faults.lines:
         raise UsageFault(faults.lines, remedy=_REMEDY)
     return fleet
 
 
-def _fleet(top: Sheet, place: _Place, digest: str) -> Fleet:
+def _fleet(top: Table, place: _Place, digest: str) -> Fleet:
     schema = top.take_text("schema")
     if schema not in (SCHEMA, "missing"):
         top.fault("schema", f"must be {SCHEMA!r}, not {schema!r}")
     name = _name(top, "name", top.take_text("name"))
-    total, polite, each = top.below("total"), top.below("polite"), top.below("each")
-    window = _window(top.below("window")) if top.holds("window") else None
+    total, polite, each = (top.take_table(key, required=False) for key in ("total", "polite", "each"))
+    window = _window(top.take_table("window", required=False)) if top.holds("window") else None
     defaults = _member_keys(each, place, None)
     each.close()
-    entries = [Sheet.of(entry) for entry in top.take_tables("repository")]
+    entries = top.take_tables("repository")
     if not entries:
         top.fault("repository", "is missing: at least one [[repository]]")
     if len(entries) > MAX_MEMBERS:
         top.fault("repository", f"more than {MAX_MEMBERS:,}")
     members = [_member(entry, place, defaults) for entry in entries[:MAX_MEMBERS]]
     _unlike(entries, members)
-    disk = polite.choice("disk", DiskPriority, DiskPriority.IDLE)
+    disk = polite.take_choice("disk", DiskPriority, instead=DiskPriority.IDLE)
     if place.look and disk is not DiskPriority.NORMAL and shutil.which("ionice") is None:
         polite.fault("disk", 'there is no ionice on this machine: install util-linux, or say disk = "normal"')
     fleet = Fleet(
         name=name,
         members=tuple(members),
-        jobs=total.count("jobs", 1, least=1, most=256),
-        max_seconds=total.seconds("max_seconds", None, most=_MAX_SECONDS),
+        jobs=total.take_count("jobs", instead=1, least=1, most=256),
+        max_seconds=total.take_seconds("max_seconds", instead=None, most=_MAX_SECONDS),
         window=window,
-        nice=polite.count("nice", 10, least=0, most=19),
+        nice=polite.take_count("nice", instead=10, least=0, most=19),
         disk=disk,
-        cluster=_cluster(top.below("cluster"), place) if top.holds("cluster") else None,
+        cluster=_cluster(top.take_table("cluster", required=False), place) if top.holds("cluster") else None,
         digest=digest,
     )
     for table in (total, polite, top):
@@ -101,13 +91,13 @@ def _fleet(top: Sheet, place: _Place, digest: str) -> Fleet:
     return fleet
 
 
-def _name(table: Sheet, key: str, name: str) -> str:
+def _name(table: Table, key: str, name: str) -> str:
     if not _NAME.fullmatch(name):
         table.fault(key, f"{name!r} is no name: up to 100 letters, digits, `.`, `_`, `-`, the first a letter or digit")
     return name
 
 
-def _window(table: Sheet) -> TimeWindow | None:
+def _window(table: Table) -> TimeWindow | None:
     texts = [table.take_text(key) for key in ("from", "until")]
     for key, text in zip(("from", "until"), texts, strict=True):
         if text != "missing" and not _CLOCK.fullmatch(text):
@@ -120,32 +110,35 @@ def _window(table: Sheet) -> TimeWindow | None:
     return TimeWindow(start=time.fromisoformat(texts[0]), end=time.fromisoformat(texts[1]))
 
 
-def _cluster(table: Sheet, place: _Place) -> Cluster:
+def _cluster(table: Table, place: _Place) -> Cluster:
     scheduler = table.take_text("scheduler")
     if not _SCHEDULER.fullmatch(scheduler):
         table.fault("scheduler", f"{scheduler!r} is no tls://HOST:PORT: nothing goes to a cluster without TLS")
     folder = _path(table, "certificates", place)
     for fault in faults_of(folder, CertificateRole.CLIENT) if place.look else ():
         table.fault("certificates", fault)
-    level = table.choice("level", JailLevel, JailLevel.L1)
+    level = table.take_choice("level", JailLevel, instead=JailLevel.L1)
     table.close()
     return Cluster(scheduler=scheduler, certificates=folder, level=level.value)
 
 
-def _member_keys(table: Sheet, place: _Place, defaults: FleetMember | None) -> FleetMember:
+def _member_keys(table: Table, place: _Place, defaults: FleetMember | None) -> FleetMember:
     """What may stand in [each] and in [[repository]] alike."""
     default = defaults or FleetMember(name="", source=TreeSource(folder=Path()), work=(WorkKind.FAILING_TESTS,))
     return FleetMember(
         name="",
         source=TreeSource(folder=Path()),
         work=_work(table, default.work),
-        max_seconds=table.seconds("max_seconds", default.max_seconds, most=_MAX_SECONDS) or default.max_seconds,
-        max_candidates=table.count("max_candidates", default.max_candidates, least=1, most=1_000_000),
-        memory_bytes=table.count("memory_mib", default.memory_bytes >> 20, least=512, most=1 << 20) << 20,
-        use_model=table.flag("model", default.use_model),
+        max_seconds=table.take_seconds("max_seconds", instead=default.max_seconds, most=_MAX_SECONDS)
+        or default.max_seconds,
+        max_candidates=table.take_count("max_candidates", instead=default.max_candidates, least=1, most=1_000_000),
+        memory_bytes=table.take_count("memory_mib", instead=default.memory_bytes >> 20, least=512, most=1 << 20) << 20,
+        use_model=table.take_flag("model", instead=default.use_model),
         policy=_file(table, "policy", place) if table.holds("policy") else default.policy,
-        rules=table.texts("rules", default.rules, lambda rule: _rule_fault(rule, place)),
-        seed=table.count("seed", default.seed, least=0, most=1 << 31),
+        rules=table.take_texts(
+            "rules", required=False, instead=default.rules, valid=lambda rule: _rule_fault(rule, place)
+        ),
+        seed=table.take_count("seed", instead=default.seed, least=0, most=1 << 31),
     )
 
 
@@ -157,11 +150,11 @@ def _rule_fault(rule: str, place: _Place) -> str:
     )
 
 
-def _work(table: Sheet, default: tuple[WorkKind, ...]) -> tuple[WorkKind, ...]:
+def _work(table: Table, default: tuple[WorkKind, ...]) -> tuple[WorkKind, ...]:
     def fault(name: str) -> str:
         return "" if name in set(WorkKind) else f"{name!r} is no work: one of {', '.join(WorkKind)}"
 
-    names = table.texts("work", tuple(default), fault)
+    names = table.take_texts("work", required=False, instead=tuple(default), valid=fault)
     if not names:
         table.fault("work", f"names nothing to do: {', '.join(WorkKind)}")
     if len(set(names)) < len(names):
@@ -169,7 +162,7 @@ def _work(table: Sheet, default: tuple[WorkKind, ...]) -> tuple[WorkKind, ...]:
     return tuple(work for work in WorkKind if work.value in names)
 
 
-def _member(table: Sheet, place: _Place, defaults: FleetMember) -> FleetMember:
+def _member(table: Table, place: _Place, defaults: FleetMember) -> FleetMember:
     given = [key for key in ("path", "mirror") if table.holds(key)]
     if len(given) != 1:
         table.fault("path", "either `path`, a working tree, or `mirror`, an object store with a `revision`")
@@ -184,11 +177,11 @@ def _member(table: Sheet, place: _Place, defaults: FleetMember) -> FleetMember:
     shared = _member_keys(table, place, defaults)
     member = replace(
         shared,
-        name=_name(table, "name", table.text("name", folder.name.removesuffix(".git"))),
+        name=_name(table, "name", table.take_text("name", instead=folder.name.removesuffix(".git"))),
         source=TreeSource(folder=folder, revision=revision),
-        tests=table.texts("tests", ()),
+        tests=table.take_texts("tests", required=False),
         guard=_guard(table),
-        checks=table.texts("checks", (), _command_fault),
+        checks=table.take_texts("checks", required=False, valid=_command_fault),
         python=_python(table, place),
         sarif=_logs(table, place),
         sarif_was_at=_was_at(table),
@@ -201,24 +194,24 @@ def _member(table: Sheet, place: _Place, defaults: FleetMember) -> FleetMember:
     return member
 
 
-def _guard(table: Sheet) -> tuple[str, ...]:
-    found = table.texts("guard", ())
+def _guard(table: Table) -> tuple[str, ...]:
+    found = table.take_texts("guard", required=False)
     for fault in guard_faults(found, DEFAULT_SECONDS):
         table.fault("guard", fault.removeprefix("--guard: "))
     return found
 
 
-def _logs(table: Sheet, place: _Place) -> tuple[Path, ...]:
+def _logs(table: Table, place: _Place) -> tuple[Path, ...]:
     def fault(name: str) -> str:
         if "\0" in name:
             return "a path holds no NUL"
         return "" if not place.look or (place.folder / name).is_file() else f"{place.folder / name} is not a file"
 
-    return tuple(place.folder / name for name in table.texts("sarif", (), fault))
+    return tuple(place.folder / name for name in table.take_texts("sarif", required=False, valid=fault))
 
 
-def _was_at(table: Sheet) -> str:
-    found = table.text("sarif_was_at", "")
+def _was_at(table: Table) -> str:
+    found = table.take_text("sarif_was_at", instead="")
     if found and ("\0" in found or not Path(found).is_absolute()):
         table.fault("sarif_was_at", f"{found!r} is not absolute")
     return found
@@ -231,21 +224,21 @@ def _command_fault(command: str) -> str:
         return f"{command!r}: {fault}"
 
 
-def _folder(table: Sheet, key: str, place: _Place) -> Path:
+def _folder(table: Table, key: str, place: _Place) -> Path:
     path = _path(table, key, place)
     if place.look and not path.is_dir():
         table.fault(key, f"{path} is not a directory")
     return path
 
 
-def _file(table: Sheet, key: str, place: _Place) -> Path:
+def _file(table: Table, key: str, place: _Place) -> Path:
     path = _path(table, key, place)
     if place.look and not path.is_file():
         table.fault(key, f"{path} is not a file")
     return path
 
 
-def _path(table: Sheet, key: str, place: _Place) -> Path:
+def _path(table: Table, key: str, place: _Place) -> Path:
     text = table.take_text(key)
     if "\0" in text:
         table.fault(key, "a path holds no NUL")
@@ -253,7 +246,7 @@ def _path(table: Sheet, key: str, place: _Place) -> Path:
     return place.folder / text
 
 
-def _python(table: Sheet, place: _Place) -> str:
+def _python(table: Table, place: _Place) -> str:
     """An interpreter or a virtual environment's folder, not resolved: a link in an environment has a meaning."""
     if not table.holds("python"):
         return ""
@@ -263,7 +256,7 @@ def _python(table: Sheet, place: _Place) -> str:
     return str(path)
 
 
-def _unlike(entries: list[Sheet], members: list[FleetMember]) -> None:
+def _unlike(entries: list[Table], members: list[FleetMember]) -> None:
     """No name and no tree stands twice."""
     names: dict[str, str] = {}
     sources: dict[tuple[str, str], str] = {}

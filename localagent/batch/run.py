@@ -14,7 +14,6 @@ from pathlib import Path
 from localagent.app.jail_level import least_level
 from localagent.app.policies import open_policy
 from localagent.app.settings import Settings
-from localagent.batch import energy
 from localagent.batch.batch_ports import HELD, WorkerCommands, WorkerCrew
 from localagent.batch.cache_key import basis_of, policy_of
 from localagent.batch.fleet import DiskPriority, Fleet, FleetMember, WorkKind
@@ -168,21 +167,13 @@ class Night:
             if lock is None:
                 raise AnswerIsNo(f"run {self._run.id} is being worked on", remedy="`localagent batch status` shows it")
             self._take_stock()
-            counters = energy.read_counters()
-            energy.begin(self._run.dir)
             crew = self._crew or _Local(BatchPool(self._jobs, passed=(lock,)), self._argv)
             try:
                 return self._worked(crew, anytime=anytime)
             finally:
                 crew.end()
-                self._keep_energy(counters)
                 sweep(self._settings.scratch_dir)
                 RunStore(self._settings.state_dir).kept.prune()
-
-    def _keep_energy(self, before: energy.EnergyReading | None) -> None:
-        """Of this machine: what a cluster used, nobody here measured."""
-        after = energy.read_counters() if self._crew is None else None
-        energy.keep(self._run.dir, energy.joules_between(before, after) if before and after else None)
 
     def _take_stock(self) -> None:
         for number in range(len(self._fleet.members)):

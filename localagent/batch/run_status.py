@@ -3,9 +3,8 @@
 from collections import Counter
 from typing import Any
 
-from localagent.app.settings import Settings
 from localagent.batch.batch_ports import WorkerCommands
-from localagent.batch.batch_report import report_of, with_trend
+from localagent.batch.batch_report import report_of
 from localagent.batch.html_report import page
 from localagent.batch.junit_sarif import junit, sarif
 from localagent.batch.run import Begun, fleet_of
@@ -15,9 +14,9 @@ from localagent.fs.atomic_files import RecordDamaged, write_private
 from localagent.text.strict_json import dump
 
 
-def finish(begun: Begun, settings: Settings, why: str) -> dict[str, Any]:
+def finish(begun: Begun, why: str) -> dict[str, Any]:
     """The report, kept in the run's folder in every form. `why` it ended before all was reached, or ""."""
-    report = with_trend(report_of(begun.run, begun.fleet, why_ended=why), RunStore(settings.state_dir))
+    report = report_of(begun.run, begun.fleet, why_ended=why)
     for name, data in (
         ("report.html", page(report)),
         ("junit.xml", junit(report)),
@@ -30,9 +29,9 @@ def finish(begun: Begun, settings: Settings, why: str) -> dict[str, Any]:
     return report
 
 
-def report_now(begun: Begun, settings: Settings) -> dict[str, Any]:
+def report_now(begun: Begun) -> dict[str, Any]:
     """The report as things stand, nothing written."""
-    return with_trend(report_of(begun.run, begun.fleet), RunStore(settings.state_dir))
+    return report_of(begun.run, begun.fleet)
 
 
 def counted(run: RunRecord, ways: WorkerCommands) -> dict[str, Any]:

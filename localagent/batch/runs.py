@@ -19,7 +19,8 @@ from typing import Any
 from localagent.batch.cache_key import CacheBasis
 from localagent.batch.task_result import KEPT, RepositoryResult, parse_answer
 from localagent.errors import UsageFault
-from localagent.fs.atomic_files import CannotRecord, RecordDamaged, read_bounded, sync_directory, write_private
+from localagent.fs.atomic_files import CannotRecord, RecordDamaged, open_lock, read_bounded, write_private
+from localagent.fs.openat import closing, sync_directory
 from localagent.record.store import new_task_id
 from localagent.text.strict_json import dump, load
 
@@ -98,11 +99,8 @@ class RunRecord:
     @contextlib.contextmanager
     def alone(self, name: str, *, wait_seconds: float = 0.0) -> Iterator[int | None]:
         """A lock of the run, as a descriptor; None where another process has it. The last holder's end frees it."""
-        number = os.open(self.dir / f"{name}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
+        with closing(open_lock(self.dir / f"{name}.lock")) as number:
             yield number if _locked(number, wait_seconds) else None
-        finally:
-            os.close(number)
 
 
 def _locked(number: int, wait_seconds: float) -> bool:
@@ -157,8 +155,11 @@ class RunStore:
         wanted = id_or_part.strip().lower()
         found = [n for n in names if n.startswith(wanted) or n.endswith(f"-{wanted}")] if wanted else names[:1]
         if not found:
-            what = f"no batch run {id_or_part!r}" if wanted else "no batch was run yet"
-            raise UsageFault(what, remedy="`localagent batch list` lists the runs")
+            what = f"no batch run {id_or_part!r}" if wanted else "no batch runs yet"
+            remedy = (
+                "`localagent batch list` lists the runs" if wanted else "`localagent batch run FLEET.toml` starts one"
+            )
+            raise UsageFault(what, remedy=remedy)
         if len(found) > 1:
             raise UsageFault(f"{id_or_part!r} names {len(found)} runs", remedy="write more of the id")
         return self.load(found[0])

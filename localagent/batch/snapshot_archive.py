@@ -4,7 +4,6 @@ Read back as hostile: every name, size and digest is checked, and nothing is wri
 promised: owners, times, or what the snapshot left out.
 """
 
-import os
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -80,11 +79,7 @@ def _unpacked(data: bytes, folder: Path) -> str:
     for entry in regular:  # while there is no link yet, no name leads anywhere else
         place = folder / RepoPath(entry["path"])
         place.parent.mkdir(parents=True, exist_ok=True)
-        mode = int(entry["mode"]) & 0o777
-        descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as stream:
-            stream.write(contents[str(entry["digest"])])
-            os.fchmod(stream.fileno(), mode)
+        openat.write_new(place, contents[str(entry["digest"])], mode=int(entry["mode"]) & 0o777)
     links = [e for e in entries if FileKind(e["kind"]) is FileKind.SYMLINK]
     for entry in links:
         (folder / RepoPath(entry["path"])).parent.mkdir(parents=True, exist_ok=True)

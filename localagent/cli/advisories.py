@@ -32,11 +32,11 @@ def run(export: Path, render: Render, *, as_json: bool) -> int:
         )
     else:
         for f in matched.findings:
-            doubt = "" if f.certain else " (may be: the record cannot be fully understood)"
+            doubt = "" if f.certain else " (possibly: the record could not be fully parsed)"
             mended = f"; fixed in {', '.join(f.fixed)}" if f.fixed else ""
             render.line(f"{f.id}: {f.package} {f.version}{doubt}: {f.summary or 'no summary'}{mended}")
         newest = f", the newest of {matched.newest}" if matched.newest else ""
         render.line(
-            f"{len(matched.findings)} of {matched.records:,} records{newest}, concern the {len(versions)} packages here"
+            f"{len(matched.findings)} of {matched.records:,} records{newest}, affect {len(versions)} installed packages"
         )
     return 1 if matched.findings else 0

@@ -21,12 +21,12 @@ from localagent.record.store import TaskRecord, TaskStore
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
-    parser.add_argument("id", metavar="ID", help="the task whose patch to write; the start of its id is enough")
+    parser.add_argument("id", metavar="ID", help="task id; a unique prefix is enough")
     parser.add_argument(
         "--choose",
         type=int,
         metavar="N",
-        help="where a person has to choose: the proposal to write, numbered as `show` numbers them",
+        help="the number of the proposal to apply, as listed by `show`",
     )
     parser.add_argument(
         "--write-test",
@@ -34,7 +34,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="beside the proposal, a pytest test of what it answers on the input on which the proposals differ; FILE "
         "is in the repository: a new one, or one to whose end it goes",
     )
-    parser.add_argument("--policy", type=Path, metavar="NAME|FILE", help="whose critical files and denials count")
+    parser.add_argument(
+        "--policy",
+        type=Path,
+        metavar="NAME|FILE",
+        help="the policy whose critical and denied files apply (default: default)",
+    )
     add_daemon(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
 
@@ -42,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """0 written, 1 refused (nothing was changed)."""
     if args.write_test is not None and args.choose is None:
-        raise UsageFault("--write-test needs --choose", remedy="a test is written of what a chosen proposal answers")
+        raise UsageFault("--write-test needs --choose", remedy="the test records the answer of the chosen proposal")
     record = TaskStore(settings.state_dir).open(args.id)
     patch = record.patch() if args.choose is None else record.proposal(args.choose)
     if patch is None or not patch.changes:
@@ -67,7 +72,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         render.line(f"{'wrote' if test.new else 'added to'} {test.change.path}:")
         for line in test.source.splitlines():
             render.line(f"  {line}".rstrip())
-    render.note(f"to take it back: localagent undo {record.id}")
+    render.note(f"to revert it: localagent undo {record.id}")
     return 0
 
 
@@ -77,9 +82,9 @@ def _nothing(record: TaskRecord, chosen: int | None) -> AnswerIsNo:
     accepted = chosen is not None and record.patch() is not None
     what = "no accepted patch" if chosen is None else f"no proposal {chosen}"
     if numbers:
-        remedy = f"`localagent show {record.id}` shows its proposals; --choose {'|'.join(numbers)} takes one"
+        remedy = f"`localagent show {record.id}` lists its proposals; --choose {'|'.join(numbers)} applies one"
     elif accepted:
-        remedy = f"it has one accepted patch, and nothing to choose from: `localagent apply {record.id}` writes it"
+        remedy = f"it has one accepted patch and no proposals: `localagent apply {record.id}` writes it"
     else:
         remedy = f"`localagent show {record.id}` says why"
     return AnswerIsNo(f"task {record.id} has {what}", remedy=remedy)

@@ -1,21 +1,20 @@
 """`localagent approve`: a person lets in a change that needs a person, on the record; here, or at the daemon."""
 
 import argparse
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from localagent.app import Settings
 from localagent.app.review.approvals import Approving, approve
+from localagent.cli.gate import read_patch
 from localagent.cli.render import Render
 from localagent.daemon.client.approval_client import patches_of, speak
 from localagent.domain.review import PatchVerdict
 from localagent.errors import AnswerIsNo, UsageFault
 from localagent.protocol.http_client import DEFAULT_SOCKET, Client
-from localagent.record.patch_approvals import PatchApprovals
+from localagent.record.approval_journal import patch_approvals
 from localagent.record.store import TaskRecord, TaskStore
-from localagent.repo.diff.parse_diff import MAX_PATCH_BYTES
 from localagent.repo.diff.write_diff import unified_diff
 
 
@@ -23,16 +22,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     parser.add_argument("what", metavar="ID|PATCH", help="a task, or a file with a diff; - is standard input")
     parser.add_argument("--repo", type=Path, metavar="DIR", help="the repository of a PATCH (default: .)")
-    parser.add_argument("--choose", type=int, metavar="N", help="the proposal of a task, where there are several")
-    parser.add_argument("--reason", required=True, metavar="TEXT", help="why; kept in the journal of approvals")
+    parser.add_argument("--choose", type=int, metavar="N", help="the number of the proposal, if there are several")
+    parser.add_argument("--reason", required=True, metavar="TEXT", help="the reason; recorded with the approval")
     parser.add_argument(
         "--daemon",
         nargs="?",
         const=str(DEFAULT_SOCKET),
         metavar="SOCKET",
-        help=f"the task is one that somebody else ordered of the daemon (default: {DEFAULT_SOCKET})",
+        help=f"the task belongs to somebody else and ran on this daemon (default: {DEFAULT_SOCKET})",
     )
-    parser.add_argument("--withdraw", action="store_true", help="take every approval of this patch back instead")
+    parser.add_argument("--withdraw", action="store_true", help="withdraw every approval of this patch")
     parser.add_argument("--policy", type=Path, metavar="NAME|FILE", help="default: default")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
 
@@ -44,7 +43,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     request = _request(args, settings)
     approval, digest = approve(request, settings)
     state = "withdrawn" if request.withdraw else "approved"
-    journal = str(PatchApprovals(settings.state_dir).path)
+    journal = str(patch_approvals(settings.state_dir).path)
     if args.json:
         told = {**asdict(approval), "findings": approval.findings.split("\n")}
         render.json({"state": state, **told, "digest": digest, "journal": journal})
@@ -56,7 +55,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         if request.task:
             kept = TaskStore(settings.state_dir).open(request.task).patch() is not None
             number = "" if kept and args.choose is None else f" --choose {args.choose or 1}"
-            render.note(f"to write it into the repository: localagent apply {request.task}{number}")
+            render.note(f"to apply it: localagent apply {request.task}{number}")
     return 0
 
 
@@ -64,7 +63,7 @@ def _by_daemon(args: argparse.Namespace, render: Render) -> int:
     """The daemon decides who may: it knows who asked for the task, and who speaks here."""
     odd = [f"--{name}" for name in ("repo", "policy") if getattr(args, name) is not None]
     if odd:
-        raise UsageFault([f"{name}: the daemon's task and policy hold" for name in odd], remedy="leave it away")
+        raise UsageFault([f"{name}: the daemon's task and policy hold" for name in odd], remedy="leave it out")
     client = Client(Path(args.daemon))
     try:
         patch = _chosen(patches_of(client, args.what), args.what, args.choose)
@@ -80,9 +79,9 @@ def _by_daemon(args: argparse.Namespace, render: Render) -> int:
         for line in patch["asked"]:
             render.line(f"  {line}")
         number = f" --choose {patch['number']}" if patch["number"] else ""
-        render.note(f"who ordered it writes it into the repository: localagent apply {args.what}{number}")
+        render.note(f"the task's owner can apply it: localagent apply {args.what}{number}")
     if not told["recorded"]:
-        render.note("it does not count yet: the daemon waits for its recorder")
+        render.note("not in effect yet: the daemon is waiting for its recorder")
     return 0
 
 
@@ -94,9 +93,9 @@ def _chosen(patches: list[dict[str, Any]], task: str, number: int | None) -> dic
     found = [one for one in patches if one["number"] == number]
     if found:
         return found[0]
-    numbers = "|".join(str(one["number"]) for one in asking) or "nothing there needs a person"
+    numbers = "|".join(str(one["number"]) for one in asking) or "no patch there needs approval"
     raise AnswerIsNo(
-        f"task {task}: which of {len(asking)} patches that need a person is not said",
+        f"task {task}: {len(asking)} patches need approval; choose one",
         remedy=f"--choose {numbers}; `localagent tasks patches {task}` shows them",
     )
 
@@ -132,10 +131,8 @@ def _of_task(record: TaskRecord, choose: int | None) -> bytes:
 
 
 def _read(name: str) -> bytes:
-    try:
-        if name == "-":
-            return sys.stdin.buffer.read(MAX_PATCH_BYTES + 1)
-        with Path(name).open("rb") as stream:
-            return stream.read(MAX_PATCH_BYTES + 1)
-    except OSError as error:
-        raise UsageFault(f"{name}: cannot be read: {error.strerror or error}") from error
+    faults: list[str] = []
+    data = read_patch(name, faults)
+    if faults:
+        raise UsageFault(faults)
+    return data

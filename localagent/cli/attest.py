@@ -27,22 +27,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb: `attest ID`, `attest verify FILE`; either with a git note in the file's place."""
     parser.add_argument("target", metavar="ID|verify", help="the task whose patch to attest; or `verify`, then a file")
     parser.add_argument("bundle", nargs="?", type=Path, metavar="FILE", help="with verify: the statements to verify")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write the statements here (default: standard output)")
-    parser.add_argument("--patch", type=Path, metavar="FILE", help="with verify: the diff that they must be about")
     parser.add_argument(
-        "--tree", type=Path, metavar="DIR", help="with verify: hold the files of this tree against it as well"
+        "--out", type=Path, metavar="FILE", help="write the statements to FILE (default: standard output)"
     )
     parser.add_argument(
-        "--key", type=Path, metavar="FILE", help="with verify: trust this public key alone (default: every key here)"
+        "--patch", type=Path, metavar="FILE", help="with verify: the diff that the statements must match"
+    )
+    parser.add_argument("--tree", type=Path, metavar="DIR", help="with verify: also check the files of this tree")
+    parser.add_argument(
+        "--key", type=Path, metavar="FILE", help="with verify: trust only this public key (default: every local key)"
     )
     parser.add_argument(
-        "--note", metavar="COMMIT", help="for this commit as a git note: print the command; with verify: the note there"
+        "--note",
+        metavar="COMMIT",
+        help="print the command that adds it as a git note to COMMIT; with verify: read that note",
     )
-    parser.add_argument("--write", action="store_true", help="with --note: write it, below refs/notes/localagent alone")
+    parser.add_argument("--write", action="store_true", help="with --note: write the note (refs/notes/localagent)")
     parser.add_argument(
         "--repo", type=Path, metavar="DIR", help="with --note: where that commit is (default: the task's)"
     )
-    parser.add_argument("--redact", action="store_true", help="number files and tests instead of naming them")
+    parser.add_argument("--redact", action="store_true", help="replace names of files and tests with numbers")
     parser.add_argument("--json", action="store_true", help="with verify: one JSON object on standard output")
     add_passphrase(parser)
 
@@ -66,7 +70,7 @@ def _faults(args: argparse.Namespace) -> list[str]:
         making = {"--out": args.out is not None, "--write": args.write, "--redact": args.redact}
         if args.tree is not None and not args.tree.is_dir():
             faults.append(f"--tree: {args.tree} is not a directory")
-        return faults + [f"verify: {name} is for making statements" for name, given in making.items() if given]
+        return faults + [f"verify: {name} is not used with `verify`" for name, given in making.items() if given]
     given = {
         "FILE": args.bundle,
         "--patch": args.patch,
@@ -87,7 +91,7 @@ def _attest(args: argparse.Namespace, settings: Settings, render: Render) -> int
     record = TaskStore(settings.state_dir).open(args.target)
     signer = open_signer(settings, passphrase_of(args))
     if signer is None:
-        raise AnswerIsNo("there is no key to sign with", remedy="`localagent key new` makes one")
+        raise AnswerIsNo("there is no signing key", remedy="`localagent key new` creates one")
     note: Noted | None = None
     if args.note is not None:
         note = noted(settings, record, signer, args.repo or Path(record.task.repo), args.note)
@@ -101,9 +105,9 @@ def _attest(args: argparse.Namespace, settings: Settings, render: Render) -> int
         render.line(bundle.decode("ascii").rstrip("\n"))
     if note is not None and args.write:
         write(settings, record, note)
-        render.line(f"written: the note of commit {note.commit} below {REF}")
+        render.line(f"written: note for commit {note.commit} in {REF}")
     elif note is not None:
-        render.note("nothing was written to the repository; this does:")
+        render.note("nothing was written; to add the note, run:")
         render.line(note.command(args.out))
     return 0
 
@@ -111,15 +115,15 @@ def _attest(args: argparse.Namespace, settings: Settings, render: Render) -> int
 def _verify(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     keys = read_public(args.key) if args.key is not None else key_ring(settings).public_keys()
     if not keys:
-        raise UsageFault("no public key is known here", remedy="name the maker's with --key")
+        raise UsageFault("no public key is available", remedy="name the signer's with --key")
     patch = None if args.patch is None else _read(args.patch)
     if args.note is not None:
         found, commit = verified(args.repo or Path(), args.note, keys, patch)
-        render.note(f"commit {commit} holds every file as attested")
+        render.note(f"commit {commit} has every file as attested")
     else:
         found = verify_bundle(_read(args.bundle), keys, patch=patch)
     if args.tree is not None:
-        render.note(f"{args.tree} holds every file as attested: {held_by(found, args.tree)}")
+        render.note(f"{args.tree} has every file as attested: {held_by(found, args.tree)}")
     notes = {n.id: n.retired for n in key_ring(settings).notes()} if args.key is None else {}
     _show(args, found, notes.get(found.key_id, ""), render)
     return 0
@@ -144,11 +148,11 @@ def _show(args: argparse.Namespace, found: Attested, retired: str, render: Rende
     for name, digest in found.subjects.items():
         render.line(f"  {digest}  {one_line(name, 4096)}")
     if args.patch is None:
-        render.note("the diff itself was not compared: --patch FILE does")
+        render.note("the diff was not compared; use --patch FILE")
     if args.tree is None and args.note is None:
-        render.note("the files were not compared: --tree DIR does, with those that it holds")
+        render.note("the files were not compared; use --tree DIR")
     if retired:
-        render.note(f"that key was retired {retired}; when the signature was made is not shown by it")
+        render.note(f"that key was retired {retired}; the signature does not show when it was made")
 
 
 def _tests(found: Attested) -> str:
@@ -163,6 +167,6 @@ def _read(path: Path) -> bytes:
     try:
         return read_bounded(Path(os.path.realpath(path)), _MOST_BYTES)  # a loop of links is left to the reading
     except FileNotFoundError as error:
-        raise UsageFault(f"{path}: there is no such file", remedy="name the file that `attest --out` wrote") from error
+        raise UsageFault(f"{path}: there is no such file", remedy="name a file written by `attest --out`") from error
     except RecordDamaged as error:
         raise UsageFault(str(error), remedy="name a regular file of at most 64 MiB") from error

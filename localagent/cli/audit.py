@@ -26,33 +26,39 @@ from localagent.record.redacted.redacted_journal import check_redacted, is_redac
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    verifying = actions.add_parser("verify", help="does every entry follow from the one before?", allow_abbrev=False)
-    verifying.add_argument("--file", type=Path, metavar="FILE", help="an export instead of the journal here")
-    verifying.add_argument("--head", default="", metavar="DIGEST", help="the digest of an entry that must be there")
+    verifying = actions.add_parser("verify", help="check the hash chain and signatures", allow_abbrev=False)
+    verifying.add_argument("--file", type=Path, metavar="FILE", help="check an export instead of the journal")
+    verifying.add_argument("--head", default="", metavar="DIGEST", help="digest of an entry that must exist")
     add_keys(verifying)
-    verifying.add_argument("--require-signed", action="store_true", help="a head must be signed, or the answer is no")
-    exporting = actions.add_parser("export", help="entries as one file that can be verified", allow_abbrev=False)
-    exporting.add_argument("--out", type=Path, required=True, metavar="FILE", help="where to write them")
-    exporting.add_argument("--redact", action="store_true", help="names of repositories and the like are numbers in it")
+    verifying.add_argument("--require-signed", action="store_true", help="exit 1 if no head is signed")
+    exporting = actions.add_parser(
+        "export", help="export entries to a file that can be verified elsewhere", allow_abbrev=False
+    )
+    exporting.add_argument("--out", type=Path, required=True, metavar="FILE", help="file to write")
+    exporting.add_argument(
+        "--redact", action="store_true", help="replace names of repositories and the like with numbers"
+    )
     for action in (verifying, exporting):
-        action.add_argument("--from", dest="first", type=int, metavar="N", help="from this entry on")
-        action.add_argument("--to", dest="last", type=int, metavar="N", help="up to this entry, included")
+        action.add_argument("--from", dest="first", type=int, metavar="N", help="first entry")
+        action.add_argument("--to", dest="last", type=int, metavar="N", help="last entry")
     signing = actions.add_parser("sign", help="sign the newest entry", allow_abbrev=False)
     add_passphrase(signing)
-    rotating = actions.add_parser("rotate", help="go on in a new file; the chain is kept", allow_abbrev=False)
+    rotating = actions.add_parser("rotate", help="start a new file; the chain continues", allow_abbrev=False)
     rotating.add_argument(
         "--set-aside",
         action="store_true",
-        help="keep the journal, whole or damaged, beside a new one that names its digests",
+        help="set the journal aside, even if damaged, and start a new one that records its digests",
     )
-    retiring = actions.add_parser("retire", help="move old files away for keeping, on the record", allow_abbrev=False)
-    retiring.add_argument("--days", type=int, required=True, metavar="N", help="only files without an entry as young")
-    retiring.add_argument("--to", type=Path, required=True, metavar="DIR", help="where to keep them")
+    retiring = actions.add_parser("retire", help="archive old files", allow_abbrev=False)
+    retiring.add_argument("--days", type=int, required=True, metavar="N", help="only files whose entries are all older")
+    retiring.add_argument("--to", type=Path, required=True, metavar="DIR", help="folder to move them to")
     add_report(actions)
     for action in (verifying, exporting, signing, rotating, retiring):
         action.add_argument("--json", action="store_true", help="one JSON object on standard output")
     for action in actions.choices.values():
-        action.add_argument("--state", type=Path, metavar="DIR", help="whose journal: a recorder's or daemon's state")
+        action.add_argument(
+            "--state", type=Path, metavar="DIR", help="state folder of a recorder or daemon (default: your own journal)"
+        )
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
@@ -100,7 +106,7 @@ def only_its_owner(folder: Path) -> None:
     owner = folder.stat().st_uid
     if owner != os.geteuid():
         raise UsageFault(
-            f"--state: {folder} belongs to user {owner}: written by another one, it would be closed to its owner",
+            f"--state: {folder} belongs to user {owner}: its owner could not read files of another user",
             remedy="run this as that user",
         )
 
@@ -110,7 +116,7 @@ def _span(args: argparse.Namespace) -> EntrySpan:
         f"{name}: must not be negative" for name, n in (("--from", args.first), ("--to", args.last)) if (n or 0) < 0
     ]
     if not faults and args.first is not None and args.last is not None and args.last < args.first:
-        faults.append(f"--to {args.last} lies before --from {args.first}")
+        faults.append(f"--to {args.last} is before --from {args.first}")
     head = getattr(args, "head", "")
     if head and not DIGEST.fullmatch(head):
         faults.append(f"--head: {head!r} is not sha256: and 64 hexadecimal digits")
@@ -140,11 +146,11 @@ def _verify(args: argparse.Namespace, settings: Settings, render: Render) -> int
         render.json(_json(check, heads, wrong))
     elif altered:
         render.line(f"altered: {wrong}" if wrong else f"altered at {check.place}: {check.reason}")
-        render.line(f"  {len(check.entries)} entries before it hold" if not wrong else "  the chain itself holds")
+        render.line("  the chain itself is intact" if wrong else f"  {len(check.entries)} entries before it are intact")
     else:
         _tell(args, check, heads, render)
     if unsigned and not altered:
-        render.note("--require-signed: no head is signed by a key that is known here; --key FILE names one")
+        render.note("--require-signed: no head is signed by a known key; add one with --key FILE")
     return 1 if altered or heads.unknown or unsigned else 0
 
 
@@ -152,16 +158,16 @@ def _tell(args: argparse.Namespace, check: AuditCheck, found: HeadsCheck, render
     """What holds, and how far that is signed."""
     if found.unknown:
         render.line(f"{UNVERIFIABLE}: {found.unknown}")
-        render.line("  the chain itself holds; --key FILE names a key, more than once where several signed")
+        render.line("  the chain itself is intact; add each signer's key with --key FILE")
     render.line(f"{check.standing.value}: {len(check.entries)} entries, head {check.tip.digest}")
     if check.standing is JournalStatus.TORN:
         render.line(f"  {check.place}: {check.reason}")
     if args.file is not None and check.entries and check.entries[0].seq and args.first is None:
         begins = check.entries[0].seq
-        render.line(f"  begins with entry {begins}: what lies before it is not in this file (--from 0 asks for it)")
+        render.line(f"  begins with entry {begins}: earlier entries are not in this file (use --from 0)")
     if back := set_back(check.entries):
         first = back[0]
-        said = f"entry {first.seq} says {first.at[:19]}, {first.seconds:,.0f} s before the entry in front of it"
+        said = f"entry {first.seq} says {first.at[:19]}, {first.seconds:,.0f} s before the previous entry"
         render.line(f"  the clock was set back {len(back)} times: {said}")
     if began := began_anew(check):
         render.line(f"  {began}")
@@ -169,11 +175,9 @@ def _tell(args: argparse.Namespace, check: AuditCheck, found: HeadsCheck, render
         last = found.heads[-1]
         render.line(f"  {len(found.heads)} signed heads, the newest over entry {last.seq} by key {last.key_id[:16]}")
     elif args.file is not None and is_redacted(args.file):
-        render.note(
-            "redacted: the digests follow from each other; what was left out, and what stands, they cannot show"
-        )
+        render.note("redacted: the hash chain is intact, but it cannot prove the redacted or remaining text")
     elif not found.unknown:
-        render.note("no head is signed: whoever can write these files could have written another journal")
+        render.note("no head is signed: anyone who can write these files could have replaced the journal")
 
 
 def _exported(args: argparse.Namespace, span: EntrySpan) -> AuditCheck:
@@ -183,7 +187,7 @@ def _exported(args: argparse.Namespace, span: EntrySpan) -> AuditCheck:
             args.file, head=args.head, span=replace(span, first=-1 if span.first is None else span.first)
         )
     if args.first is not None or args.last is not None:
-        raise UsageFault("--from, --to: not with a redacted export", remedy="export the span that you want")
+        raise UsageFault("--from, --to: not with a redacted export", remedy="export the range you want")
     return check_redacted(args.file, head=args.head)
 
 
@@ -207,8 +211,8 @@ def _export(args: argparse.Namespace, settings: Settings, render: Render) -> int
     check = check_audit(audit_log(settings).folder, _span(args))
     if check.standing is JournalStatus.ALTERED:
         raise RecordDamaged(
-            f"the journal does not hold at {check.place}: {check.reason}",
-            remedy="`localagent audit rotate --set-aside` keeps it beside a new one",
+            f"the journal is broken at {check.place}: {check.reason}",
+            remedy="`localagent audit rotate --set-aside` sets it aside and starts a new one",
         )
     wanted = [e for e in check.entries if e.seq >= (args.first or 0)]
     if not wanted:
@@ -233,14 +237,14 @@ def _retire(args: argparse.Namespace, settings: Settings, render: Render) -> int
     log = audit_log(settings)
     check = check_audit(log.folder)
     if check.standing is JournalStatus.ALTERED:
-        raise RecordDamaged(f"the journal does not hold at {check.place}: {check.reason}; nothing is moved away")
+        raise RecordDamaged(f"the journal is broken at {check.place}: {check.reason}; nothing was moved")
     before = f"{datetime.now(UTC) - timedelta(days=args.days):%Y-%m-%dT%H:%M:%S.%f}Z"
     entry = log.retire(before, args.to.absolute())
     files = list(entry.data["files"]) if entry is not None else []
     if args.json:
         render.json({"files": files, "first": None if entry is None else entry.data["first"]})
     elif entry is None:
-        render.line("no file of the journal is so old; `localagent audit rotate` begins a new one")
+        render.line("no journal file is that old; `localagent audit rotate` starts a new file")
     else:
         render.line(f"{len(files)} files moved to {args.to}; the journal here begins with entry {entry.data['first']}")
     return 0
@@ -249,7 +253,7 @@ def _retire(args: argparse.Namespace, settings: Settings, render: Render) -> int
 def _sign(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     signer = open_signer(settings, passphrase_of(args))
     if signer is None:
-        raise AnswerIsNo("there is no key to sign with", remedy="`localagent key new` makes one")
+        raise AnswerIsNo("there is no signing key", remedy="`localagent key new` creates one")
     signed = sign_now(settings, signer)
     if signed is None:
         raise AnswerIsNo("the journal is empty: there is no head to sign")

@@ -26,12 +26,12 @@ from localagent.text.strict_json import dump
 
 def add_report(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """The action's arguments."""
-    parser = actions.add_parser("report", help="what was done, for an auditor", allow_abbrev=False)
-    parser.add_argument("--since", required=True, metavar="DATE", help="from this day on (UTC), as 2026-07-01")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write one HTML page that needs nothing else")
+    parser = actions.add_parser("report", help="report for an auditor", allow_abbrev=False)
+    parser.add_argument("--since", required=True, metavar="DATE", help="first day (UTC), such as 2026-07-01")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a self-contained HTML page")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write it as JSON (docs/audit.md)")
     add_keys(parser)
-    parser.add_argument("--redact", action="store_true", help="names of repositories and the like are numbers in it")
+    parser.add_argument("--redact", action="store_true", help="replace names of repositories and the like with numbers")
 
 
 def add_keys(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +41,7 @@ def add_keys(parser: argparse.ArgumentParser) -> None:
         type=Path,
         action="append",
         metavar="FILE",
-        help="heads must be signed by this key; may be repeated (default: the keys here)",
+        help="heads must be signed by this key; may be repeated (default: the local keys)",
     )
 
 
@@ -57,9 +57,9 @@ def report(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     try:
         since = date.fromisoformat(args.since)
     except ValueError:
-        raise UsageFault(f"--since: {args.since!r} is not a day", remedy="write it as 2026-07-01") from None
+        raise UsageFault(f"--since: {args.since!r} is not a date", remedy="use the form 2026-07-01") from None
     if args.html is not None and args.html == args.json:
-        raise UsageFault("--html and --json name one file for two outputs")
+        raise UsageFault("--html and --json name the same file for two outputs")
     folder, ring = audit_log(settings).folder, key_ring(settings)
     check = check_audit(folder)
     heads, fault = HeadsCheck(), ""
@@ -88,7 +88,7 @@ def _show(found: dict[str, Any], render: Render) -> None:
     outcomes = ", ".join(f"{name} {count}" for name, count in totals["outcomes"].items())
     render.line(f"tasks since {found['since']}: {totals['tasks']}" + (f" ({outcomes})" if outcomes else ""))
     render.line(
-        f"patches applied {totals['applied']}, taken back {totals['undone']}, refused {totals['refused_landings']}, "
+        f"patches applied {totals['applied']}, reverted {totals['undone']}, refused {totals['refused_landings']}, "
         f"attested {totals['attested']}"
     )
     for title, counts in (("candidates refused", totals["refused_candidates"]), ("limits hit", totals["limits_hit"])):

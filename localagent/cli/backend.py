@@ -9,7 +9,10 @@ def add_backend(parser: argparse.ArgumentParser) -> None:
     """The choice of what makes the jail."""
     names = ("auto", *(str(kind) for kind in BackendKind))
     parser.add_argument(
-        "--backend", choices=names, default="auto", help="what makes the jail (auto: bubblewrap, else nsjail)"
+        "--backend",
+        choices=names,
+        default="auto",
+        help="jail backend (auto: bubblewrap, or nsjail if that does not work)",
     )
 
 

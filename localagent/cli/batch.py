@@ -27,7 +27,7 @@ from localagent.fs.atomic_files import write_through
 from localagent.report.confidence_text import confidence_line
 from localagent.text.strict_json import dump
 
-_ATTEST_WHAT = "--attest: beside which patches? name their folder with --patches"
+_ATTEST_WHAT = "--attest needs --patches DIR"
 _MAKERS: dict[str, Callable[[dict[str, Any]], bytes]] = {
     "html": page,
     "junit": junit,
@@ -39,32 +39,32 @@ _MAKERS: dict[str, Callable[[dict[str, Any]], bytes]] = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     verbs = parser.add_subparsers(dest="batch_verb", metavar="VERB", required=True)
-    run = verbs.add_parser("run", help="work off a fleet; 1 if anything needs a person", allow_abbrev=False)
+    run = verbs.add_parser("run", help="process a fleet; exit 1 if anything needs a person", allow_abbrev=False)
     run.add_argument("fleet", nargs="?", type=Path, metavar="FLEET.toml", help="which repositories, and what to do")
     run.add_argument(
-        "--resume", nargs="?", const="", metavar="ID", help="go on with a run that was ended (default: the newest)"
+        "--resume", nargs="?", const="", metavar="ID", help="resume an interrupted run (default: the newest)"
     )
-    run.add_argument("--jobs", type=int, metavar="J", help="repositories at once (default: what the fleet says)")
+    run.add_argument("--jobs", type=int, metavar="J", help="repositories in parallel (default: from the fleet file)")
     add_gpu_layers(run, "; on a cluster each machine's own environment says it")
-    run.add_argument("--anytime", action="store_true", help="do not heed the fleet's window")
-    report = verbs.add_parser("report", help="the morning report of a run", allow_abbrev=False)
+    run.add_argument("--anytime", action="store_true", help="ignore the fleet's time window")
+    report = verbs.add_parser("report", help="the report of a run", allow_abbrev=False)
     report.add_argument("run", nargs="?", default="", metavar="ID", help="default: the newest run")
-    status = verbs.add_parser("status", help="how far a run is", allow_abbrev=False)
+    status = verbs.add_parser("status", help="progress of a run", allow_abbrev=False)
     status.add_argument("run", nargs="?", default="", metavar="ID", help="default: the newest run")
     listing = verbs.add_parser("list", help="the runs, newest first", allow_abbrev=False)
     certs = verbs.add_parser("certs", help="certificates for a cluster of machines", allow_abbrev=False)
     certs.add_argument("folder", type=Path, metavar="DIR", help="a new folder")
     certs.add_argument("--host", action="append", default=[], metavar="NAME", help="a machine; may be repeated")
-    certs.add_argument("--days", type=int, default=365, metavar="N", help="how long they hold (365)")
+    certs.add_argument("--days", type=int, default=365, metavar="N", help="days until they expire (365)")
     for one in (run, report):
-        one.add_argument("--patches", type=Path, metavar="DIR", help="write every patch there, as `git am` takes it")
+        one.add_argument("--patches", type=Path, metavar="DIR", help="write each patch to DIR, for `git am`")
         one.add_argument(
-            "--attest", action="store_true", help="with --patches: write beside each what is signed about it"
+            "--attest", action="store_true", help="with --patches: also write the attestation of each patch"
         )
-        one.add_argument("--html", type=Path, metavar="FILE", help="write the page there")
-        one.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML there")
-        one.add_argument("--sarif", type=Path, metavar="FILE", help="write SARIF 2.1.0 there")
-        one.add_argument("--report", type=Path, metavar="FILE", help="write the report there, as JSON")
+        one.add_argument("--html", type=Path, metavar="FILE", help="write the report as an HTML page")
+        one.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML")
+        one.add_argument("--sarif", type=Path, metavar="FILE", help="write SARIF 2.1.0")
+        one.add_argument("--report", type=Path, metavar="FILE", help="write the report as JSON")
     for one in (run, report, status, listing, certs):
         one.add_argument("--json", action="store_true", help="one JSON value on standard output")
 
@@ -82,20 +82,20 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         _refuse_attest(args, settings)
         begun = Begun(run=record, fleet=fleet_of(record, ways()))
         _refuse(args.patches, begun.fleet, settings)
-        return _told(args, begun, report_now(begun, settings), settings, render)
+        return _told(args, begun, report_now(begun), settings, render)
     return _night(args, settings, render)
 
 
 def _night(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     faults = []
     if (args.fleet is None) == (args.resume is None):
-        faults.append("name a FLEET.toml, or --resume a run: one of the two")
+        faults.append("give either a FLEET.toml or --resume")
     if args.jobs is not None and args.jobs < 1:
         faults.append("--jobs: at least 1")
     if args.attest and args.patches is None:
         faults.append(_ATTEST_WHAT)
     if faults:
-        raise UsageFault(faults, remedy="`localagent batch run --help` names the arguments")
+        raise UsageFault(faults, remedy="`localagent batch run --help` lists the options")
     _refuse_attest(args, settings)
     settings = with_layers(args, settings)
     told_of_layers(settings, render.note)
@@ -110,11 +110,11 @@ def _night(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     try:
         why = _worked(args, begun, settings, render, jobs)
     except KeyboardInterrupt:
-        render.note(f"to go on: localagent batch run --resume {begun.run.id}")
+        render.note(f"to resume: localagent batch run --resume {begun.run.id}")
         raise
-    report = finish(begun, settings, why)
+    report = finish(begun, why)
     if why:
-        render.note(f"{why}; to go on: localagent batch run --resume {begun.run.id}")
+        render.note(f"{why}; to resume: localagent batch run --resume {begun.run.id}")
     return _told(args, begun, report, settings, render)
 
 
@@ -136,8 +136,8 @@ def _certs(args: argparse.Namespace, render: Render) -> int:
         return 0
     for path in made:
         render.line(str(path))
-    render.note("each machine needs ca.pem and the files of its role; ca.key makes more: keep it elsewhere")
-    render.note("whoever holds one of these keys may run anything on every machine of the cluster")
+    render.note("each machine needs ca.pem and the files of its role; ca.key can issue more: store it elsewhere")
+    render.note("anyone with one of these keys can run anything on every machine of the cluster")
     return 0
 
 
@@ -184,7 +184,7 @@ def _told(args: argparse.Namespace, begun: Begun, report: dict[str, Any], settin
     code = exit_of(report)
     if args.patches is not None:
         bundles, faults = attestations(report, settings) if args.attest else (None, [])
-        told = f", {len(bundles)} of them attested" if bundles is not None else ""
+        told = f", {len(bundles)} attested" if bundles is not None else ""
         render.note(f"{write_series(args.patches, report, bundles)} patches below {args.patches}{told}")
         for fault in faults:
             render.note(fault)
@@ -198,7 +198,7 @@ def _told(args: argparse.Namespace, begun: Begun, report: dict[str, Any], settin
             likely = "" if row["confidence"] is None else f" ({confidence_line(row['confidence'])})"
             render.line(f"  {row['state']:<15} {row['name']}: {row['reason']}{likely}")
     page_path = begun.run.dir / "report.html"
-    render.note(f"the page: {page_path}" if page_path.exists() else "the page is written when the run ends")
+    render.note(f"the page: {page_path}" if page_path.exists() else "the HTML report is written when the run ends")
     return code
 
 
@@ -209,7 +209,7 @@ def _list(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     for row in [] if args.json else rows:
         render.line(f"{row['run']}  {row['state']:<12} {row['answered']:>5} of {row['repositories']:<5} {row['fleet']}")
     if not rows and not args.json:
-        render.line("no batch was run yet")
+        render.line("no batch runs yet")
     for fault in faults:
         render.note(fault)
     return 0
@@ -225,5 +225,5 @@ def _status(args: argparse.Namespace, settings: Settings, render: Render) -> int
         render.line(f"  {count:>5} {state}")
     if row["open"]:
         more = f" and {len(row['open']) - 10} more" if len(row["open"]) > 10 else ""
-        render.line(f"  to be done: {', '.join(row['open'][:10])}{more}")
+        render.line(f"  remaining: {', '.join(row['open'][:10])}{more}")
     return 0

@@ -25,7 +25,7 @@ from localagent.domain.policy import Permission, Policy
 from localagent.errors import UsageFault
 from localagent.fs.bounded_read import read_below, read_named
 from localagent.jail.api import NamespaceJail, open_jail
-from localagent.record.dependency_approvals import ApprovalStore
+from localagent.record.approval_journal import dependency_approvals
 
 PROJECT = "pyproject.toml"
 
@@ -33,7 +33,7 @@ PROJECT = "pyproject.toml"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The verb's arguments."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    checking = actions.add_parser("check", help="may these distributions come in?", allow_abbrev=False)
+    checking = actions.add_parser("check", help="check whether distributions are allowed", allow_abbrev=False)
     _requirements(checking)
     installing = actions.add_parser(
         "install", help="install from a folder of wheels, unpacked in a jail", allow_abbrev=False
@@ -41,18 +41,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _requirements(installing)
     installing.add_argument("--index", required=True, metavar="DIR", help="a folder of wheels: *.whl or NAME/*.whl")
     where = installing.add_mutually_exclusive_group()
+    where.add_argument("--target", type=Path, metavar="DIR", help="folder to create; without it, a dry run")
     where.add_argument(
-        "--target", type=Path, metavar="DIR", help="a folder to make; without it, a trial that lands nowhere"
+        "--python", type=Path, metavar="VENV", help="install into the site-packages of this virtual environment"
     )
-    where.add_argument(
-        "--python", type=Path, metavar="VENV", help="put it into this virtual environment's site-packages"
-    )
-    approving = actions.add_parser("approve", help="let a name in, on the record", allow_abbrev=False)
+    approving = actions.add_parser("approve", help="approve a name", allow_abbrev=False)
     approving.add_argument("name", metavar="NAME[==VERSION]")
-    approving.add_argument("--reason", required=True, metavar="TEXT", help="why; kept in the journal of approvals")
-    approving.add_argument("--distinct-from", default="", metavar="NAME", help="the known name that it is not")
-    approving.add_argument("--withdraw", action="store_true", help="take every approval of NAME back instead")
-    listing = actions.add_parser("approvals", help="what was approved, by whom and why", allow_abbrev=False)
+    approving.add_argument("--reason", required=True, metavar="TEXT", help="the reason; recorded with the approval")
+    approving.add_argument("--distinct-from", default="", metavar="NAME", help="the well-known name it resembles")
+    approving.add_argument("--withdraw", action="store_true", help="withdraw every approval of NAME")
+    listing = actions.add_parser("approvals", help="list approvals", allow_abbrev=False)
     for action in (checking, installing, approving, listing):
         action.add_argument("--policy", type=Path, metavar="NAME|FILE", help="default: default")
         action.add_argument("--json", action="store_true", help="one JSON object on standard output")
@@ -69,7 +67,7 @@ def _requirements(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a requirements file; repeatable",
     )
-    parser.add_argument("--repo", type=Path, metavar="DIR", help="the repository whose lock files count")
+    parser.add_argument("--repo", type=Path, metavar="DIR", help="use the lock files of this repository")
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
@@ -78,10 +76,10 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     path, policy = opened.path, opened.policy
     rules = policy.dependencies
     if args.action == "approvals":
-        return approvals(args, ApprovalStore(settings.state_dir), rules, render)
+        return approvals(args, dependency_approvals(settings.state_dir), rules, render)
     known = load_known(path.parent / rules.known_names)
     if args.action == "approve":
-        return approve(args, ApprovalStore(settings.state_dir), path, rules, known, render)
+        return approve(args, dependency_approvals(settings.state_dir), path, rules, known, render)
     if args.action == "install":
         return _install(args, settings, opened, known, render)
     return _check(args, settings, opened, known, render)
@@ -131,7 +129,7 @@ def _install(
             render.json({**verdict_json(rulings, locks), "answer": str(answer), "installed": []})
         else:
             show(rulings, locks, render)
-            render.error("nothing was installed: not every name may come in")
+            render.error("nothing was installed: not every name is allowed")
         return 1
     order = InstallOrder(
         wanted=[item for item in items if isinstance(item, Wanted)],
@@ -176,7 +174,7 @@ def installed_json(one: Chosen) -> dict[str, object]:
 def show_installed(chosen: list[Chosen], landed: Path | None, render: Render) -> None:
     """One line a distribution; what was not written below it."""
     for one in chosen:
-        vouched = one.vouched or "nobody (the policy requires no hashes)"
+        vouched = one.vouched or "nothing (the policy requires no hashes)"
         what = f"{one.wheel.name}=={one.wheel.version}  {len(one.wheel.files)} files"
         render.line(f"{what}  sha256:{one.sha256} named by {vouched}")
         for script in one.wheel.scripts:
@@ -184,8 +182,8 @@ def show_installed(chosen: list[Chosen], landed: Path | None, render: Render) ->
         for line in one.wheel.left_out:
             render.line(f"  left out: {line}")
         for line in one.wheel.startup:
-            render.line(f"  would run at each start of Python in a site folder: {line}")
-    render.line(f"installed into {landed}" if landed else "a trial: unpacked in the jail, nothing was written")
+            render.line(f"  would run whenever Python starts, if in a site folder: {line}")
+    render.line(f"installed into {landed}" if landed else "dry run: unpacked in the jail, nothing was written")
 
 
 def guard_of(
@@ -196,7 +194,7 @@ def guard_of(
     if args.repo is not None and not args.repo.is_dir():
         raise UsageFault(f"--repo: {args.repo} is not a directory")
     locks = Locks() if args.repo is None else read_locks(args.repo, rules.lock_files, known)
-    approvals = ApprovalStore(settings.state_dir).standing() if rules.approvals is Permission.ALLOW else ()
+    approvals = dependency_approvals(settings.state_dir).standing() if rules.approvals is Permission.ALLOW else ()
     option = str(args.policy) if args.policy else ""
     guard = DependencyGuard(rules=rules, known=known, locked=locks.entries, approvals=approvals, policy_option=option)
     return guard, locks
@@ -243,11 +241,11 @@ def verdict_json(rulings: list[Ruling], locks: Locks) -> dict[str, object]:
 def show(rulings: list[Ruling], locks: Locks, render: Render) -> None:
     """One line a requirement; the approval command below what a person may approve."""
     for line in locks.left_out:
-        render.note(f"not counted as a lock: {line}")
+        render.note(f"not a lock file: {line}")
     width = max((len(str(ruling.answer)) for ruling in rulings), default=0)
     for ruling in rulings:
         render.line(f"{ruling.answer:<{width}}  {ruling.shown}  ({ruling.source}): {ruling.why}")
         if ruling.approve:
-            render.line(f"{'':<{width}}  a person may say: {ruling.approve}")
+            render.line(f"{'':<{width}}  to approve: {ruling.approve}")
     if not rulings:
-        render.line("nothing is asked for")
+        render.line("nothing to check")

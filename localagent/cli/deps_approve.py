@@ -16,12 +16,12 @@ from localagent.deps.squat import KnownNames
 from localagent.domain.dependency import DependencyApproval, DependencyVerdict, UnreadableRequirement
 from localagent.domain.policy import DependencyRules, Permission
 from localagent.errors import AnswerIsNo, UsageFault
-from localagent.record.dependency_approvals import ApprovalStore
+from localagent.record.approval_journal import ApprovalJournal
 
 
 def approve(
     args: argparse.Namespace,
-    store: ApprovalStore,
+    store: ApprovalJournal[DependencyApproval],
     path: Path,
     rules: DependencyRules,
     known: KnownNames,
@@ -32,7 +32,7 @@ def approve(
     if isinstance(item, UnreadableRequirement):
         raise UsageFault(f"{args.name!r}: {item.why}")
     version = pinned(item.specifier)
-    faults = [f"--reason {args.reason!r}: say why"] if not args.reason.strip() or len(args.reason) > 2000 else []
+    faults = ["--reason: 1 to 2,000 characters"] if not args.reason.strip() or len(args.reason) > 2000 else []
     if item.extras or item.marker or (item.specifier and not version):
         faults.append(f"{args.name!r}: a name, or a name and one version: NAME==VERSION")
     if version:
@@ -69,17 +69,17 @@ def _refuse_approval(approval: DependencyApproval, rules: DependencyRules, known
     """AnswerIsNo when the policy lets no approval of that name count."""
     if rules.approvals is Permission.DENY:
         raise AnswerIsNo(
-            "this policy counts no approvals", remedy="whoever keeps the policy adds the name to `dependencies.allow`"
+            "this policy does not accept approvals", remedy="add the name to `dependencies.allow` in the policy"
         )
     guard = DependencyGuard(rules=rules, known=known)
     denied = guard.rule(parse_requirement(approval.name, "", known))
     if denied.answer is DependencyVerdict.REFUSED and denied.likeness is None:
-        raise AnswerIsNo(f"{approval.name}: {denied.why}", remedy="an approval does not outweigh the policy's `deny`")
+        raise AnswerIsNo(f"{approval.name}: {denied.why}", remedy="an approval cannot override the policy's `deny`")
     likeness = known.look_alike(approval.name)
     if likeness is not None and approval.distinct_from != likeness.known:
         raise AnswerIsNo(
             f"{approval.name} looks like {likeness.known!r}: {likeness.family}, {likeness.detail}",
-            remedy=f"if it is really meant, say so: --distinct-from {likeness.known}",
+            remedy=f"if you do mean this one: --distinct-from {likeness.known}",
         )
 
 
@@ -91,7 +91,9 @@ def _user() -> str:
         return f"uid {number}"
 
 
-def approvals(args: argparse.Namespace, store: ApprovalStore, rules: DependencyRules, render: Render) -> int:
+def approvals(
+    args: argparse.Namespace, store: ApprovalJournal[DependencyApproval], rules: DependencyRules, render: Render
+) -> int:
     """List what stands approved."""
     found = store.standing()
     counted = rules.approvals is Permission.ALLOW
@@ -100,10 +102,10 @@ def approvals(args: argparse.Namespace, store: ApprovalStore, rules: DependencyR
         return 0
     for a in found:
         name = f"{a.name}{'==' + a.version if a.version else ''}"
-        told = f", told apart from {a.distinct_from}" if a.distinct_from else ""
+        told = f", distinct from {a.distinct_from}" if a.distinct_from else ""
         render.line(f"{name}  {a.at}  {a.who}: {a.reason}{told}")
     if not found:
-        render.line("nothing was approved")
+        render.line("no approvals")
     if not counted:
-        render.note("this policy counts no approvals")
+        render.note("this policy does not accept approvals")
     return 0

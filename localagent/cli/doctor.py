@@ -49,10 +49,10 @@ ENV = (("HOME", "/tmp"), ("PATH", "/usr/bin:/bin"), ("LANG", "C.UTF-8"))  # noqa
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     parser.add_argument("--json", action="store_true", help="one JSON object: usable, rows; with --attack: attacks")
-    parser.add_argument("--attack", action="store_true", help="try in the jail what hostile code would try")
+    parser.add_argument("--attack", action="store_true", help="try attacks inside real jails")
     parser.add_argument("--osv", type=Path, metavar="FILE", help="match an OSV export against what is installed")
     names = ("auto", *(str(kind) for kind in BackendKind))
-    text = "with --attack: in which jails (auto: one by each program that is sound here)"
+    text = "with --attack: which jail backends (auto: every one that works here)"
     parser.add_argument("--backend", choices=names, default="auto", help=text)
 
 
@@ -60,12 +60,12 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """0 when tasks can run here, 4 when not; with --attack see cli.attack, with --osv cli.advisories."""
     if args.osv is not None:
         if args.attack:
-            raise UsageFault("--osv and --attack are two questions", remedy="ask them one after the other")
+            raise UsageFault("--osv and --attack exclude each other", remedy="run them one after the other")
         return advisories.run(args.osv, render, as_json=args.json)
     if args.attack:
         return attack.run(args, settings, render)
     if args.backend != "auto":
-        raise UsageFault("--backend says which jails to attack", remedy="give --attack too; doctor looks at every one")
+        raise UsageFault("--backend needs --attack", remedy="add --attack; without it doctor checks every backend")
     rows = list(collect(settings))
     usable = not any(row.needed and row.state is not ProbeState.WORKS for row in rows)
     if args.json:
@@ -73,7 +73,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     else:
         for line in table(rows):
             render.line(line)
-        render.line("tasks can run here" if usable else "tasks cannot run here: see the rows that are not works")
+        render.line("tasks can run here" if usable else "tasks cannot run here: see the rows marked absent or faulty")
     return 0 if usable else 4
 
 
@@ -84,7 +84,7 @@ def collect(settings: Settings) -> Iterator[DiagnosisRow]:
         jail = open_jail()
     except LocalagentError as fault:
         yield DiagnosisRow(
-            part="tools", name="tools", state=ProbeState.ABSENT, detail="not tried: no jail", remedy=fault.remedy
+            part="tools", name="tools", state=ProbeState.ABSENT, detail="not tested: no jail", remedy=fault.remedy
         )
     else:
         yield from tool_rows(jail)
@@ -136,7 +136,7 @@ def model_rows(settings: Settings) -> Iterator[DiagnosisRow]:
             part="model", name="llama.cpp", state=ProbeState.ABSENT, detail=str(fault), remedy="run `make setup`"
         )
         return
-    remedy = "run `make setup`, or `localagent model add FILE.gguf`; tasks run without one meanwhile"
+    remedy = "run `make setup`, or `localagent model add FILE.gguf`; until then tasks run without a model"
     try:
         model = Registry(settings.models_dir, settings.data_dir).default()
         yield DiagnosisRow(
@@ -162,14 +162,14 @@ def _tuned_row(model: ModelFile, settings: Settings) -> DiagnosisRow:
     found = load(settings.data_dir, model.sha256)
     state, detail, remedy = ProbeState.WORKS, AS_IT_IS, ""
     if found is None:
-        state, detail = ProbeState.ABSENT, "not measured on this machine; the model runs as it is"
-        remedy = "`localagent model tune` measures which format of its weights is fastest here"
+        state, detail = ProbeState.ABSENT, "not measured on this machine; the model is used as it is"
+        remedy = "`localagent model tune` finds the fastest weight format on this machine"
     elif found.failed:
-        state, remedy = ProbeState.FAULTY, "`localagent model tune` tries again; the model runs all the same"
+        state, remedy = ProbeState.FAULTY, "run `localagent model tune` again; the model works without it"
         detail = f"{found.form}; not measured: " + "; ".join(f"{form} ({why})" for form, why in found.failed.items())
     elif not stands(found, model, settings.data_dir):
         state, detail = ProbeState.FAULTY, f"the weights rewritten as {found.form} are gone or altered"
-        remedy = "`localagent model tune`; the model runs as it is meanwhile"
+        remedy = "run `localagent model tune`; until then the model is used as it is"
     elif found.form != AS_IT_IS:
         detail = f"{found.form}, {found.faster:.1f} times as fast as the registered file"
     return DiagnosisRow(part="model", name="format", state=state, detail=detail, remedy=remedy)
@@ -182,7 +182,7 @@ def offload(backend: str) -> str:
     found = devices()
     if not found:
         return NO_DEVICE
-    return f"where --gpu-layers asks for it, with {', '.join(found)}; whether its jail lets it see them, a task says"
+    return f"where --gpu-layers asks for it, with {', '.join(found)}; a task reports whether its jail could use them"
 
 
 def machine_rows() -> Iterator[DiagnosisRow]:

@@ -16,12 +16,12 @@ from localagent.record.attest.keys import CREDENTIAL, PASSPHRASE, KeyNote, Passp
 PART = "evidence"
 NAME = "signing key"
 _MAKE = (
-    "`localagent key new` makes one; what is signed from then on can be checked by others (`localagent key export`), "
-    "and a journal that is written anew shows"
+    "`localagent key new` creates one; others can then verify signatures "
+    "(`localagent key export`) and detect a rewritten journal"
 )
 _UNATTENDED = (
-    "name a file (mode 0600) that holds its passphrase by LOCALAGENT_PASSPHRASE_FILE, or let systemd hand that over as "
-    f"the credential {PASSPHRASE}; until then `fix` ends before anything runs"
+    "set LOCALAGENT_PASSPHRASE_FILE to a file (mode 0600) with its passphrase, or pass it as the systemd "
+    f"credential {PASSPHRASE}; until then `fix` does not run"
 )
 
 
@@ -36,7 +36,7 @@ def key_rows(settings: Settings) -> Iterator[DiagnosisRow]:
         )
         return
     if note is None or signer is None:
-        detail = "none: heads of the audit journal and patches are not signed"
+        detail = "none: the audit journal and patches are not signed"
         yield DiagnosisRow(part=PART, name=NAME, state=ProbeState.ABSENT, detail=detail, remedy=_MAKE)
         return
     yield DiagnosisRow(
@@ -48,11 +48,11 @@ def key_rows(settings: Settings) -> Iterator[DiagnosisRow]:
 def _kept(note: KeyNote, settings: Settings) -> str:
     """How the private part is kept."""
     if not note.created:
-        return f"handed over by systemd as {CREDENTIAL}"
+        return f"passed by systemd as {CREDENTIAL}"
     if note.encrypted:
         named = settings.passphrase_file is not None
         return f"encrypted; its passphrase comes {'from localagent_PASSPHRASE_FILE' if named else 'from systemd'}"
-    return f"not encrypted: whoever reads {key_ring(settings).folder} can sign"
+    return f"not encrypted: anyone who can read {key_ring(settings).folder} can sign"
 
 
 def _unopened(settings: Settings, fault: LocalagentError) -> str:
@@ -77,7 +77,7 @@ def _signed(settings: Settings) -> DiagnosisRow:
         remedy = fault.remedy or "`localagent audit verify` says more"
         return DiagnosisRow(part=PART, name="signed head", state=ProbeState.FAULTY, detail=str(fault), remedy=remedy)
     if last is None:
-        remedy = "the next task signs it, or `localagent audit sign`"
+        remedy = "the next task signs it, or run `localagent audit sign`"
         return DiagnosisRow(part=PART, name="signed head", state=ProbeState.ABSENT, detail="none yet", remedy=remedy)
     detail = f"entry {last.seq}, {last.digest}"
     return DiagnosisRow(part=PART, name="signed head", state=ProbeState.WORKS, detail=detail)

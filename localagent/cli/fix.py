@@ -42,45 +42,51 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="SPEC|none",
-        help="what must stay as it is beside --test: a pytest argument, may be repeated (default: the whole suite)",
+        help="tests that must not break: a pytest argument; may be repeated (default: the whole suite)",
     )
     p.add_argument(
         "--guard-seconds",
         type=float,
         default=DEFAULT_SECONDS,
         metavar="S",
-        help=f"time for it at most, beside --max-seconds ({DEFAULT_SECONDS:.0f})",
+        help=f"time limit for the guard, on top of --max-seconds ({DEFAULT_SECONDS:.0f})",
     )
     p.add_argument("--check", action="append", default=[], metavar="CMD", help="a command that must exit 0 (no shell)")
-    p.add_argument("--task", default="", metavar="TEXT", help="what is wanted, in words")
+    p.add_argument("--task", default="", metavar="TEXT", help="a description of the task")
     p.add_argument("--python", default="", metavar="PY", help="the project's interpreter or virtual environment")
-    p.add_argument("--max-candidates", type=int, default=500, metavar="N", help="programs to try at most (500)")
-    p.add_argument("--max-seconds", type=float, default=300.0, metavar="S", help="time to spend at most (300)")
-    p.add_argument("--seed", type=int, default=0, metavar="K", help="seed of everything that is shuffled (0)")
-    p.add_argument("--jobs", type=int, default=0, metavar="J", help="quick checks at once (free cores, at most 4)")
+    p.add_argument(
+        "--max-candidates", type=int, default=500, metavar="N", help="maximum number of candidates to try (500)"
+    )
+    p.add_argument("--max-seconds", type=float, default=300.0, metavar="S", help="time limit in seconds (300)")
+    p.add_argument("--seed", type=int, default=0, metavar="K", help="random seed (0)")
+    p.add_argument(
+        "--jobs", type=int, default=0, metavar="J", help="parallel quick checks (default: free cores, up to 4)"
+    )
     group = p.add_mutually_exclusive_group()
     group.add_argument("--no-model", action="store_true", help="order without a language model")
     group.add_argument("--model", default="", metavar="M", help="a GGUF file or a registered name")
     add_gpu_layers(p)
-    p.add_argument("--no-writing", action="store_true", help="the model orders edits and writes none")
-    p.add_argument("--write-by", action="append", default=[], metavar="WAY", help=f"how it writes: {', '.join(NAMES)}")
+    p.add_argument("--no-writing", action="store_true", help="the model ranks edits but does not write any")
+    p.add_argument(
+        "--write-by", action="append", default=[], metavar="WAY", help=f"how the model writes: {', '.join(NAMES)}"
+    )
     ends = p.add_mutually_exclusive_group()
     ends.add_argument(
-        "--assume", action="store_true", help="take the best patch where a person would be asked to choose or to judge"
+        "--assume", action="store_true", help="accept the best patch instead of asking a person to choose or review"
     )
-    ends.add_argument(
-        "--first", action="store_true", help="take the first patch that passes every check; look for no other"
-    )
+    ends.add_argument("--first", action="store_true", help="stop at the first patch that passes every check")
     p.add_argument(
         "--min-confidence",
         type=float,
         metavar="P",
-        help="accept only what is right with this confidence, where the policy asks for less",
+        help="raise the confidence (0 to 1) needed to accept a patch; cannot lower the policy's accept_at",
     )
-    p.add_argument("--policy", default="", metavar="NAME|FILE", help="another policy than the default one")
+    p.add_argument("--policy", default="", metavar="NAME|FILE", help="the policy to use (default: default)")
     add_backend(p)
-    p.add_argument("--out", default="", metavar="FILE", help="write the accepted patch here, as a unified diff")
-    p.add_argument("--report", default="", metavar="FILE", help="write the report here, as JSON, whatever the outcome")
+    p.add_argument("--out", default="", metavar="FILE", help="write the accepted patch to FILE, as a unified diff")
+    p.add_argument(
+        "--report", default="", metavar="FILE", help="write the report to FILE, as JSON, whatever the outcome"
+    )
     p.add_argument("--apply", action="store_true", help="write an accepted patch into the repository")
     p.add_argument(
         "--daemon",
@@ -89,8 +95,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SOCKET",
         help=f"let the daemon do the work (default: {DEFAULT_SOCKET})",
     )
-    p.add_argument("--json", action="store_true", help="one event a line on standard output")
-    p.add_argument("--quiet", action="store_true", help="no progress, only the answer")
+    p.add_argument("--json", action="store_true", help="print events as JSON, one per line")
+    p.add_argument("--quiet", action="store_true", help="do not show progress")
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
@@ -122,7 +128,7 @@ def _request(args: argparse.Namespace) -> FixRequest:
     if not 0 < args.max_seconds < math.inf:
         faults.append("--max-seconds: must be positive and finite")
     if args.jobs < 0:
-        faults.append("--jobs: must not be negative (0 means: free cores)")
+        faults.append("--jobs: must not be negative (0: free cores)")
     faults += guard_faults(args.guard, args.guard_seconds)
     if args.min_confidence is not None and not 0 < args.min_confidence <= 1:
         faults.append("--min-confidence: more than 0 and at most 1")
@@ -216,12 +222,12 @@ def _show(outcome: FixOutcome, render: Render) -> None:
     if signed := outcome.report.get("attestation"):
         render.note(f"attested by key {signed['key'][:16]}: {signed['file']}, kept with the task")
     if outcome.task_id:
-        render.note(f"why, and what was tried: localagent show {outcome.task_id}")
+        render.note(f"details: localagent show {outcome.task_id}")
         if outcome.diff and not outcome.applied and not outcome.exit:
-            render.note(f"to write it into the repository: localagent apply {outcome.task_id}")
+            render.note(f"to apply it: localagent apply {outcome.task_id}")
         if numbers := [str(p["number"]) for p in outcome.report.get("proposals", ())]:
             render.note(
                 f"to write one of its proposals: localagent apply {outcome.task_id} --choose {'|'.join(numbers)}"
             )
         if outcome.applied:
-            render.note(f"applied; to take it back: localagent undo {outcome.task_id}")
+            render.note(f"applied; to revert it: localagent undo {outcome.task_id}")

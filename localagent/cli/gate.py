@@ -28,11 +28,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--policy", type=Path, metavar="NAME|FILE", help="default: default")
     add_daemon(parser)
-    parser.add_argument("--all", action="store_true", help="ask every gate, though one refused already")
+    parser.add_argument("--all", action="store_true", help="run every gate, even after one has refused")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output (docs/gate.md)")
     parser.add_argument("--sarif", type=Path, metavar="FILE", help="write SARIF 2.1.0, for code scanning")
-    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML, a test case a gate")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write one HTML page that needs nothing else")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML, one test case per gate")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a self-contained HTML page")
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
@@ -42,10 +42,10 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         faults.append(f"--repo: {args.repo} is not a directory")
     outputs = [(n, p) for n, p in (("sarif", args.sarif), ("junit", args.junit), ("html", args.html)) if p is not None]
     if len({p for _, p in outputs}) < len(outputs):
-        faults.append("--sarif, --junit and --html name one file for two outputs")
+        faults.append("--sarif, --junit and --html name the same file for two outputs")
     data = read_patch(args.patch, faults)
     if faults:
-        raise UsageFault(faults, remedy="`localagent gate --help` names the arguments")
+        raise UsageFault(faults, remedy="`localagent gate --help` lists the options")
     request = GateRequest(
         patch=data, repo=args.repo, policy=args.policy, everything=args.all, service=service_of(args.daemon)
     )
@@ -78,7 +78,7 @@ def add_daemon(parser: argparse.ArgumentParser) -> None:
         "--daemon",
         type=Path,
         metavar="SOCKET",
-        help=f"who holds approvals where who asked may not approve (default: {DEFAULT_SOCKET})",
+        help=f"ask this daemon for approvals, if the policy requires them from others (default: {DEFAULT_SOCKET})",
     )
 
 

@@ -12,9 +12,7 @@ from localagent.report.confidence_text import shown_probability
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """`history [--limit N] [--json]`."""
-    parser.add_argument(
-        "--limit", type=int, default=20, metavar="N", help="how many of the newest to list (default: 20)"
-    )
+    parser.add_argument("--limit", type=int, default=20, metavar="N", help="number of tasks to list (default: 20)")
     parser.add_argument("--json", action="store_true", help="one JSON list")
 
 
@@ -34,7 +32,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
                 f"  {row.repo}"
             )
         if not rows:
-            render.line("no task was kept yet")
+            render.line("no tasks yet")
     for fault in listing.faults:
         render.note(fault)
     return 0

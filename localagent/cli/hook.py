@@ -31,35 +31,46 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="hook_verb", metavar="VERB", required=True)
     check = verbs.add_parser("check", help="report findings; 1 if there are any", allow_abbrev=False)
     fix = verbs.add_parser("fix", help="make safe repairs; 1 if files were changed", allow_abbrev=False)
-    fix.add_argument("--suggestions", action="store_true", help="show the repairs that are not made, as diffs")
-    fix.add_argument("--policy", type=Path, metavar="NAME|FILE", help="whose gates judge repairs (default: default)")
+    fix.add_argument(
+        "--suggestions", action="store_true", help="show repairs that are not made automatically, as diffs"
+    )
+    fix.add_argument(
+        "--policy", type=Path, metavar="NAME|FILE", help="policy whose gates review the repairs (default: default)"
+    )
     for one in (check, fix):
         one.add_argument("files", nargs="*", metavar="FILE", help="default: what is staged for the next commit")
-        one.add_argument("--staged", action="store_true", help="what is staged, also where nothing is")
+        one.add_argument("--staged", action="store_true", help="check the index, even if nothing is staged")
         one.add_argument(
-            "--select", metavar="RULE,…", action="append", default=[], help="only these; `all` for every one"
+            "--select", metavar="RULE,…", action="append", default=[], help="only these rules; `all` for every rule"
         )
-        one.add_argument("--ignore", metavar="RULE,…", action="append", default=[], help="not these")
-        one.add_argument("--rules", action="store_true", help="list the rules and end")
+        one.add_argument("--ignore", metavar="RULE,…", action="append", default=[], help="all but these rules")
+        one.add_argument("--rules", action="store_true", help="list the rules and exit")
         one.add_argument("--json", action="store_true", help="one JSON object on standard output")
     suggest = verbs.add_parser(
-        "suggest", help="verified patches for what is staged, in a box of time", allow_abbrev=False
+        "suggest", help="verified patches for what is staged, within a time limit", allow_abbrev=False
     )
-    suggest.add_argument("--policy", type=Path, metavar="NAME|FILE", help="whose gates judge them (default: default)")
+    suggest.add_argument(
+        "--policy", type=Path, metavar="NAME|FILE", help="policy whose gates review the patches (default: default)"
+    )
     suggest.add_argument("--json", action="store_true", help="one JSON object on standard output")
-    check.add_argument("--suggest", action="store_true", help="then look for verified patches, until the deadline")
+    check.add_argument("--suggest", action="store_true", help="also search for verified patches until the deadline")
     for one in (check, suggest):
-        one.add_argument("--deadline", default="3s", metavar="TIME", help="from the start of the program (3s)")
+        one.add_argument(
+            "--deadline",
+            default="3s",
+            metavar="TIME",
+            help="time limit, counted time limit, counted from the start of the program (3s)",
+        )
         one.add_argument("--python", default="", metavar="PY", help="the project's interpreter or virtual environment")
         asked = one.add_mutually_exclusive_group()
-        asked.add_argument("--daemon", metavar="SOCKET", help="the daemon that is asked first; default: the machine's")
-        asked.add_argument("--no-daemon", action="store_true", help="ask none")
+        asked.add_argument("--daemon", metavar="SOCKET", help="daemon to ask first (default: the machine's)")
+        asked.add_argument("--no-daemon", action="store_true", help="do not ask a daemon")
     install = verbs.add_parser("install", help="a git hook without the pre-commit framework", allow_abbrev=False)
     does = install.add_mutually_exclusive_group()
-    does.add_argument("--fix", action="store_true", help="the hook repairs; default: it reports")
-    does.add_argument("--suggest", action="store_true", help="it reports, then looks for verified patches, 3 s")
-    install.add_argument("--chain", action="store_true", help="keep a hook that is there, and run it first")
-    verbs.add_parser("uninstall", help="take that hook away, exactly", allow_abbrev=False)
+    does.add_argument("--fix", action="store_true", help="the hook repairs files instead of only reporting")
+    does.add_argument("--suggest", action="store_true", help="the hook also searches for verified patches, for 3 s")
+    install.add_argument("--chain", action="store_true", help="keep an existing hook and run it first")
+    verbs.add_parser("uninstall", help="remove that hook", allow_abbrev=False)
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
@@ -78,7 +89,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         raise UsageFault("files and --staged exclude each other", remedy="name files, or none")
     suggest = args.hook_verb == "check" and args.suggest
     if suggest and args.files:
-        raise UsageFault("--suggest is for what is staged, not for named files", remedy="leave one of them out")
+        raise UsageFault("--suggest works on staged files only", remedy="leave one of them out")
     reports, attesting = (_named if args.files else _staged)(args, settings, rules, render)
     suggested: dict[str, object] = {}
     if suggest:
@@ -198,8 +209,8 @@ def _shown(
         for diff in report.suggestions:
             render.line(diff.rstrip("\n"))
     changed = sum(r.after is not None for r in reports)
-    left = sum(len(r.findings) for r in reports)
-    render.note(f"{len(reports)} files looked at, {changed} changed, {left} findings{' left' if changed else ''}")
+    count, left = _count(len(reports), "file"), _count(sum(len(r.findings) for r in reports), "finding")
+    render.note(f"{count} checked, {changed} changed, {left}{' left' if changed else ''}")
     if attesting.key:
         render.note(f"attested by key {attesting.key[:16]}, kept with task {attesting.task}")
 
@@ -230,6 +241,10 @@ def _as_json(report: FileReport) -> dict[str, object]:
     }
 
 
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def _listed(args: argparse.Namespace, render: Render) -> int:
     if args.json:
         render.json([{"id": r.id, "grade": str(r.grade), "standard": r.standard, "why": r.why} for r in RULES])
@@ -245,7 +260,7 @@ def _installed(args: argparse.Namespace, render: Render) -> int:
 
     git = Git(Path.cwd(), os.environ)
     if args.hook_verb == "uninstall":
-        render.line(f"took away {uninstall(git, os.environ)}")
+        render.line(f"removed {uninstall(git, os.environ)}")
         return 0
     more = ("--suggest",) if args.suggest else ()
     command = (*_ourselves(), "hook", "fix" if args.fix else "check", "--staged", *more)

@@ -27,7 +27,7 @@ def seconds_of(text: str) -> float:
     except (ValueError, KeyError):
         seconds = math.nan
     if not 0 < seconds < math.inf:
-        raise UsageFault(f"--deadline: {text!r} is no time", remedy="say 3s, 1500ms or 2m")
+        raise UsageFault(f"--deadline: {text!r} is not a duration", remedy="use the form 3s, 1500ms or 2m")
     return seconds
 
 
@@ -56,7 +56,7 @@ def suggestions(args: argparse.Namespace, settings: Settings) -> Suggested:
     made.sort(key=lambda one: likeliest_first(one["confidence"]))
     remarks = [str(message["remark"]) for message in told.said if "remark" in message]
     if told.over or any("over" in message for message in told.said):
-        remarks.append(f"the time ({args.deadline}) was up; --deadline gives it more")
+        remarks.append(f"the time ({args.deadline}) ran out; raise it with --deadline")
     return made, remarks
 
 
@@ -67,12 +67,12 @@ def _interrupt(_number: int, _frame: object) -> None:
 def show(made: list[dict[str, Any]], remarks: list[str], render: Render) -> None:
     """Every suggestion with its diff, and how to take it."""
     for one in made:
-        what = "failing tests pass with" if one["origin"] == "failing-tests" else "the tests bear"
-        who = ", by the daemon's word" if one["found_by"] == "daemon" else ""
+        what = "makes failing tests pass:" if one["origin"] == "failing-tests" else "tests still pass with"
+        who = ", verified by the daemon" if one["found_by"] == "daemon" else ""
         likely = f", {confidence_line(one['confidence'])}" if one["confidence"] else ""
         render.line(f"suggestion: {what} {'; '.join(one['titles'])} ({', '.join(one['tests'])}){who}{likely}")
         render.line(one["patch"].encode("utf-8", "surrogateescape").decode("utf-8", "replace").rstrip("\n"))
-        render.line(f"to take it: git apply {one['kept_at']}")
+        render.line(f"to apply it: git apply {one['kept_at']}")
     for remark in remarks:
         render.note(f"suggestions: {remark}")
 

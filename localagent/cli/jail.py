@@ -39,34 +39,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("-c", dest="code", metavar="CODE", help="the program itself")
     add("--python", metavar="PY", default="", help="an interpreter or virtual environment (default: ours)")
     add("--file", metavar="IN", action="append", default=[], help="copy a file or folder into the workspace")
-    add("--out", metavar="DIR", type=Path, help="copy the files that the program produced there")
-    add("--force", action="store_true", help="--out may replace what is there")
+    add("--out", metavar="DIR", type=Path, help="copy files that the program produced to DIR")
+    add("--force", action="store_true", help="--out may overwrite files")
     add("--limit", metavar="KEY=VALUE", action="append", default=[], help=f"a limit: {', '.join(NAMES)}")
     add("--profile", metavar="FILE", type=Path, help="limits from a sandbox profile (default: run.toml)")
-    add("--gate", action="store_true", help="static gates first; denied code does not run")
+    add("--gate", action="store_true", help="check with the static gates first; refused code does not run")
     add("--policy", metavar="NAME|FILE", type=Path, help="the policy of the gates (default: default)")
-    add("--rw", metavar="DIR", action="append", default=[], help="show a folder writable")
-    add("--ro", metavar="DIR", action="append", default=[], help="show a folder or file read-only")
+    add("--rw", metavar="DIR", action="append", default=[], help="mount a folder writable")
+    add("--ro", metavar="DIR", action="append", default=[], help="mount a folder or file read-only")
     add("--cwd", metavar="DIR", default="", help="working folder inside (default: first --rw, else the workspace)")
     add("--wall", metavar="S", type=float, help="the same as --limit wall=S")
     add("--memory", metavar="MB", type=int, help="the same as --limit memory=MBM")
-    add("--raw", action="store_true", help="the output's bytes as they came: not for terminals, nor for models")
+    add("--raw", action="store_true", help="output bytes unchanged: unsafe for terminals and models")
     add("--json", action="store_true", help="one JSON object instead of the output itself")
-    add("--keep", metavar="SESSION", help="a step of a session whose state persists; its first step starts it")
+    add("--keep", metavar="SESSION", help="run in a session that keeps its state; started by the first use")
     add_backend(run_parser)
-    add("--ttl", metavar="TIME", default="30m", help="how long a session lives from its first step (30m)")
+    add("--ttl", metavar="TIME", default="30m", help="how long a new session stays open (30m)")
     add(
         "command",
         nargs=argparse.REMAINDER,
         metavar="-- CMD | FILE [ARG]",
         help="a command, a program's file, - for stdin",
     )
-    list_parser = verbs.add_parser("list", help="list kept sessions", allow_abbrev=False)
+    list_parser = verbs.add_parser("list", help="list open sessions", allow_abbrev=False)
     list_parser.add_argument("--json", action="store_true", help="one JSON list")
-    end_parser = verbs.add_parser("end", help="end a kept session", allow_abbrev=False)
+    end_parser = verbs.add_parser("end", help="close a session", allow_abbrev=False)
     end_parser.add_argument("session", metavar="SESSION")
-    end_parser.add_argument("--out", metavar="DIR", type=Path, help="copy the session's files there first")
-    end_parser.add_argument("--force", action="store_true", help="--out may replace what is there")
+    end_parser.add_argument("--out", metavar="DIR", type=Path, help="copy the session's files to DIR first")
+    end_parser.add_argument("--force", action="store_true", help="--out may overwrite files")
     end_parser.add_argument("--json", action="store_true", help="one JSON object")
 
 
@@ -181,7 +181,7 @@ def program(args: argparse.Namespace) -> tuple[Code | None, tuple[str, ...]]:
     language = None if args.lang is None else Language(args.lang)
     if rest[:1] == [COMMAND_FOLLOWS]:
         if args.code is not None or language is not None or args.python:
-            raise UsageFault("-c, --lang and --python are for a program: they say nothing about a command after --")
+            raise UsageFault("-c, --lang and --python apply to a program, not to a command after --")
         if not rest[1:]:
             raise UsageFault("no command after --")
         return None, tuple(rest[1:])
@@ -211,16 +211,16 @@ def show(executed: Executed, render: Render, *, raw: bool, json: bool) -> None:
     for file in executed.files:
         render.note(f"file: {file.name}, {file.bytes:,} bytes, {file.digest}" + (", copied" if file.copied else ""))
     for one in executed.left_out:
-        render.note(f"left out: {one.name}: {one.why}")
+        render.note(f"not copied: {one.name}: {one.why}")
     if executed.redacted and not raw:
         counts = ", ".join(f"{count} {kind}" for kind, count in executed.redacted.items())
         render.note(f"redacted from the output: {counts}")
     for finding in executed.denied:
         render.error(f"denied by {finding.rule}: {finding.path}:{finding.line}: {finding.message}")
     if executed.denied:
-        render.error("the gates denied the code: nothing ran")
+        render.error("denied by the gates: nothing ran")
     elif executed.ending is not Ending.EXITED:
-        render.error(f"the command's ending: {executed.ending} after {executed.wall_seconds:.1f} s")
+        render.error(f"the command ended: {executed.ending} after {executed.wall_seconds:.1f} s")
 
 
 def exit_code(executed: Executed) -> int:

@@ -26,9 +26,9 @@ def order_for(
     """A step as the arguments ask for it; UsageFault for a program that cannot be one."""
     code = request.code
     if code is None:
-        raise UsageFault("a session takes a program (-c, FILE, -), not a command", remedy="give --lang bash -c 'CMD'")
+        raise UsageFault("a session runs programs (-c, FILE, -), not commands", remedy="give --lang bash -c 'CMD'")
     if code.arguments:
-        raise UsageFault("a step of a session has no arguments")
+        raise UsageFault("programs in a session take no arguments")
     given = {"language": args.lang, "python": args.python, "cwd": args.cwd, "read_only": args.ro, "read_write": args.rw}
     named = [name for name, value in given.items() if value]
     named += [field_of(word.partition("=")[0]) for word in args.limit]
@@ -84,7 +84,7 @@ def remark(executed: Executed, render: Render) -> None:
     if session is None:
         return
     if not session.alive:
-        render.error(f"session {session.name} is over: {session.ended}; its state is gone")
+        render.error(f"session {session.name} is closed: {session.ended}; its state is lost")
     elif session.steps == 1:
         render.note(f"session {session.name}: started, ends in {session.expires_in_seconds / 60:.0f} minutes")
 
@@ -128,6 +128,6 @@ def end_session(args: argparse.Namespace, settings: Settings, render: Render) ->
     for file in files:
         render.note(f"file: {file.name}, {file.bytes:,} bytes, {file.digest}")
     for one in left_out:
-        render.note(f"left out: {one.name}: {one.why}")
+        render.note(f"not copied: {one.name}: {one.why}")
     render.line(f"session {session.name} ended after {session.steps} steps")
     return 0

@@ -18,18 +18,20 @@ from localagent.record.audit.entry import AuditKind
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    making = actions.add_parser("new", help="make the first key", allow_abbrev=False)
-    rotating = actions.add_parser("rotate", help="make another and retire the active one", allow_abbrev=False)
+    making = actions.add_parser("new", help="create the first key", allow_abbrev=False)
+    rotating = actions.add_parser("rotate", help="create a new key and retire the active one", allow_abbrev=False)
     listing = actions.add_parser("list", help="every key, active and retired", allow_abbrev=False)
-    exporting = actions.add_parser("export", help="a public key in PEM, for whoever verifies", allow_abbrev=False)
+    exporting = actions.add_parser("export", help="print a public key as PEM", allow_abbrev=False)
     for action in (making, rotating):
         add_passphrase(action)
-    exporting.add_argument("id", nargs="?", default="", metavar="ID", help="the start of its id (the active one)")
-    exporting.add_argument("--out", type=Path, metavar="FILE", help="write it here instead of standard output")
+    exporting.add_argument(
+        "id", nargs="?", default="", metavar="ID", help="key id or a prefix (default: the active key)"
+    )
+    exporting.add_argument("--out", type=Path, metavar="FILE", help="write to FILE instead of standard output")
     for action in (making, rotating, listing):
         action.add_argument("--json", action="store_true", help="one JSON object on standard output")
     for action in actions.choices.values():
-        action.add_argument("--state", type=Path, metavar="DIR", help="a recorder's own keys, in its --state")
+        action.add_argument("--state", type=Path, metavar="DIR", help="use the keys of a recorder with this --state")
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
@@ -55,8 +57,8 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         return 0
     render.line(f"key {made.id}")
     if not made.encrypted:
-        render.note(f"not encrypted: whoever reads {ring.folder} can sign; --passphrase-file encrypts it")
-    render.note("keep the public part where the journal's writers cannot reach: localagent key export --out FILE")
+        render.note(f"not encrypted: anyone who can read {ring.folder} can sign; --passphrase-file encrypts it")
+    render.note("store the public key where the journal's writers cannot change it: localagent key export --out FILE")
     return 0
 
 
@@ -64,7 +66,7 @@ def _of_state(args: argparse.Namespace, settings: Settings) -> Settings:
     """Keys and journal of a recorder's state. UsageFault where it is not there, or its owner's to write alone."""
     folder = args.state.absolute()
     if not folder.is_dir():
-        raise UsageFault(f"--state: {folder} is no folder", remedy="name the --state of `recorder`")
+        raise UsageFault(f"--state: {folder} is not a directory", remedy="name the --state of `recorder`")
     if args.action in ("new", "rotate"):
         only_its_owner(folder)
     return replace(settings, state_dir=folder, data_dir=folder)
@@ -79,9 +81,9 @@ def _list(args: argparse.Namespace, ring: KeyRing, render: Render) -> int:
         state = f"retired {note.retired}" if note.retired else "active"
         render.line(f"{note.id}  made {note.created}  {state}{'  encrypted' if note.encrypted else ''}")
     if active is not None and active not in notes:
-        render.line(f"{active.id}  handed over by systemd, active")
+        render.line(f"{active.id}  passed by systemd, active")
     if active is None:
-        render.line("no key is active: `localagent key new` makes one")
+        render.line("no key is active: `localagent key new` creates one")
     return 0
 
 
@@ -99,7 +101,7 @@ def _wanted(start: str, ring: KeyRing) -> KeyNote:
     active = ring.active()
     if not start:
         if active is None:
-            raise AnswerIsNo("no key is active", remedy="`localagent key new` makes one")
+            raise AnswerIsNo("no key is active", remedy="`localagent key new` creates one")
         return active
     found = [n for n in {*ring.notes(), *([active] if active else [])} if n.id.startswith(start)]
     if len(found) != 1:

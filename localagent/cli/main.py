@@ -20,40 +20,40 @@ from localagent.record.state_schema import base_of, ready
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "repair": {
         "fix": ("fix", "repair a repository until its failing tests pass"),
-        "show": ("show", "a past task's report"),
-        "history": ("history", "past tasks"),
-        "stats": ("stats", "success, candidates, tokens, seconds over past tasks"),
+        "show": ("show", "show the report of a past task"),
+        "history": ("history", "list past tasks"),
+        "stats": ("stats", "statistics over past tasks"),
         "apply": ("apply", "write an accepted patch into the repository"),
-        "undo": ("undo", "take an applied patch back, exactly"),
+        "undo": ("undo", "revert an applied patch"),
         "reject": ("reject", "record that a task's patch or proposals are wrong"),
-        "remediate": ("remediate", "repair what other tools found, from their SARIF"),
-        "replay": ("replay", "do a past task again from its record"),
+        "remediate": ("remediate", "repair findings of other tools (SARIF)"),
+        "replay": ("replay", "verify a past task's patch again, and run the task again"),
     },
     "review": {
-        "gate": ("gate", "may a patch go in? static rules, nothing runs"),
-        "verify": ("verify", "what a patch does: tests, old against new, strength"),
-        "approve": ("approve", "let in, on the record, one change that needs a person"),
-        "hook": ("hook", "known mistakes in what is staged, before a commit"),
+        "gate": ("gate", "check a patch with static rules; nothing runs"),
+        "verify": ("verify", "test a patch: before and after, old against new"),
+        "approve": ("approve", "approve one change that needs a person"),
+        "hook": ("hook", "find and fix known mistakes in staged files"),
         "jail": ("jail", "run code in the jail"),
     },
     "server": {
-        "batch": ("batch", "many repositories overnight"),
-        "serve": ("serve", "work on tasks for others, over a Unix socket"),
-        "tasks": ("tasks", "the daemon's tasks"),
-        "top": ("top", "watch the daemon's queue in the terminal"),
-        "ui": ("ui", "look at the daemon in a browser, read-only"),
-        "recorder": ("recorder", "write the daemon's journal, under a user of its own"),
+        "batch": ("batch", "repair many repositories overnight"),
+        "serve": ("serve", "run the daemon, on a Unix socket"),
+        "tasks": ("tasks", "list, show, cancel, approve tasks of the daemon"),
+        "top": ("top", "watch the daemon in the terminal"),
+        "ui": ("ui", "watch the daemon in a browser, read-only"),
+        "recorder": ("recorder", "write the daemon's audit journal"),
     },
     "admin": {
-        "doctor": ("doctor", "what works on this machine, and the remedy"),
+        "doctor": ("doctor", "check what works on this machine"),
         "policy": ("policy", "show, check, explain or test policies"),
         "model": ("model", "list, add, measure, verify models"),
-        "train": ("train", "learn the order from your own repositories"),
-        "deps": ("deps", "dependencies from an offline index"),
-        "key": ("key", "the signing key"),
+        "train": ("train", "learn the search order from your repositories"),
+        "deps": ("deps", "check and install dependencies offline"),
+        "key": ("key", "manage signing keys"),
         "attest": ("attest", "sign or verify statements about a patch"),
         "audit": ("audit", "verify, export, sign the audit journal"),
-        "sbom": ("sbom", "what this installation is made of, as CycloneDX"),
+        "sbom": ("sbom", "print a software bill of materials (CycloneDX)"),
         "offline-proof": ("offline_proof", "show that nothing leaves the machine"),
     },
 }
@@ -61,18 +61,18 @@ VERBS = {verb: entry for verbs in GROUPS.values() for verb, entry in verbs.items
 
 _WHAT_IT_IS = """\
 an air-gapped coding agent: repairs and improves Python repositories with a
-local model, and proves every change; nothing leaves the machine, and nothing
-of yours is changed until you say so"""
+local model, and proves every change; nothing leaves the machine, and no
+file is changed until you apply a patch"""
 _WHERE_TO_BEGIN = """\
-where to begin:
-  localagent doctor                       what works on this machine
-  localagent fix --repo DIR --test tests  look for a patch; nothing is written
-  localagent show ID                      why that patch, and what was tried
-  localagent apply ID                     write it into the repository
-  localagent VERB --help                  what a verb takes
+getting started:
+  localagent doctor                       check what works on this machine
+  localagent fix --repo DIR --test tests  search for a patch; writes nothing
+  localagent show ID                      the patch, and the evidence for it
+  localagent apply ID                     write the patch to the repository
+  localagent VERB --help                  options of a verb
 
-exit: 0 done, 1 no (with the reason), 2 wrong usage, 3 a bug of localagent,
-      4 a boundary cannot be enforced here, 130 interrupted"""
+exit status: 0 success, 1 failure or findings (with the reason), 2 usage error,
+  3 internal error, 4 no sound jail or gate: nothing ran, 130 interrupted"""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -124,7 +124,9 @@ def _verb(argv: Sequence[str] | None) -> int:
         return UsageFault.exit_code
     render = Render()
     try:
-        parsed = parser.parse_args(args)
+        parsed, unknown = parser.parse_known_args(args)  # type: ignore[no-untyped-call]  # as above
+        if unknown:
+            sub.choices[parsed.verb].error(f"unrecognized arguments: {' '.join(unknown)}")
         settings = Settings.from_environ()
         ready(base_of(settings.state_dir))
         return int(importlib.import_module(f"localagent.cli.{VERBS[parsed.verb][0]}").run(parsed, settings, render))
@@ -147,7 +149,7 @@ def _verb(argv: Sequence[str] | None) -> int:
     except Exception as bug:  # noqa: BLE001 - the front end: one line for the user, everything in the log
         render.error(
             f"a bug of localagent: {type(bug).__name__}: {bug}",
-            f"please send this, once you have looked through it, for it may cite your code: {_log(bug, args)}",
+            f"please report it with this log (check it first, it may quote your code): {_log(bug, args)}",
         )
         return InternalFault.exit_code
 

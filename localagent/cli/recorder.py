@@ -16,9 +16,11 @@ from localagent.errors import UsageFault
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
-    parser.add_argument("--socket", type=Path, metavar="PATH", help="listen there; default: what systemd hands over")
-    parser.add_argument("--group", default="", metavar="NAME", help="the group that --socket is made for")
-    parser.add_argument("--user", required=True, metavar="NAME", help="whose daemon may record (a name or a number)")
+    parser.add_argument(
+        "--socket", type=Path, metavar="PATH", help="socket to listen on (default: the one passed by systemd)"
+    )
+    parser.add_argument("--group", default="", metavar="NAME", help="group that owns --socket")
+    parser.add_argument("--user", required=True, metavar="NAME", help="the user whose daemon may write (name or uid)")
     parser.add_argument("--state", type=Path, metavar="DIR", help="the journal is DIR/audit (default: the user's)")
 
 

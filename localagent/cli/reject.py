@@ -15,8 +15,8 @@ _MOST_CHARACTERS = 2_000
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
-    parser.add_argument("id", metavar="ID", help="the task whose patch or proposals are wrong")
-    parser.add_argument("--reason", required=True, metavar="TEXT", help="what is wrong with them; kept with the task")
+    parser.add_argument("id", metavar="ID", help="task id")
+    parser.add_argument("--reason", required=True, metavar="TEXT", help="what is wrong; stored with the task")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
 
 
@@ -37,5 +37,5 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     if args.json:
         render.json({"task": record.id, "rejected": True, "reason": reason})
     else:
-        render.line(f"recorded: what task {record.id} found is wrong")
+        render.line(f"recorded: the result of task {record.id} is wrong")
     return 0

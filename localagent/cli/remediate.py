@@ -34,16 +34,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     p = parser
     p.add_argument("--sarif", required=True, metavar="FILE", help="SARIF 2.1.0; - reads standard input")
     p.add_argument("--repo", type=Path, default=Path(), metavar="DIR", help="the repository (default: .)")
-    p.add_argument("--was-at", type=Path, metavar="DIR", help="where it stood when the log was made, if elsewhere")
-    p.add_argument("--out", type=Path, metavar="FILE", help="write the patch here; default: standard output")
-    p.add_argument("--sarif-out", type=Path, metavar="FILE", help="write the log with answers and fixes")
+    p.add_argument(
+        "--was-at", type=Path, metavar="DIR", help="where the repository was when the log was written, if elsewhere"
+    )
+    p.add_argument("--out", type=Path, metavar="FILE", help="write the patch to FILE (default: standard output)")
+    p.add_argument(
+        "--sarif-out", type=Path, metavar="FILE", help="write the log with the result and fix of each finding"
+    )
     p.add_argument("--apply", action="store_true", help="write the patch into the repository")
     p.add_argument("--test", action="append", default=[], metavar="SPEC", help="pytest argument; may be repeated")
-    p.add_argument("--check", action="append", default=[], metavar="CMD", help="a command that must stay at exit 0")
-    p.add_argument("--suggestions", action="store_true", help="also repairs that no test vouches for")
+    p.add_argument("--check", action="append", default=[], metavar="CMD", help="a command that must keep exiting 0")
+    p.add_argument("--suggestions", action="store_true", help="also make repairs that no test covers")
     p.add_argument("--python", default="", metavar="PY", help="the project's interpreter or virtual environment")
-    p.add_argument("--max-seconds", type=float, default=300.0, metavar="S", help="time for tests at most (300)")
-    p.add_argument("--policy", type=Path, metavar="NAME|FILE", help="another policy than the default one")
+    p.add_argument(
+        "--max-seconds", type=float, default=300.0, metavar="S", help="time limit for tests in seconds (300)"
+    )
+    p.add_argument("--policy", type=Path, metavar="NAME|FILE", help="the policy to use (default: default)")
     add_backend(p)
     p.add_argument("--json", action="store_true", help="one JSON object on standard output")
 
@@ -133,7 +139,7 @@ def _checked(args: argparse.Namespace) -> bytes:
         faults.append("--max-seconds: must be positive and finite")
     for name, path in (("--out", args.out), ("--sarif-out", args.sarif_out)):
         if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-            faults.append(f"{name}: {path} is no place for a file")
+            faults.append(f"{name}: {path} cannot be written: not a file in an existing directory")
     if args.out is not None and args.out == args.sarif_out:
         faults.append("--out and --sarif-out name one file")
     data = b""
@@ -144,9 +150,9 @@ def _checked(args: argparse.Namespace) -> bytes:
             with Path(args.sarif).open("rb") as stream:
                 data = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
-        faults.append(f"--sarif: {args.sarif!r} cannot be read: {error}")
+        faults.append(f"--sarif: {args.sarif!r} cannot be read: {getattr(error, 'strerror', None) or error}")
     if faults:
-        raise UsageFault(faults, remedy="`localagent remediate --help` names the arguments")
+        raise UsageFault(faults, remedy="`localagent remediate --help` lists the options")
     return data
 
 
@@ -203,7 +209,7 @@ def _shown(args: argparse.Namespace, render: Render, done: Remediation, diff: by
     if diff and args.out is None and not args.apply:
         render.raw(diff, b"")
     if task:
-        said = "to take it back: localagent undo" if args.apply else "to write it: localagent apply"
+        said = "to revert it: localagent undo" if args.apply else "to write it: localagent apply"
         render.note(f"{said} {task}")
 
 

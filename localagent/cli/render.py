@@ -71,4 +71,4 @@ class Render:
     def _gone(stream: TextIO) -> ReaderGone:
         with contextlib.suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:  # noqa: PTH123
             os.dup2(nowhere.fileno(), stream.fileno())  # or the flush at exit fails once more
-        return ReaderGone("nobody reads the output any more")
+        return ReaderGone("standard output was closed")

@@ -1,4 +1,4 @@
-"""`localagent replay`: do a past task again from its record, and say whether it goes the same way."""
+"""`localagent replay`: verify a past task's patch again, run the task again, and compare the two journals."""
 
 import argparse
 import os
@@ -7,7 +7,7 @@ from typing import Any
 
 from localagent.app import Settings
 from localagent.app.cancellation import Stop
-from localagent.app.fix.replay_task import Replayed, replay
+from localagent.app.evidence.replay_task import PatchCheck, Replayed, replay
 from localagent.cli.exit_signals import ending_by
 from localagent.cli.progress import PlainSink
 from localagent.cli.render import Render
@@ -19,14 +19,14 @@ from localagent.text.visible_text import one_line
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
-    parser.add_argument("id", metavar="ID", help="the task; the start of its id is enough")
+    parser.add_argument("id", metavar="ID", help="task id; a unique prefix is enough")
     parser.add_argument("--repo", type=Path, metavar="DIR", help="a copy of the tree as the task saw it")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
-    parser.add_argument("--quiet", action="store_true", help="no progress, only the answer")
+    parser.add_argument("--quiet", action="store_true", help="do not show progress")
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
-    """0 the same, 1 it departs, or cannot be done again."""
+    """0 the patch passes again and the task came to the same, 1 it does not, or cannot be done again."""
     if args.repo is not None and not args.repo.is_dir():
         raise UsageFault(f"--repo: {args.repo} is not a directory")
     record = TaskStore(settings.state_dir).open(args.id)
@@ -38,13 +38,15 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         render.json(_json(answer))
     else:
         _show(answer, render)
-    return 0 if answer.same else 1
+    return 0 if answer.confirmed else 1
 
 
 def _json(answer: Replayed) -> dict[str, Any]:
     departure, told = answer.departure, answer.explanation
     return {
         "task": answer.task,
+        "confirmed": answer.confirmed,
+        "verified": {"check": answer.verified.check.value, "reasons": list(answer.verified.reasons)},
         "same": answer.same,
         "events": answer.events,
         "trajectory": answer.digest,
@@ -63,6 +65,10 @@ def _json(answer: Replayed) -> dict[str, Any]:
 
 
 def _show(answer: Replayed, render: Render) -> None:
+    if answer.verified.check is PatchCheck.PASSES:
+        render.line("the patch of the record passes every check again")
+    for reason in answer.verified.reasons:
+        render.line(f"the patch of the record fails now: {one_line(reason, 300)}")
     if answer.same:
         render.line(f"the same: {answer.events} events, trajectory {answer.digest}")
     elif answer.departure is None:
@@ -70,7 +76,7 @@ def _show(answer: Replayed, render: Render) -> None:
     else:
         _departed(answer, answer.departure, render)
     for line in answer.changed:
-        render.line(f"  not as it was: {line}")
+        render.line(f"  changed since: {line}")
 
 
 def _departed(answer: Replayed, at: TrajectoryDifference, render: Render) -> None:
@@ -85,10 +91,10 @@ def _departed(answer: Replayed, at: TrajectoryDifference, render: Render) -> Non
         for line in told.causes:
             render.line(f"  may be: {line}")
     load, cores = os.getloadavg()[0], os.cpu_count()
-    render.note(f"the load of this machine is {load:.1f} on {cores} processors; --json has both events whole")
+    render.note(f"the load of this machine is {load:.1f} on {cores} processors; --json prints both events in full")
     if answer.same_patch:
-        render.note("the way differs and the answer does not: the patch of the record was found again")
+        render.note("the search took another way but found the same patch")
     else:
         render.note(
-            f"replay it again on a quiet machine; `localagent show {answer.task}` says what the record rests on"
+            f"replay it again on a quiet machine; `localagent show {answer.task}` shows the evidence in the record"
         )

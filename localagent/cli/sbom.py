@@ -12,8 +12,8 @@ from localagent.fs.atomic_files import write_through
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
-    parser.add_argument("--kit", type=Path, metavar="DIR", help="of this kit's folder instead of what is installed")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write it there instead of to standard output")
+    parser.add_argument("--kit", type=Path, metavar="DIR", help="describe this kit instead of the installation")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="write to FILE instead of standard output")
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:

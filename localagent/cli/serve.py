@@ -16,15 +16,21 @@ from localagent.record.state_schema import ready
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     parser.add_argument(
-        "--socket", type=Path, metavar="PATH", help="listen there (0660); default: the socket that systemd hands over"
+        "--socket",
+        type=Path,
+        metavar="PATH",
+        help="socket to listen on, mode 0660 (default: the one passed by systemd)",
     )
-    parser.add_argument("--group", default="", metavar="NAME", help="the group that --socket is made for")
-    parser.add_argument("--workers", type=int, metavar="N", help="tasks at the same time (default: the settings')")
+    parser.add_argument("--group", default="", metavar="NAME", help="group that owns --socket")
+    parser.add_argument("--workers", type=int, metavar="N", help="tasks in parallel (default: from the settings)")
     parser.add_argument("--settings", type=Path, metavar="FILE", help="default: systemd/daemon.toml as it comes")
-    parser.add_argument("--policy", type=Path, metavar="NAME|FILE", help="every task's policy (default: default)")
+    parser.add_argument("--policy", type=Path, metavar="NAME|FILE", help="policy for every task (default: default)")
     parser.add_argument("--state", type=Path, metavar="DIR", help="queue, uploads, results (default: the user's)")
     parser.add_argument(
-        "--recorder", type=Path, metavar="SOCKET", help="who writes the audit journal (default: a process of this one)"
+        "--recorder",
+        type=Path,
+        metavar="SOCKET",
+        help="socket of the process that writes the audit journal (default: a child process)",
     )
     add_gpu_layers(parser)
 

@@ -14,11 +14,11 @@ from localagent.report.text import render_text
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """`show [ID] [--json] [--redact]`."""
     parser.add_argument(
-        "id", nargs="?", help="a task's id, its beginning, or its last six characters; default: the newest"
+        "id", nargs="?", help="task id, a unique prefix, or its last six characters (default: the newest)"
     )
     parser.add_argument("--json", action="store_true", help="the report as JSON, as --report writes it")
     parser.add_argument(
-        "--redact", action="store_true", help="without texts, paths and names of the repository: each is a number"
+        "--redact", action="store_true", help="replace text, paths and names from the repository with numbers"
     )
 
 
@@ -27,12 +27,12 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     store = TaskStore(settings.state_dir)
     record = store.open(args.id) if args.id is not None else store.latest()
     if record is None:
-        raise UsageFault("no task was kept yet", remedy="`localagent fix --repo DIR` makes one")
+        raise UsageFault("no tasks yet", remedy="run `localagent fix --repo DIR` first")
     report = record.result_json()
     if report is None:
         raise AnswerIsNo(
             f"task {record.id} has no report: it is still running, or was killed",
-            remedy=f"what it did is in {record.journal_path}",
+            remedy=f"its events are in {record.journal_path}",
         )
     if args.redact:
         report = redacted_report(report, rules_of_ours(settings))

@@ -19,19 +19,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """`tasks list|show|cancel|approve|patches`."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, text in (
-        ("list", "your newest tasks at the daemon, those first whose patch is most likely right"),
-        ("show", "one task: where it is and what was ordered"),
-        ("cancel", "end a task of yours; nothing of it is accepted any more"),
-        ("approve", "let a held task of somebody else run"),
-        ("patches", "what of a task needs a person, for whoever may approve it (`localagent approve ID --daemon`)"),
+        ("list", "your newest tasks at the daemon, the likeliest repair first"),
+        ("show", "status and request of a task"),
+        ("cancel", "cancel a task of yours"),
+        ("approve", "let a held task of another user run"),
+        ("patches", "patches of a task that need approval (`localagent approve ID --daemon`)"),
     ):
         action = actions.add_parser(name, help=text, description=text, allow_abbrev=False)
         if name == "list":
-            action.add_argument("--all", action="store_true", help="everybody's, where you have the role")
+            action.add_argument("--all", action="store_true", help="tasks of all users, if you have the role")
         else:
-            action.add_argument(
-                "id", metavar="ID", help="the task's whole id, as `fix --daemon` and `tasks list` show it"
-            )
+            action.add_argument("id", metavar="ID", help="full task id, as printed by `fix --daemon` and `tasks list`")
         action.add_argument("--daemon", type=Path, default=DEFAULT_SOCKET, metavar="SOCKET", help="the daemon's socket")
         action.add_argument("--json", action="store_true", help="the daemon's answer as one line of JSON")
 
@@ -57,13 +55,13 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     for task in tasks:
         render.line(_line(task))
     if args.action == "list" and found["next"]:
-        render.note(f"and older ones: only the newest {_SHOWN} are shown")
+        render.note(f"older tasks are not listed: only the newest {_SHOWN} are shown")
     return 0
 
 
 def _one(client: Client, action: str, task: str) -> Any:
     if not TASK_ID.fullmatch(task):
-        raise UsageFault(f"{task!r} is no id of a task", remedy="`localagent tasks list` shows them whole")
+        raise UsageFault(f"{task!r} is not a task id", remedy="`localagent tasks list` prints full ids")
     if action == "show":
         return client.get(f"/v1/tasks/{task}").json()
     return client.post(f"/v1/tasks/{task}/{action}", {}).json()
@@ -85,7 +83,7 @@ def _patches(client: Client, task: str, render: Render, *, as_json: bool) -> int
         for line in patch["diff"].splitlines():
             render.line(line)
     if not found:
-        render.note("nothing there needs a person")
+        render.note("no patch there needs approval")
     return 0
 
 

@@ -148,5 +148,5 @@ def _raised(told: Apart) -> None:
             kind, faults = _KINDS[message[_FAULT]], message["faults"]
             raise kind(faults if kind is UsageFault else "; ".join(faults), remedy=message["remedy"])
     if not told.over and {_ENDED: True} not in told.said:
-        raise CannotEnforce("what looked for suggestions was killed", remedy="see the machine's memory and limits")
+        raise CannotEnforce("the search for suggestions was killed", remedy="check the machine's memory and limits")
     told.said = [message for message in told.said if _ENDED not in message]

@@ -18,10 +18,10 @@ _GONE_SECONDS = 120.0  # how long a daemon that went away is waited for
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     parser.add_argument("--daemon", type=Path, default=DEFAULT_SOCKET, metavar="SOCKET", help="the daemon's socket")
-    parser.add_argument("--all", action="store_true", help="everybody's tasks, where you have the role")
-    parser.add_argument("--once", action="store_true", help="look once and end")
-    parser.add_argument("--json", action="store_true", help="each look as one line of JSON")
-    parser.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="between looks (default: 1)")
+    parser.add_argument("--all", action="store_true", help="tasks of all users, if you have the role")
+    parser.add_argument("--once", action="store_true", help="print once and exit")
+    parser.add_argument("--json", action="store_true", help="one JSON line per refresh")
+    parser.add_argument("--every", type=float, default=1.0, metavar="SECONDS", help="refresh interval (default: 1)")
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:

@@ -93,5 +93,5 @@ def picture(version: Mapping[str, Any], found: Mapping[str, Any]) -> Group:
         table.add_column(name, justify="right" if numeric else "left", no_wrap=name in ("task", "stage"))
     for task in found["running"]:
         table.add_row(*(Text(cell) for cell in row(task, found["at"])))
-    rest = table if found["running"] else Text("nothing runs", style="dim")
+    rest = table if found["running"] else Text("no task is running", style="dim")
     return Group(Text(head(version, found), style="bold"), rest)

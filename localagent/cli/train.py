@@ -19,7 +19,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--from", dest="repos", type=Path, nargs="+", default=[], metavar="REPO", help="git repositories to learn from"
     )
-    parser.add_argument("--hours", type=float, default=1.0, metavar="H", help="how long it may take (default: 1)")
+    parser.add_argument("--hours", type=float, default=1.0, metavar="H", help="time limit in hours (default: 1)")
     parser.add_argument(
         "--preset",
         choices=("ranker", "cpu", "cuda"),
@@ -28,15 +28,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_gpu_layers(parser, "; histories are read there, adapters are learned where --preset says")
     parser.add_argument("--no-model", action="store_true", help="learn the order of tasks without the language model")
-    parser.add_argument("--forget", action="store_true", help="take the learned order and all its samples away")
-    parser.add_argument("--json", action="store_true", help="write JSON")
+    parser.add_argument("--forget", action="store_true", help="delete the learned order and its samples")
+    parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """0: an order was learned, was better, and is in use from now on; 1: it was not better."""
     faults = []
     if bool(args.repos) == args.forget:
-        faults.append("name either repositories (--from REPO ...) or --forget")
+        faults.append("give either --from REPO ... or --forget")
     if not 0 < args.hours <= _MOST_HOURS:
         faults.append(f"--hours: {args.hours:g} is not above 0 and at most {_MOST_HOURS:g}")
     if faults:
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     learning: Any = importlib.import_module("localagent.training.ranker_run")
     if args.forget:
         gone = learning.forget(settings)
-        render.line(f"taken away: {len(gone)} files; tasks go by the order that localagent came with")
+        render.line(f"removed {len(gone)} files; tasks use the bundled order again")
         return 0
     device = _device(args)
     settings = with_layers(args, settings)
@@ -74,7 +74,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
 def _device(args: argparse.Namespace) -> str | None:
     """Where an adapter is to be learned, None where none is. UsageFault where what was asked cannot be."""
     if args.preset in ("cpu", "cuda") and args.no_model:
-        raise UsageFault([f"--preset {args.preset} learns for the language model, --no-model leaves it out"])
+        raise UsageFault([f"--preset {args.preset} needs the language model, which --no-model excludes"])
     if args.preset is None:
         learning: Any = importlib.import_module("localagent.training.adapter_run")
         return "cpu" if not args.no_model and not learning.missing() else None
@@ -84,7 +84,7 @@ def _device(args: argparse.Namespace) -> str | None:
 def _sentence(told: dict[str, Any], one: str = "by hand", other: str = "learned") -> str:
     """One order against the other, in words."""
     if not told["fixes"]:
-        return "no fixes to judge by"
+        return "no fixes to evaluate with"
     hand, learned = told["hand"], told["learned"]
     return (
         f"{told['fixes']} held-back fixes, median rank {hand['median']:g} {one}, {learned['median']:g} {other}; "

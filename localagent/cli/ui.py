@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--daemon", type=Path, default=DEFAULT_SOCKET, metavar="SOCKET", help="the daemon's socket")
     parser.add_argument("--port", type=int, default=0, metavar="N", help="the loopback port (default: a free one)")
     parser.add_argument(
-        "--idle-minutes", type=int, default=60, metavar="N", help="end when nobody looked for so long (default: 60)"
+        "--idle-minutes", type=int, default=60, metavar="N", help="exit after this long without a request (default: 60)"
     )
 
 
@@ -33,12 +33,12 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
 
     def tell(address: str) -> None:
         render.line(address)
-        render.note("open it in a browser of yours; it works once, and the page as long as this runs (Ctrl-C ends it)")
+        render.note("open it in your browser; the link works once, and the page until this command ends (Ctrl-C)")
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         serve_page(args.daemon, args.port, 60.0 * args.idle_minutes, tell)
     except KeyboardInterrupt:
         return 0  # how it is meant to end
-    render.note("nobody looked for a while: ended")
+    render.note("idle: stopped")
     return 0

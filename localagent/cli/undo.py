@@ -16,9 +16,7 @@ from localagent.repo.apply_record import LandState
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
-    parser.add_argument(
-        "id", metavar="ID", nargs="?", default="", help="the task to take back (the latest applied one)"
-    )
+    parser.add_argument("id", metavar="ID", nargs="?", default="", help="task id (default: the last one applied)")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
 
 

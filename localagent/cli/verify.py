@@ -36,26 +36,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     p = parser
     p.add_argument("patch", metavar="PATCH", help="a unified diff, as `git diff` writes it; - reads standard input")
     p.add_argument("--repo", type=Path, default=Path(), metavar="DIR", help="the repository it is for (default: .)")
-    p.add_argument("--baseline", default="", metavar="REV", help="the commit it is for (default: the working tree)")
+    p.add_argument(
+        "--baseline", default="", metavar="REV", help="the commit to compare against (default: the working tree)"
+    )
     p.add_argument("--test", action="append", default=[], metavar="SPEC", help="pytest argument; may be repeated")
     p.add_argument("--check", action="append", default=[], metavar="CMD", help="a command that must exit 0 (no shell)")
     p.add_argument("--python", default="", metavar="PY", help="the project's interpreter or virtual environment")
-    p.add_argument("--policy", type=Path, metavar="NAME|FILE", help="another policy than the default one")
+    p.add_argument("--policy", type=Path, metavar="NAME|FILE", help="the policy to use (default: default)")
     add_daemon(p)
-    p.add_argument("--seed", type=int, default=0, metavar="K", help="seed of everything that is drawn (0)")
+    p.add_argument("--seed", type=int, default=0, metavar="K", help="random seed (0)")
     grades = [grade.value for grade in Grade]
     p.add_argument(
-        "--claim", choices=_CLAIMS, default=AUTO, help="what the patch is for, of which the strength is told (auto)"
+        "--claim", choices=_CLAIMS, default=AUTO, help="what the patch claims to do (default: auto, inferred)"
     )
-    p.add_argument("--min-strength", choices=grades, metavar="A..E", help="refuse evidence that is weaker than this")
-    p.add_argument("--crosshair", action="store_true", help="ask CrossHair as well (the extra [crosshair])")
+    p.add_argument("--min-strength", choices=grades, metavar="A..E", help="refuse the patch if the evidence is weaker")
+    p.add_argument("--crosshair", action="store_true", help="also run CrossHair (needs the extra [crosshair])")
     add_backend(p)
     p.add_argument("--json", action="store_true", help="one JSON object on standard output (docs/verify.md)")
-    p.add_argument("--report", type=Path, metavar="FILE", help="write that object here, whatever the verdict")
+    p.add_argument("--report", type=Path, metavar="FILE", help="write the same JSON to FILE, whatever the verdict")
     p.add_argument("--sarif", type=Path, metavar="FILE", help="write SARIF 2.1.0, for code scanning")
-    p.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML, a test case for each thing asked")
-    p.add_argument("--html", type=Path, metavar="FILE", help="write one HTML page that needs nothing else")
-    p.add_argument("--quiet", action="store_true", help="no progress, only the answer")
+    p.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit XML, one test case per check")
+    p.add_argument("--html", type=Path, metavar="FILE", help="write a self-contained HTML page")
+    p.add_argument("--quiet", action="store_true", help="do not show progress")
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
@@ -80,7 +82,7 @@ def _request(args: argparse.Namespace) -> VerifyRequest:
     if not args.repo.is_dir():
         faults.append(f"--repo: {args.repo} is not a directory")
     if args.baseline.startswith("-"):
-        faults.append(f"--baseline: {args.baseline!r} is an option, not a revision")
+        faults.append(f"--baseline: {args.baseline!r} looks like an option, not a revision")
     faults += [fault for fault in map(command_fault, args.check) if fault]
     named = [(name, getattr(args, name)) for name in _OUTPUTS if getattr(args, name) is not None]
     for name, path in named:
@@ -89,10 +91,10 @@ def _request(args: argparse.Namespace) -> VerifyRequest:
         if path.is_dir():
             faults.append(f"--{name}: {path} is a directory, not a file")
     if len({path for _, path in named}) < len(named):
-        faults.append("--report, --sarif, --junit and --html name one file for two outputs")
+        faults.append("--report, --sarif, --junit and --html name the same file for two outputs")
     patch = read_patch(args.patch, faults)
     if faults:
-        raise UsageFault(faults, remedy="`localagent verify --help` names the arguments")
+        raise UsageFault(faults, remedy="`localagent verify --help` lists the options")
     return VerifyRequest(
         patch=patch,
         repo=args.repo,

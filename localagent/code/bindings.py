@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 
+from localagent.code.names import last_name
 from localagent.code.regions import walk
 from localagent.code.string_folding import Values, texts_of
 
@@ -85,13 +86,6 @@ def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.expr | ast.a
             yield from _pairs(one, other)
 
 
-def last_name(node: ast.expr) -> str:
-    """The last part of what is called or named."""
-    if isinstance(node, ast.Call):
-        node = node.func
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-
-
 def own_names(function: ast.AST) -> set[str]:
     """Names that are local to a function: parameters and what its own body binds, nested scopes left out.
 
@@ -160,4 +154,4 @@ def settings(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
 def _last(node: ast.expr) -> str:
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
         return node.slice.value
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    return last_name(node)

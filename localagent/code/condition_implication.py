@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from localagent.code.names import last_name
+
 Names = Mapping[str, ast.expr]
 """What names stand for that are set once."""
 
@@ -120,7 +122,7 @@ def _is_asked(node: ast.expr, names: Names) -> bool:
 
 
 def _asked(node: ast.Call, names: Names, depth: int) -> Condition:
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    name = last_name(node.func)
     if node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
         return atom(said(node, names))
     if name == "bool" and len(node.args) == 1:

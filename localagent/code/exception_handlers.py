@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from localagent.code.bindings import assignments, target_name
+from localagent.code.names import imports_of, last_name
 from localagent.code.regions import walk
 from localagent.code.string_folding import values_of
 
@@ -35,7 +36,7 @@ def catches_everything(caught: ast.expr, known: dict[str, list[ast.expr]]) -> bo
     while pending:
         at, steps = pending.pop()
         for node in walk(at):
-            name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+            name = last_name(node)
             text = node.value if isinstance(node, ast.Constant) else None
             if name in BROAD_NAMES or (isinstance(text, str) and text in BROAD_NAMES):
                 return True
@@ -50,9 +51,9 @@ def names_of_types(nodes: Iterable[ast.AST]) -> dict[str, list[ast.expr]]:
     found: dict[str, list[ast.expr]] = {}
     for node in nodes:
         if isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                if alias.name in BROAD_NAMES and alias.asname:
-                    found.setdefault(alias.asname, []).append(ast.Name(id=alias.name, ctx=ast.Load()))
+            for name in imports_of(node):
+                if name.item in BROAD_NAMES and name.bound != name.item:
+                    found.setdefault(name.bound, []).append(ast.Name(id=name.item, ctx=ast.Load()))
             continue
         for target, value in assignments(node):
             found.setdefault(target_name(target), []).append(value)

@@ -12,9 +12,10 @@ from typing import Any, TypeVar, cast
 
 from localagent.code.bindings import FUNCTIONS
 from localagent.code.condition_implication import Names
+from localagent.code.names import last_name
 from localagent.code.regions import walk
+from localagent.code.spans import Function
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 Node = TypeVar("Node", bound=ast.AST)
 _ALIKE = 0.4
 _MOST_LOST = 60
@@ -167,26 +168,22 @@ def names_of_calls(tree: ast.AST) -> dict[int, Names]:
 
 def called_name(node: ast.expr, names: Names) -> str:
     """The last part of what is called, by way of the names that stand for it."""
-    return _last(called(node, names))
+    return last_name(called(node, names))
 
 
 def called(node: ast.expr, names: Names) -> ast.expr:
     """What is called, by way of the names that stand for it: with `say = log.info`, `say(x)` calls `log.info`."""
     for _ in range(5):
-        if isinstance(node, ast.Call) and _last(node.func) in ("partial", "partialmethod") and node.args:
+        if isinstance(node, ast.Call) and last_name(node.func) in ("partial", "partialmethod") and node.args:
             node = node.args[0]
         elif isinstance(node, ast.Call):
             node = node.func
         elif isinstance(node, ast.Name) and isinstance(names.get(node.id), ast.Name | ast.Attribute | ast.Call):
             value = names[node.id]
-            if isinstance(value, ast.Call) and _last(value.func) not in ("partial", "partialmethod"):
+            if isinstance(value, ast.Call) and last_name(value.func) not in ("partial", "partialmethod"):
                 break
             names = {k: v for k, v in names.items() if k != node.id}
             node = value
         else:
             break
     return node
-
-
-def _last(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

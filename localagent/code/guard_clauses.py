@@ -26,6 +26,7 @@ from localagent.code.condition_implication import (
     some,
 )
 from localagent.code.regions import walk
+from localagent.code.spans import blocks
 
 _NOTHING = (None, False, "", 0)
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
@@ -221,7 +222,7 @@ def _yes(body: list[ast.stmt], names: Names, above: list[Condition], found: list
             if _is_no(node.orelse):
                 above.append(test)
         elif isinstance(node, ast.For | ast.AsyncFor | ast.While | ast.With | ast.AsyncWith | ast.Try | ast.TryStar):
-            for block in (node.body, getattr(node, "orelse", []), getattr(node, "finalbody", [])):
+            for block in blocks(node):
                 _yes(block, names, [*above], found)
             for handler in getattr(node, "handlers", []):
                 _yes(handler.body, names, [*above, atom("caught")], found)

@@ -6,10 +6,10 @@ an entry point are not seen; a namespace package may be found under names that i
 """
 
 import ast
-import warnings
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterator, Mapping
 
+from localagent.code.source_text import parse_or_none
 from localagent.domain.paths import RepoPath
 
 MOST_BYTES = 32 << 20  # of all sources that are parsed; the imports of the others are unknown
@@ -76,13 +76,8 @@ def _conftests_above(path: RepoPath, sources: Collection[RepoPath]) -> Iterator[
 
 def _imported(source: bytes, path: RepoPath) -> Iterator[_Name]:
     """Dotted names that a file imports; relative ones as from the repository's root, which `_modules` knows as well."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
-    for node in ast.walk(tree):
+    tree = parse_or_none(source)
+    for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, ast.Import):
             yield from (tuple(alias.name.split(".")) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -15,6 +15,8 @@ from functools import lru_cache
 from typing import Any
 
 from localagent.code.constant_evaluation import Unknown, evaluate
+from localagent.code.names import last_name
+from localagent.code.spans import last_line
 from localagent.code.test_literals import Literals, key_of, parsed
 from localagent.domain.edit import FileChange, Patch
 from localagent.domain.paths import RepoPath
@@ -209,7 +211,7 @@ def _in(tree: ast.Module, first: int, last: int) -> Iterator[_Found]:
         node, place = open_ones.pop()
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             continue
-        if isinstance(node, ast.expr | ast.stmt) and not (node.lineno <= last and (node.end_lineno or last) >= first):
+        if isinstance(node, ast.expr | ast.stmt) and not (node.lineno <= last and last_line(node) >= first):
             continue
         if isinstance(node, _MAY_FOLD):
             try:
@@ -244,8 +246,7 @@ def _place_of(node: ast.AST, name: str, place: LiteralPlace) -> LiteralPlace:
     if isinstance(node, ast.Compare | ast.match_case) and name != "body":
         return LiteralPlace.CONDITION
     if isinstance(node, ast.Call):
-        last = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        if last in _MESSAGES:
+        if last_name(node.func) in _MESSAGES:
             return LiteralPlace.MESSAGE
         return place if place is LiteralPlace.CONDITION else LiteralPlace.ARGUMENT
     if isinstance(node, ast.Dict | ast.List | ast.Tuple | ast.Set):

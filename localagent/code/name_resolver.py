@@ -10,6 +10,7 @@ import sys
 from collections.abc import Collection, Iterable
 
 from localagent.code.bindings import Bindings, assignments, rebinds, target_name
+from localagent.code.names import imports_of
 from localagent.code.regions import DoesNotParse, Snippet, SourceFile
 from localagent.code.string_folding import Values, texts_of, values_of
 
@@ -40,17 +41,12 @@ def collect(statements: Iterable[ast.AST], resolver: "Resolver | None") -> Bindi
     assigned: list[tuple[ast.expr | ast.arg, ast.expr]] = []
     stored: set[ast.expr | ast.arg] = set()
     for node in statements:
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                bound, origin = (alias.asname, alias.name) if alias.asname else (alias.name.split(".")[0],) * 2
-                found.origins.setdefault(bound or "", set()).add(origin or "")
-        elif isinstance(node, ast.ImportFrom):
-            module = "." * node.level + (node.module or "")
-            for alias in node.names:
-                if alias.name == "*":
-                    found.stars.append(module)
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for brought in imports_of(node):
+                if brought.item == "*":
+                    found.stars.append(brought.module)
                 else:
-                    found.origins.setdefault(alias.asname or alias.name, set()).add(f"{module}.{alias.name}")
+                    found.origins.setdefault(brought.bound, set()).add(brought.origin)
         elif isinstance(node, ast.ClassDef) and not node.body:
             found.shadowed.add(node.name)
         elif isinstance(node, ast.arg) or (isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)):

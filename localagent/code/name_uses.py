@@ -26,6 +26,7 @@ from localagent.code.name_resolver import (
     collect,
     module_bindings,
 )
+from localagent.code.names import imports_of, last_name
 from localagent.code.regions import OPERATORS, Snippet, SourceFile, walk
 from localagent.code.string_folding import texts_of
 
@@ -114,7 +115,7 @@ class _Finder(Resolver):
         if self.outer.stars or any(isinstance(n, ast.ImportFrom) for n in nodes):
             self.own |= bound_anew(nodes)
         collect(nodes, self)
-        self._reads_docs = any(isinstance(n, ast.Attribute | ast.Name) and _last(n) == "__doc__" for n in nodes)
+        self._reads_docs = any(last_name(n) == "__doc__" for n in nodes)
         chained: set[int] = set()
         for node in nodes:
             if type(node) not in OPERATORS:
@@ -157,14 +158,10 @@ class _Finder(Resolver):
                 yield NameUse("attribute", node.name)
             if node.name == _HOOK:
                 yield NameUse("attribute", f"{_HOOK}:defined")
-        elif isinstance(node, ast.Import):
-            yield from (NameUse("import", alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            module = "." * node.level + (node.module or "")
-            yield from (
-                NameUse("import" if a.name == "*" else "name", module if a.name == "*" else f"{module}.{a.name}")
-                for a in node.names
-            )
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            for brought in imports_of(node):
+                whole = brought.item in ("", "*")
+                yield NameUse("import" if whole else "name", brought.module if whole else brought.origin)
 
     def _is_rebound(self) -> bool:
         if self._rebound is None:
@@ -194,7 +191,7 @@ class _Finder(Resolver):
             if isinstance(value, ast.Constant | ast.UnaryOp | ast.List | ast.Tuple):
                 yield NameUse("setting", f"{name}={ast.unparse(value)[:80]}")
             elif isinstance(value, ast.Name | ast.Attribute):
-                found = self.resolve(value) or {value.attr if isinstance(value, ast.Attribute) else value.id}
+                found = self.resolve(value) or {last_name(value)}
                 yield from (NameUse("setting", f"{name}={one}") for one in found)
 
     def _mention(self, node: ast.Name | ast.Attribute | ast.Subscript, chained: set[int]) -> Iterator[NameUse]:
@@ -258,7 +255,7 @@ class _Finder(Resolver):
                     yield NameUse("method", "open:overwrite")
             if node.func.attr == "get" and node.args:
                 yield from self._unknown_entry(self.resolve(node.func.value), node.args[0])
-            if node.func.attr == "update" and node.args and _last(node.func.value) == "__dict__":
+            if node.func.attr == "update" and node.args and last_name(node.func.value) == "__dict__":
                 yield NameUse("method", "__dict__.update")
             if node.func.attr == "__setattr__" and len(node.args) > 2:
                 yield from self._set(node.args[0], node.args[1])
@@ -342,16 +339,12 @@ def _texts(text: str) -> Iterator[NameUse]:
         yield NameUse("string", f"word:{text}")
 
 
-def _last(node: ast.AST) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-
-
 def _is_entry_of_namespace(node: ast.expr) -> bool:
     """`vars(x)[key]` and `x.__dict__[key]`, whatever x is, by a key that is no constant."""
     if not isinstance(node, ast.Subscript) or texts_of(node.slice) is not None:
         return False
     space = node.value
-    return _last(space) == "__dict__" or (isinstance(space, ast.Call) and _last(space.func) == "vars")
+    return last_name(space) == "__dict__" or (isinstance(space, ast.Call) and last_name(space.func) == "vars")
 
 
 def _is_wrapper(tree: ast.Module) -> bool:

@@ -5,23 +5,12 @@ statement parsed. Digests are comparable within one process only (they rest on `
 """
 
 import ast
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 _BLOCK_FIELDS = frozenset({"body", "orelse", "finalbody", "handlers", "cases"})
 _SKIPPED_FIELDS = frozenset({"ctx", "type_comment"})
 _FIELDS: dict[type, tuple[str, ...]] = {}
-
-
-def parse(text: str | bytes) -> ast.Module | None:
-    """The syntax tree, or None for anything Python does not take."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
 
 
 def _fields(cls: type) -> tuple[str, ...]:

@@ -6,7 +6,6 @@ parse of a function, not of a file. Knows nothing of what other files bind, and 
 
 import ast
 import io
-import re
 import tokenize
 import warnings
 from collections.abc import Iterator
@@ -14,9 +13,10 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
 
+from localagent.code.source_text import line_starts
+from localagent.code.spans import Definition, first_line, last_line
 from localagent.text.int_digit_limit import WHY, unwritable
 
-_LINE = re.compile(rb"\r\n|\r|\n")
 _PYTHONS_OWN_LIMITS = ("too many nested parentheses", "too many levels of indentation")
 _QUIET = Lock()
 _MOST_KEPT = 1024
@@ -232,11 +232,6 @@ def _encoding(source: bytes) -> str:
         return ""
 
 
-def _first_line(node: ast.stmt) -> int:
-    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
-    return min([node.lineno, *(d.lineno for d in decorators)])
-
-
 class _Lines:
     """Where the lines of a file start, which statements are opened up, and how far lines of a tree are off."""
 
@@ -244,8 +239,7 @@ class _Lines:
         self.source = source
         self.opened = opened
         self.shift = shift
-        starts = [0, *(m.end() for m in _LINE.finditer(source)), len(source)]
-        self.starts: list[int] = same.starts if same else starts
+        self.starts: tuple[int, ...] = same.starts if same else (*line_starts(source), len(source))
 
     def start(self, line: int) -> int:
         """Byte offset of a line of the tree."""
@@ -253,7 +247,7 @@ class _Lines:
 
     def stands_alone(self, node: ast.stmt) -> bool:
         """True if a statement begins its own line and is not the `if` of an `elif`."""
-        start = self.start(_first_line(node))
+        start = self.start(first_line(node))
         before = self.source[start : start + node.col_offset]
         return not before.strip() and not self.source.startswith(b"elif", start + len(before))
 
@@ -291,7 +285,7 @@ def _units(body: list[ast.stmt], lines: _Lines, class_name: str | None) -> Itera
         return
     run: list[ast.stmt] = []
     for node in body:
-        if run and _first_line(node) > (run[-1].end_lineno or 0):
+        if run and first_line(node) > last_line(run[-1]):
             yield _unit(run, lines, class_name)
             run = []
         run.append(node)
@@ -300,7 +294,7 @@ def _units(body: list[ast.stmt], lines: _Lines, class_name: str | None) -> Itera
 
 
 def _unit(run: list[ast.stmt], lines: _Lines, class_name: str | None) -> CodeUnit:
-    first, last = _first_line(run[0]), run[-1].end_lineno or run[-1].lineno
+    first, last = first_line(run[0]), last_line(run[-1])
     inner = run[0].name if isinstance(run[0], ast.ClassDef) else class_name
     blocks = _blocks(run[0], lines.opened) if len(run) == 1 else ()
     return CodeUnit(
@@ -316,14 +310,14 @@ def _bindings(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     for node in body:
         if isinstance(node, ast.Import | ast.ImportFrom | ast.Assign | ast.AnnAssign):
             yield node
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        elif isinstance(node, Definition):
             yield _name_only(node)
         if not isinstance(node, ast.ClassDef):
             for block in _blocks(node, _OUTSIDE):
                 yield from _bindings(block)
 
 
-def _name_only(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> ast.stmt:
+def _name_only(node: Definition) -> ast.stmt:
     """A definition without its body, so that the file's tree need not be kept."""
     return ast.ClassDef(
         name=node.name, bases=[], keywords=[], body=[], decorator_list=[], lineno=node.lineno, col_offset=0

@@ -4,9 +4,9 @@ By names alone, cheap. Not promised: tests that reach a module through another o
 """
 
 import ast
-import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from localagent.code.source_text import parse_or_none
 from localagent.domain.paths import RepoPath
 
 MOST_READ = 2_000
@@ -52,13 +52,8 @@ def _imports(source: bytes, modules: Iterable[tuple[str, ...]]) -> bool:
     wanted = [m for m in modules if m[-1].encode() in source]
     if not wanted:
         return False
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    names = set(_imported(tree))
+    tree = parse_or_none(source)
+    names = set(_imported(tree)) if tree is not None else set()
     return any(parts[-len(name) :] == name for parts in wanted for name in names if len(name) <= len(parts))
 
 

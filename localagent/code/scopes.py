@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
+from localagent.code.names import bound_name, imports_of
+
 _BUILTINS = frozenset(dir(builtins))
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -178,33 +180,19 @@ class Walk:
             if not isinstance(node.ctx, ast.Load):  # type: ignore[attr-defined]
                 walrus = isinstance(self.parent[node], ast.NamedExpr)
                 self._bound.append((scope.function if walrus else scope, node.id, Binding(node)))  # type: ignore[attr-defined]
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            self._bound.append((scope, node.name, Binding(node)))
-        elif isinstance(node, ast.Import):
-            for alias in node.names:
-                name = alias.asname or alias.name.partition(".")[0]
-                qualified = alias.name if alias.asname else name
-                self._bound.append((scope, name, Binding(node, qualified)))
-        elif isinstance(node, ast.ImportFrom):
-            self._import_from(node, scope)
-        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
-            if node.name:
-                self._bound.append((scope, node.name, Binding(node)))
-        elif isinstance(node, ast.MatchMapping):
-            if node.rest:
-                self._bound.append((scope, node.rest, Binding(node)))
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            for found in imports_of(node):
+                if found.item == "*":
+                    self.star = True
+                    continue
+                relative = found.module.startswith(".")
+                self._bound.append((scope, found.bound, Binding(node, None if relative else found.origin)))
         elif isinstance(node, ast.Global):
             scope.module_names.update(node.names)
         elif isinstance(node, ast.Nonlocal):
             scope.outer_names.update(node.names)
-
-    def _import_from(self, node: ast.ImportFrom, scope: LexicalScope) -> None:
-        for alias in node.names:
-            if alias.name == "*":
-                self.star = True
-                continue
-            qualified = f"{node.module}.{alias.name}" if node.module and not node.level else None
-            self._bound.append((scope, alias.asname or alias.name, Binding(node, qualified)))
+        elif name := bound_name(node):
+            self._bound.append((scope, name, Binding(node)))
 
     def _bind(self, scope: LexicalScope, name: str, binding: Binding) -> None:
         if name in scope.module_names:

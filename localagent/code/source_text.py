@@ -1,16 +1,33 @@
-"""Source bytes and the UTF-8 view that the parsers see, with an exact way back.
+"""Source bytes, the UTF-8 view that the parsers see with an exact way back, and the syntax tree.
 
 Not promised: stateful codecs and sources that do not survive decoding and encoding again are refused (None).
 """
 
+import ast
 import codecs
 import io
 import re
 import tokenize
+import warnings
+from bisect import bisect_right
 from dataclasses import dataclass
 
 _STATEFUL = ("utf-7", "utf-16", "utf-32", "iso2022", "hz")  # what bytes mean there depends on those in front
 _NEWLINE = re.compile(rb"\r\n|\r|\n")
+
+
+def parse_or_none(source: str | bytes) -> ast.Module | None:
+    """The syntax tree; None for anything Python does not take, or what nests too deeply for its parser."""
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def line_starts(source: bytes) -> tuple[int, ...]:
+    """Where each line begins; where a source ends with a line end, so does one that is empty."""
+    return (0, *(m.end() for m in _NEWLINE.finditer(source)))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,14 +60,7 @@ class SourceText:
 
     def line_of(self, offset: int) -> int:
         """1-based line that holds a UTF-8 offset."""
-        low, high = 0, len(self.line_starts)
-        while high - low > 1:
-            middle = (low + high) // 2
-            if self.line_starts[middle] <= offset:
-                low = middle
-            else:
-                high = middle
-        return low + 1
+        return bisect_right(self.line_starts, offset)
 
 
 def read_source(raw: bytes) -> SourceText | None:
@@ -67,9 +77,8 @@ def read_source(raw: bytes) -> SourceText | None:
         utf8 = text.encode("utf-8")
     except (SyntaxError, LookupError, UnicodeError, ValueError):
         return None
-    starts = [0, *(m.end() for m in _NEWLINE.finditer(utf8))]
     first = _NEWLINE.search(utf8)
     newline = first.group().decode() if first else "\n"
     return SourceText(
-        raw=raw, utf8=utf8, encoding=encoding, mark_bytes=mark, line_starts=tuple(starts), newline=newline
+        raw=raw, utf8=utf8, encoding=encoding, mark_bytes=mark, line_starts=line_starts(utf8), newline=newline
     )

@@ -7,10 +7,12 @@ Files that do not parse have no statements here; the caller falls back to lines.
 
 import ast
 import re
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import Enum
+
+from localagent.code.source_text import parse_or_none
+from localagent.code.spans import Clause, Definition, Function, blocks, clauses, first_line, last_line
 
 _WORD = re.compile(r"[^\W\d]\w{2,}")
 _WORDS_PER_STATEMENT = 64
@@ -63,19 +65,9 @@ class _Around:
     body: Body
 
 
-def parse_quietly(source: bytes) -> ast.Module | None:
-    """The module's tree, or None when the source does not parse or nests too deeply for the parser."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return ast.parse(source)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
-
-
 def statements_of(source: bytes) -> tuple[Statement, ...]:
     """All places of a file in order of appearance; empty when it does not parse."""
-    tree = parse_quietly(source)
+    tree = parse_or_none(source)
     if tree is None:
         return ()
     found: list[Statement] = []
@@ -88,7 +80,7 @@ def words_of(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text))
 
 
-_Node = ast.stmt | ast.ExceptHandler | ast.match_case
+_Node = ast.stmt | Clause
 
 
 def _walk(tree: ast.Module, found: list[Statement]) -> None:
@@ -98,7 +90,7 @@ def _walk(tree: ast.Module, found: list[Statement]) -> None:
         node, around = stack.pop()
         children = _children(node)
         inner = around
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        if isinstance(node, Definition):
             name = f"{around.function}.{node.name}" if around.function else node.name
             body = Body.CLASS if isinstance(node, ast.ClassDef) else Body.FUNCTION
             inner = _Around(function=name, line=node.lineno, body=body)
@@ -108,27 +100,24 @@ def _walk(tree: ast.Module, found: list[Statement]) -> None:
 
 
 def _place(node: _Node, children: list[_Node], around: _Around) -> Statement:
-    line = _first_line(node)
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        line = node.lineno
-    end = max(line, _first_line(children[0]) - 1) if children else max(line, getattr(node, "end_lineno", line) or line)
+    line = node.lineno if isinstance(node, Definition) else _first_line(node)
+    end = max(line, _first_line(children[0]) - 1 if children or isinstance(node, ast.match_case) else last_line(node))
     place = StatementKind.STATEMENT
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+    if isinstance(node, Function):
         place = StatementKind.FUNCTION_HEADER
     elif isinstance(node, ast.ClassDef):
         place = StatementKind.CLASS_HEADER
     roots: list[ast.AST] = [node]
     if children:
-        inside = ast.stmt | ast.ExceptHandler | ast.match_case
-        roots = [c for c in ast.iter_child_nodes(node) if not isinstance(c, inside)]
+        roots = [c for c in ast.iter_child_nodes(node) if not isinstance(c, _Node)]
     found = _statement(roots, line, end, around, place, _binds(node))
     silent = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
     return replace(found, silent=silent)
 
 
-def _decorators(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, around: _Around) -> Iterable[Statement]:
+def _decorators(node: Definition, around: _Around) -> Iterable[Statement]:
     for d in node.decorator_list:
-        yield _statement([d], d.lineno, d.end_lineno or d.lineno, around, StatementKind.DECORATOR, frozenset())
+        yield _statement([d], d.lineno, last_line(d), around, StatementKind.DECORATOR, frozenset())
 
 
 def _statement(
@@ -165,21 +154,11 @@ def _statement(
 
 def _first_line(node: _Node) -> int:
     """The first line of a node, its decorators and, for a case, its pattern included."""
-    if isinstance(node, ast.match_case):
-        return node.pattern.lineno
-    first: int = node.lineno
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        first = min([first, *(d.lineno for d in node.decorator_list)])
-    return first
+    return node.pattern.lineno if isinstance(node, ast.match_case) else first_line(node)
 
 
 def _children(node: _Node) -> list[_Node]:
-    out: list[_Node] = []
-    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
-        value = getattr(node, field, None)
-        if isinstance(value, list):
-            out.extend(c for c in value if isinstance(c, ast.stmt | ast.ExceptHandler | ast.match_case))
-    return sorted(out, key=_first_line)
+    return sorted((*(s for block in blocks(node) for s in block), *clauses(node)), key=_first_line)
 
 
 def _binds(node: _Node) -> frozenset[str]:

@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from localagent.code.names import last_name
+
 Value = str | bytes | int | tuple["Value", ...]
 Values = tuple[Value, ...]
 """What an expression may come to, in each case that is known."""
@@ -184,7 +186,7 @@ class _Folder:
 
     def _call(self, node: ast.Call, depth: int) -> Iterator[Value]:
         func = node.func
-        name = func.attr if isinstance(func, ast.Attribute) else func.id if isinstance(func, ast.Name) else ""
+        name = last_name(func)
         if (
             name in ("map", "filter")
             and len(node.args) == 2

@@ -5,11 +5,13 @@ dynamic features; a name listed here exists in the text, not necessarily at run 
 """
 
 import ast
-import warnings
 from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from localagent.code.names import imports_of, last_name
+from localagent.code.source_text import parse_or_none
+from localagent.code.spans import all_blocks, first_line, last_line
 from localagent.domain.edit import digest_of
 
 _MAX_CACHED = 256
@@ -103,21 +105,16 @@ class FactIndex:
 
 def collect(source: bytes) -> FileFacts | None:
     """Facts of a file, or None if it does not parse."""
+    tree = parse_or_none(source)
+    if tree is None:
+        return None
+    facts = FileFacts()
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(source)
-        facts = FileFacts()
         _Collector(facts).visit_module(tree)
         facts.units = _with_comments(facts.units, source.splitlines())
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except (ValueError, RecursionError, MemoryError):  # parses, and is nested deeper than a tree can be written down
         return None
     return facts
-
-
-def _first_line(node: ast.stmt) -> int:
-    decorators: list[ast.expr] = getattr(node, "decorator_list", [])
-    return min([node.lineno, *(d.lineno for d in decorators)])
 
 
 def unit_spans(body: list[ast.stmt], class_path: tuple[str, ...] = ()) -> Iterator[UnitSpan]:
@@ -128,11 +125,10 @@ def unit_spans(body: list[ast.stmt], class_path: tuple[str, ...] = ()) -> Iterat
             yield UnitSpan(
                 first_line=first, last_line=last, function=inner.name, class_path=class_path, is_function=True
             )
-        elif isinstance(inner, ast.ClassDef) and inner.body and _first_line(inner.body[0]) > inner.lineno:
+        elif isinstance(inner, ast.ClassDef) and inner.body and first_line(inner.body[0]) > inner.lineno:
             yield from unit_spans(inner.body, (*class_path, inner.name))
         elif isinstance(inner, (ast.If, ast.Try, ast.With)) and _has_functions(inner):
-            handlers = [handler.body for handler in inner.handlers] if isinstance(inner, ast.Try) else []
-            for part in (inner.body, *handlers, getattr(inner, "orelse", []), getattr(inner, "finalbody", [])):
+            for part in all_blocks(inner):
                 yield from unit_spans(part, class_path)
         else:
             yield UnitSpan(first_line=first, last_line=last, function="", class_path=class_path, is_function=False)
@@ -141,10 +137,10 @@ def unit_spans(body: list[ast.stmt], class_path: tuple[str, ...] = ()) -> Iterat
 def _line_groups(body: list[ast.stmt]) -> Iterator[tuple[int, int, ast.stmt | None]]:
     at = 0
     while at < len(body):
-        first, last = _first_line(body[at]), body[at].end_lineno or body[at].lineno
+        first, last = first_line(body[at]), last_line(body[at])
         stop = at + 1
-        while stop < len(body) and _first_line(body[stop]) <= last:
-            last = max(last, body[stop].end_lineno or last)
+        while stop < len(body) and first_line(body[stop]) <= last:
+            last = max(last, last_line(body[stop]))
             stop += 1
         yield first, last, body[at] if stop == at + 1 else None
         at = stop
@@ -205,7 +201,7 @@ class _Collector:
             facts.names[node.id] += 1
         elif isinstance(node, ast.Attribute):
             facts.attributes[node.attr] += 1
-            base = _last_name(node.value)
+            base = last_name(node.value)
             if base:
                 facts.attributes_of.setdefault(base, Counter())[node.attr] += 1
         elif isinstance(node, ast.Constant):
@@ -232,7 +228,7 @@ class _Collector:
             self.facts.constant_lines.setdefault(text, []).append(node.lineno)
 
     def call(self, node: ast.Call) -> None:
-        name = _last_name(node.func)
+        name = last_name(node.func)
         if name:
             for keyword in node.keywords:
                 if keyword.arg:
@@ -243,15 +239,11 @@ class _Collector:
         self._text(self.facts.calls, node)
 
     def imported(self, node: ast.Import | ast.ImportFrom) -> None:
-        for alias in node.names:
-            if isinstance(node, ast.ImportFrom):
-                module = "." * node.level + (node.module or "")
-                if alias.name == "*":
-                    self.facts.star_imports.append(module)
-                else:
-                    self.facts.imports[alias.asname or alias.name] = f"{module}:{alias.name}"
+        for name in imports_of(node):
+            if name.item == "*":
+                self.facts.star_imports.append(name.module)
             else:
-                self.facts.imports[alias.asname or alias.name.split(".")[0]] = alias.name
+                self.facts.imports[name.bound] = f"{name.module}:{name.item}" if name.item else name.module
 
     def exception(self, node: ast.Raise | ast.ExceptHandler) -> None:
         value = node.exc if isinstance(node, ast.Raise) else node.type
@@ -266,12 +258,12 @@ class _Collector:
             self._text(self.facts.conditions, part)
 
     def statement(self, node: ast.stmt) -> None:
-        if (node.end_lineno or node.lineno) - node.lineno < 3:
+        if last_line(node) - node.lineno < 3:
             self._text(self.facts.statements, node)
 
     @staticmethod
     def _text(into: dict[str, list[int]], node: ast.expr | ast.stmt) -> None:
-        if (node.end_col_offset or 0) - node.col_offset > 120 or node.end_lineno != node.lineno:
+        if (node.end_col_offset or 0) - node.col_offset > 120 or last_line(node) != node.lineno:
             return
         into.setdefault(ast.unparse(node), []).append(node.lineno)
 
@@ -294,12 +286,6 @@ def _literal_text(node: ast.expr) -> str:
     return text if len(text) <= _MAX_VALUE else ""
 
 
-def _last_name(node: ast.AST | None) -> str:
-    if isinstance(node, ast.Name):
-        return node.id
-    return node.attr if isinstance(node, ast.Attribute) else ""
-
-
 def _signature(node: ast.FunctionDef | ast.AsyncFunctionDef) -> SymbolSignature:
     spec = node.args
     params = tuple(a.arg for a in (*spec.posonlyargs, *spec.args))
@@ -318,7 +304,7 @@ def _class_facts(node: ast.ClassDef) -> ClassFacts:
     stored: dict[str, None] = {}
     for inner in ast.walk(node):
         is_store = isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store)
-        if is_store and isinstance(inner, ast.Attribute) and _last_name(inner.value) in ("self", "cls"):
+        if is_store and isinstance(inner, ast.Attribute) and last_name(inner.value) in ("self", "cls"):
             stored.setdefault(inner.attr)
     containers: dict[str, str] = {}
     for statement in node.body:
@@ -337,14 +323,14 @@ def _class_facts(node: ast.ClassDef) -> ClassFacts:
         attributes=tuple(stored),
         bases=tuple(_base_name(base) for base in node.bases),
         line=node.lineno,
-        end_line=node.end_lineno or node.lineno,
+        end_line=last_line(node),
         containers=tuple(containers.items()),
     )
 
 
 def _base_name(node: ast.expr) -> str:
     """`Base` of `Base[int]`, too."""
-    return _last_name(node.value if isinstance(node, ast.Subscript) else node) or "?"
+    return last_name(node.value if isinstance(node, ast.Subscript) else node) or "?"
 
 
 def _is_empty_container(value: ast.expr) -> bool:

@@ -8,13 +8,15 @@ Limitations: data files, values that are computed, fixtures of other files and h
 
 import ast
 import re
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
 from localagent.code.constant_evaluation import Unknown, evaluate
+from localagent.code.names import last_name
+from localagent.code.source_text import parse_or_none
+from localagent.code.spans import Function, first_line, last_line
 from localagent.domain.outcome import Baseline, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.ports import Sources
@@ -137,9 +139,8 @@ def _function_texts(source: bytes) -> set[bytes]:
     return {_text(n, lines) for n in ast.walk(tree) if isinstance(n, _FUNCTIONS)} if tree else set()
 
 
-def _text(node: ast.FunctionDef | ast.AsyncFunctionDef, lines: list[bytes]) -> bytes:
-    first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-    return b"\n".join(lines[first - 1 : node.end_lineno])
+def _text(node: Function, lines: list[bytes]) -> bytes:
+    return b"\n".join(lines[first_line(node) - 1 : last_line(node)])
 
 
 def _function_name(test: TestResult) -> str:
@@ -152,12 +153,7 @@ def parsed(source: bytes) -> ast.Module | None:
     """The syntax tree of a source, however deep; None where there is none, or the source is too large."""
     if len(source) > _MOST_BYTES or unwritable(source):
         return None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    return parse_or_none(source)
 
 
 def read_tests(source: bytes, wanted: Callable[[Any], bool], found: Literals, *, whole: bool = True) -> None:
@@ -234,7 +230,7 @@ def _cases(test: ast.AST, tables: Mapping[str, ast.expr]) -> Iterator[VisibleCas
                 compared.setdefault(id(one), other)
     rows = list(_rows(test, known))
     for node in ast.walk(test):
-        if isinstance(node, ast.Call) and (name := _last_name(node.func)) and not _EQUALS.fullmatch(name):
+        if isinstance(node, ast.Call) and (name := last_name(node.func)) and not _EQUALS.fullmatch(name):
             for row in rows:
                 yield _case(node, name, compared.get(id(node)), {**names, **row})
 
@@ -276,7 +272,7 @@ def _rows(test: ast.AST, known: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """The names that `parametrize` gives a test, a row at a time; one empty row where there is no such table."""
     count = 0
     for decorator in getattr(test, "decorator_list", []):
-        if isinstance(decorator, ast.Call) and _last_name(decorator.func) == "parametrize" and len(decorator.args) >= 2:
+        if isinstance(decorator, ast.Call) and last_name(decorator.func) == "parametrize" and len(decorator.args) >= 2:
             names = _told(decorator.args[0], known)
             names = [n.strip() for n in names.split(",")] if isinstance(names, str) else names
             rows = decorator.args[1]
@@ -294,12 +290,8 @@ def _rows(test: ast.AST, known: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _row(node: ast.expr, known: Mapping[str, Any]) -> Any:
     """One row of a table, `pytest.param(...)` too, with NOT_KNOWN for what its source does not tell."""
-    if isinstance(node, ast.Call) and _last_name(node.func) == "param":
+    if isinstance(node, ast.Call) and last_name(node.func) == "param":
         return tuple(_told(a, known) for a in node.args)
     if isinstance(node, ast.Tuple | ast.List):
         return tuple(_told(a, known) for a in node.elts)
     return _told(node, known)
-
-
-def _last_name(node: ast.expr) -> str:
-    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""

@@ -25,6 +25,7 @@ from localagent.deps.choose import Chosen, NotInstallable
 from localagent.deps.wheel import FileTarget
 from localagent.errors import CannotEnforce, UsageFault
 from localagent.fs.bounded_read import MOST_ENTRIES, read_below
+from localagent.fs.openat import open_regular
 from localagent.jail.files.workspace import remove_tree
 
 _CONFIG_BYTES = 1 << 16
@@ -173,8 +174,7 @@ def _encoded(sha256: str) -> str:
 def _copy(source: Path, to: Path, file: FileTarget) -> None:
     """CannotEnforce when what is copied is not what the wheel holds."""
     hashed = hashlib.sha256()
-    reading = os.open(source, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(reading, "rb") as stream, to.open("xb") as out:
+    with os.fdopen(open_regular(source), "rb") as stream, to.open("xb") as out:
         while part := stream.read(_CHUNK):
             hashed.update(part)
             out.write(part)

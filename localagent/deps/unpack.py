@@ -18,6 +18,7 @@ from localagent.deps.wheel import FileTarget
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailResult, JailSpec
 from localagent.domain.outcome import Ending
 from localagent.errors import CannotEnforce
+from localagent.fs.openat import open_regular
 from localagent.jail.api import interpreter_binds
 from localagent.ports import Jail
 
@@ -142,6 +143,5 @@ def _walk(root: Path, prefix: str, depth: int) -> Iterator[str]:
 
 def sha256_below(path: Path) -> str:
     """SHA-256 of a regular file that is no link; OSError otherwise."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as stream:
+    with os.fdopen(open_regular(path), "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

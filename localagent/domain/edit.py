@@ -6,17 +6,62 @@ the bytes the parent candidate produced). Lines are 1-based.
 
 import hashlib
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from localagent.domain.paths import RepoPath
 
 SPAN = "span"  # the operator of spans that the model searched, and all of edits that it wrote
-BY_TOKENS = "tokens."  # how the operators of edits of files that do not parse begin
-WRITTEN = frozenset({SPAN, "continue", "fim", "line", "search", "function", "skeleton"})
+WRITTEN = frozenset({SPAN, "search", "function", "continue", "fim", "line", "skeleton"})  # the last four: older records
 
 
 def digest_of(data: bytes) -> str:
     """`sha256:<hex>` of some bytes."""
     return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+class EditEffect(StrEnum):
+    """What an edit does, and what it rests on, as the operator that makes it knows."""
+
+    # what goes
+    DELETES = "deletes"  # a statement; of a file that does not parse, tokens or a line
+    DELETES_LINE = "deletes-line"
+    COMMENTS_OUT = "comments-out"  # a whole statement becomes a comment
+    DROPS_UNDEFINED = "drops-undefined"  # what holds an undefined name
+    DROPS_CALL = "drops-call"  # a call of what does not exist becomes something that is no call
+    DROPS_ONE = "drops-one"  # a `+ 1` or `- 1`
+    UNWRAPS_BLOCK = "unwraps-block"  # only one block of a statement stays
+    SHORTENS_TO_WORD = "shortens-to-word"  # a bare word for a call with arguments or a long expression
+    # what comes
+    ADDS_GUARD = "adds-guard"  # `if`: return, raise, assign, continue or break
+    LEAVES_EARLY = "leaves-early"  # by such a guard, without an exception
+    GUARDS_BOUNDS = "guards-bounds"  # against the crash that a failure reports
+    WRAPS = "wraps"  # in a call or an operation, or takes such a wrap away
+    REUSES_EXPRESSION = "reuses-expression"  # an expression of the function in another place
+    REUSES_CALL = "reuses-call"  # a call that the file makes elsewhere
+    CALLS_WITH_ARGUMENTS = "calls-with-arguments"  # for a call of what does not exist
+    # what changes
+    CHANGES_CONDITION = "changes-condition"
+    NEGATES_EQUALITY = "negates-equality"  # `==` and `!=`, `is` and `is not`
+    NEGATES_ORDER = "negates-order"  # `<` and `>=`, `>` and `<=`
+    NEGATES_SEVERAL = "negates-several"  # a condition of several parts, as a whole
+    CHANGES_ARITHMETIC = "changes-arithmetic"  # an operator becomes one of another kind
+    MOVES_BOUNDARY = "moves-boundary"  # a comparison, bound or index
+    SHIFTS_NUMBER = "shifts-number"  # a number or an index, by a step
+    RENAMES_PARAMETER = "renames-parameter"
+    REPLACES_CALL = "replaces-call"  # a call of what does not exist
+    REPLACES_LEXEME = "replaces-lexeme"  # of a file that does not parse
+    COMPARES = "compares"  # where a condition assigned, in one place and nothing else
+    # what it rests on
+    MENDS_NAME = "mends-name"  # a failure reports a name, attribute or method that does not exist
+    MENDS_SYNTAX = "mends-syntax"  # the file does not parse
+    SEVERAL_FIXES = "several-fixes"  # of different kinds, that make a file parse together
+    EXPLAINED = "explained"  # what a failure reports asks for just this
+    RESEMBLES = "resembles"  # a new name is like the old one
+    INVENTS = "invents"  # code that nobody wrote
+    INVENTS_LITERAL = "invents-literal"  # a literal other than None, True and False for a name that nobody defined
+    RETURNS_LITERAL = "returns-literal"  # at the end of a function that returned nothing
+    STARTS_FROM_EXPRESSION = "starts-from-expression"  # a name gets its first value from others, or from a call
+    WRITTEN_BY_MODEL = "written-by-model"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,7 +99,8 @@ class Edit:
 
     `splices` are sorted and do not overlap. `prior` is a log-scale preference of the operator and arguments (0 is the
     most likely, more negative is less). `line`/`end_line` is the range of base lines the edit touches.
-    `operator` is the registered operator's name; `note` is a short human description (`< -> <=`).
+    `operator` is the registered operator's name: learned weights are kept under it, nothing else hangs on it. `note` is
+    a short description (`< -> <=`), for people alone; what a program may know of an edit are its `effects`.
     """
 
     path: RepoPath
@@ -65,6 +111,21 @@ class Edit:
     prior: float
     note: str = ""
     scope: Scope | None = None
+    effects: frozenset[EditEffect] = frozenset()
+
+    @property
+    def description(self) -> str:
+        """What it does, for people."""
+        return self.note or self.operator
+
+    @property
+    def summary(self) -> str:
+        """Where it is and what it does, for people."""
+        return f"{self.path}:{self.line} {self.description}"
+
+    def is_like(self, other: "Edit") -> bool:
+        """Whether the same operator makes both, in one file."""
+        return (self.path, self.operator) == (other.path, other.operator)
 
     def apply(self, source: bytes) -> bytes:
         """The file's bytes after the edit."""

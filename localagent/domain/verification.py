@@ -39,6 +39,15 @@ class VerifyVerdict(StrEnum):
         return self in (VerifyVerdict.VERIFIED, VerifyVerdict.CHARACTERIZED)
 
 
+class AskedOfPerson(StrEnum):
+    """Why a verification needs a person: a gate asks, an answer differs, a contract or a doctest is altered."""
+
+    GATES = "gates"
+    BEHAVIOUR = "behaviour"
+    CONTRACTS = "contracts"
+    DOCTESTS = "doctests"
+
+
 class Basis(StrEnum):
     """What a verdict rests on."""
 
@@ -120,7 +129,7 @@ class FunctionChange:
 
     def __str__(self) -> str:
         if self.effect is FunctionEffect.CONSTANT:
-            return f"{self.function} answers the same to every input"
+            return f"{self.function} returns the same for every input"
         return f"the argument {self.parameter!r} of {self.function} no longer matters"
 
 
@@ -293,12 +302,14 @@ class Verification:
     `patch` is the digest of the patch's text. `baseline_commit` is the commit whose tree was the one before, "" where
     that was the working tree. `unreached` still fail as before and never run what the patch changes. `added` are tests
     that stand in the patched tree alone; `removed` those that are gone from it. `headline` is what was shown, the
-    begin of the first line. `claim` is None where it was never come to; `claim_inferred`: nobody named it.
+    begin of the first line. `claim` is None where it was never come to; `claim_inferred`: nobody named it. `asked` is
+    None unless the verdict is NEEDS_PERSON.
     """
 
     verdict: VerifyVerdict
     reason: str
     exit: int
+    asked: AskedOfPerson | None = None
     headline: str = ""
     claim: Claim | None = None
     claim_inferred: bool = True

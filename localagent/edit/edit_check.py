@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Sequence
 
 from localagent.code import normal_form
+from localagent.code.source_text import parse_or_none
 from localagent.edit.unit import Block, Stmt, Unit
 
 Splices = Sequence[tuple[int, int, str]]
@@ -86,7 +87,7 @@ def _inside(suite: Block, low: int, high: int) -> bool:
 
 
 def _simple(unit: Unit, holder: Stmt, splices: Splices) -> int | None:
-    tree = normal_form.parse(spliced(unit.text, holder.start, holder.end, splices))
+    tree = parse_or_none(spliced(unit.text, holder.start, holder.end, splices))
     if tree is None or not tree.body or any(hasattr(s, "body") for s in tree.body):
         return None
     return _replaced(
@@ -129,7 +130,7 @@ def _block(unit: Unit, path: list[Block], low: int, high: int, splices: Splices)
 
 
 def _parsed_rows(text: str, indent: str) -> list[ast.stmt] | None:
-    tree = normal_form.parse("if 1:\n" + text if indent else text)
+    tree = parse_or_none("if 1:\n" + text if indent else text)
     if tree is None:
         return None
     if not indent:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from localagent.code.known_names import KnownIdentifiers
 from localagent.code.source_text import read_source
 from localagent.code.symbols import FactIndex, FileFacts, UnitSpan
-from localagent.domain.edit import SPAN, Edit
+from localagent.domain.edit import SPAN, Edit, EditEffect
 from localagent.domain.paths import RepoPath
 from localagent.edit import edit_check
 from localagent.edit.incremental_check import exists, may_continue, scan
@@ -42,15 +42,11 @@ class CodeLine:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StatementSpan:
-    """A statement (or its header) or a function: UTF-8 offsets from its first character to after its last.
-
-    `whole` is the end of a compound statement with its blocks, where `end` is that of its header.
-    """
+    """A statement (or its header) or a function: UTF-8 offsets from its first character to after its last."""
 
     line: int
     start: int
     end: int
-    whole: int
     indent: str
 
 
@@ -147,8 +143,16 @@ class Page:
         self._seen.add((span, digest))
         last = self._source.line_of(max(start, end - 1))
         note = f"{_shown(old)} -> {_shown(text)}" if old.strip() else f"{_shown(text)} added"
-        change = Change(splices=splices, delta=0.0, line=min(line, last), end_line=max(line, last), note=note)
-        made = made_edit(unit, unit_scope(unit, span), change, path=self.path, operator=operator, prior=prior)
+        change = Change(splices, 0.0, min(line, last), max(line, last), note, _flat(old), _flat(text))
+        made = made_edit(
+            unit,
+            unit_scope(unit, span),
+            change,
+            path=self.path,
+            operator=operator,
+            prior=prior,
+            effects=frozenset({EditEffect.WRITTEN_BY_MODEL}),
+        )
         return made or "the file's encoding cannot say it"
 
     def statement(self, line: int) -> StatementSpan | None:
@@ -165,7 +169,6 @@ class Page:
             line=unit.line(holder.start),
             start=unit.base + holder.start,
             end=unit.base + len(unit.text[:end].rstrip()),
-            whole=unit.base + len(unit.text[: holder.end].rstrip()),
             indent=holder.indent,
         )
 
@@ -178,7 +181,7 @@ class Page:
         definition = unit.root.statements[0]
         end = unit.base + len(unit.text[: definition.end].rstrip())
         return StatementSpan(
-            line=span.first_line, start=unit.base + definition.start, end=end, whole=end, indent=definition.indent
+            line=span.first_line, start=unit.base + definition.start, end=end, indent=definition.indent
         )
 
     def lines(self, line: int) -> range | None:
@@ -284,6 +287,10 @@ class _Distance:
         return (0 if is_test else len(self._folder) + len(parts) - 2 * shared), str(path)
 
 
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
 def _shown(text: str) -> str:
-    line = " ".join(text.split())
+    line = _flat(text)
     return line if len(line) <= _MAX_NOTE else line[: _MAX_NOTE - 3] + "..."

@@ -7,8 +7,8 @@ literals are free, f-strings' expressions with them.
 import re
 from dataclasses import dataclass
 
-from localagent.code import normal_form
 from localagent.code.known_names import KnownIdentifiers
+from localagent.code.source_text import parse_or_none
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _STRING = re.compile(r"(?i:\b[rbuf]{1,2})?(\"\"\"|'''|\"|')")
@@ -144,7 +144,7 @@ def may_continue(text: str, indent: str = "") -> bool:
         closed = head + text[: found.inside] + found.quote
         ends = ("", " else _", ":_") if "{" in found.open else ("", " else _")
         ways = ((end, closing, t) for end in ends for closing in closings for t in _TAILS)
-        return any(normal_form.parse(closed + end + closing + t) for end, closing, t in ways)
+        return any(parse_or_none(closed + end + closing + t) for end, closing, t in ways)
     shorter = text
     if found.words and found.words[-1].end == len(text) and found.words[-1].after != ".":
         last = found.words[-1].text
@@ -155,6 +155,6 @@ def may_continue(text: str, indent: str = "") -> bool:
     for form in dict.fromkeys((text, shorter)):
         for end in (*_ENDS, *dots):
             for tail in (*_TAILS, _DECORATED.format(indent)) if not found.open else ("", ": pass"):
-                if any(normal_form.parse(head + form + end + closing + tail) is not None for closing in closings):
+                if any(parse_or_none(head + form + end + closing + tail) is not None for closing in closings):
                     return True
     return False

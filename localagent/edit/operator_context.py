@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 import libcst as cst
 
 from localagent.code.symbols import FileFacts, UnitSpan
+from localagent.domain.edit import EditEffect
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.edit.bound_names import Names
@@ -17,13 +18,24 @@ Splice3 = tuple[int, int, str]
 
 
 class Change(NamedTuple):
-    """One proposal: splices in unit offsets, a log-scale adjustment of the operator's prior, and where it is."""
+    """One proposal: splices in unit offsets, a log-scale adjustment of the operator's prior, and where it is.
+
+    `effects` are those that it has beside its operator's. `old` and `new`: the one text that goes and the one that
+    comes, where the note says no more than these; on one line, and cut where they are long.
+    """
 
     splices: tuple[Splice3, ...]
     delta: float
     line: int
     end_line: int
     note: str
+    old: str = ""
+    new: str = ""
+    effects: frozenset[EditEffect] = frozenset()
+
+    def having(self, *effects: EditEffect) -> "Change":
+        """The same with more effects."""
+        return self._replace(effects=self.effects.union(effects))
 
 
 class OperatorContext:
@@ -135,19 +147,18 @@ class OperatorContext:
 
     def put(self, expr: Expr, text: str, level: int, delta: float = 0.0, note: str = "") -> Change:
         """Put `text`, which binds at `level`, in an expression's place."""
-        new = expr.fitted(text, level)
-        return Change(
-            ((expr.start, expr.end, new),),
-            delta,
-            expr.line,
-            expr.end_line,
-            note or f"{_short(expr.text)} -> {_short(text)}",
-        )
+        splice = (expr.start, expr.end, expr.fitted(text, level))
+        if note:
+            return Change((splice,), delta, expr.line, expr.end_line, note)
+        old, new = _short(expr.text), _short(text)
+        return Change((splice,), delta, expr.line, expr.end_line, f"{old} -> {new}", old, new)
 
-    def splice(self, at: Expr | Stmt, *splices: Splice3, delta: float = 0.0, note: str = "") -> Change:
+    def splice(
+        self, at: Expr | Stmt, *splices: Splice3, delta: float = 0.0, note: str = "", old: str = "", new: str = ""
+    ) -> Change:
         """Any splices, reported at an expression's or a statement's lines."""
         ordered = tuple(sorted(splices))
-        return Change(ordered, delta, at.line, at.end_line, _note(note))
+        return Change(ordered, delta, at.line, at.end_line, _note(note or (f"{old} -> {new}" if new else "")), old, new)
 
 
 def _docstring(expr: Expr) -> bool:

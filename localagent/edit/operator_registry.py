@@ -1,8 +1,9 @@
 """The catalogue of operators: one concept each, with a name, a docstring and a prior."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
+from localagent.domain.edit import EditEffect
 from localagent.edit.operator_context import Change, OperatorContext
 
 Propose = Callable[[OperatorContext], Iterator[Change]]
@@ -10,7 +11,10 @@ Propose = Callable[[OperatorContext], Iterator[Change]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Operator:
-    """A named way to change code. `deep` operators are checked by compiling the unit, `wide` ones see the file."""
+    """A named way to change code. `deep` operators are checked by compiling the unit, `wide` ones see the file.
+
+    `effects` are those of each of its edits.
+    """
 
     name: str
     concept: str
@@ -19,12 +23,15 @@ class Operator:
     deep: bool
     propose: Propose
     wide: bool = False
+    effects: frozenset[EditEffect] = frozenset()
 
 
 _OPERATORS: dict[str, Operator] = {}
 
 
-def operator(name: str, *, prior: float = 0.0, deep: bool = False, wide: bool = False) -> Callable[[Propose], Propose]:
+def operator(
+    name: str, *, prior: float = 0.0, deep: bool = False, wide: bool = False, effects: Collection[EditEffect] = ()
+) -> Callable[[Propose], Propose]:
     """Register a proposer under a name; its docstring is its entry in the catalogue."""
 
     def register(propose: Propose) -> Propose:
@@ -38,6 +45,7 @@ def operator(name: str, *, prior: float = 0.0, deep: bool = False, wide: bool = 
             deep=deep,
             propose=propose,
             wide=wide,
+            effects=frozenset(effects),
         )
         return propose
 

@@ -10,13 +10,13 @@ import math
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from localagent.code import normal_form
-from localagent.code.source_text import SourceText, read_source
+from localagent.code.source_text import SourceText, parse_or_none, read_source
 from localagent.code.symbols import FactIndex, FileFacts, UnitSpan
-from localagent.domain.edit import Edit, Scope, Splice, digest_of
+from localagent.domain.edit import Edit, EditEffect, Scope, Splice, digest_of
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.edit import edit_check
+from localagent.edit.edit_effects import effects_of
 from localagent.edit.no_op_expressions import pointless
 from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import Operator, operators
@@ -262,7 +262,9 @@ def _checked(proposals: Iterable[_Proposal]) -> Iterator[Edit]:
             continue
         if op.deep and not edit_check.compiles(place.unit, change.splices):
             continue
-        edit = made_edit(place.unit, place.scope, change, path=place.path, operator=op.name, prior=-cost)
+        edit = made_edit(
+            place.unit, place.scope, change, path=place.path, operator=op.name, prior=-cost, effects=op.effects
+        )
         if edit is not None:
             place.seen.add(digest)
             yield edit
@@ -278,9 +280,19 @@ def _overlapping(change: Change) -> bool:
 
 
 def made_edit(
-    unit: Unit, scope: Scope | None, change: Change, *, path: RepoPath, operator: str, prior: float
+    unit: Unit,
+    scope: Scope | None,
+    change: Change,
+    *,
+    path: RepoPath,
+    operator: str,
+    prior: float,
+    effects: frozenset[EditEffect],
 ) -> Edit | None:
-    """A change of a unit as splices of the file's bytes; None where its encoding cannot say the new text."""
+    """A change of a unit as splices of the file's bytes; None where its encoding cannot say the new text.
+
+    `effects` are those that its operator declares.
+    """
     source, base = unit.source, unit.base
     splices = []
     for start, end, text in change.splices:
@@ -297,6 +309,7 @@ def made_edit(
         prior=round(prior, 4),
         note=change.note,
         scope=scope,
+        effects=effects_of(change, splices, effects),
     )
 
 
@@ -329,7 +342,7 @@ class _Either:
         self, path: RepoPath, sources: Sources, *, lines: Lines | None, failures: Sequence[Failure]
     ) -> Iterator[Edit]:
         """See `EditSpace.edits`."""
-        space: EditSpace = self._tree if normal_form.parse(sources[path]) is not None else self._tokens
+        space: EditSpace = self._tree if parse_or_none(sources[path]) is not None else self._tokens
         yield from space.edits(path, sources, lines=lines, failures=failures)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from localagent.code import normal_form
-from localagent.code.source_text import SourceText
+from localagent.code.source_text import SourceText, parse_or_none
 from localagent.edit import precedence
 
 _SKIPPED = frozenset(
@@ -172,7 +172,7 @@ class Unit:
 
     def _digest(self, statement: Stmt) -> int:
         if not statement.suites:
-            tree = normal_form.parse(self.text[statement.start : statement.end])
+            tree = parse_or_none(self.text[statement.start : statement.end])
             if tree is None or len(tree.body) != 1:
                 raise ValueError(f"line {statement.line} does not stand alone")
             return normal_form.statement_digest(tree.body[0])
@@ -205,14 +205,14 @@ class Unit:
             text = (text[2:] if statement.is_elif else text) + " pass"
             if text.startswith("@") and statement.indent:
                 return self._decorated_digest(f"if 1:\n{statement.indent}{text}")
-        tree = normal_form.parse(text)
+        tree = parse_or_none(text)
         if tree is None or len(tree.body) != 1 or not isinstance(tree.body[0], _AST_COMPOUND):
             return None
         return normal_form.header_digest(tree.body[0])
 
     @staticmethod
     def _decorated_digest(text: str) -> int | None:
-        tree = normal_form.parse(text)
+        tree = parse_or_none(text)
         if tree is None or not isinstance(tree.body[0], ast.If) or len(tree.body[0].body) != 1:
             return None
         return normal_form.header_digest(tree.body[0].body[0])
@@ -220,7 +220,7 @@ class Unit:
     def clause_digest(self, suite: Block, text: str) -> int | None:
         """Digest of an except clause's or a case's header."""
         is_case = suite.slot == "case"
-        tree = normal_form.parse(("match _:\n " if is_case else "try: pass\n") + text + " pass")
+        tree = parse_or_none(("match _:\n " if is_case else "try: pass\n") + text + " pass")
         if tree is None or len(tree.body) != 1:
             return None
         top = tree.body[0]

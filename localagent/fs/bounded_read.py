@@ -7,43 +7,40 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
 from localagent.errors import UsageFault
+from localagent.fs.openat import NotRegularError, chunks, closing, open_root, parent_directory, read_regular
 
 MOST_ENTRIES = 20_000
 _FILE = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 def read_named(path: Path, limit_bytes: int) -> bytes:
-    """A file that the user named (links are the user's own). UsageFault when it cannot be read whole."""
+    """A regular file that the user named (links are the user's own). UsageFault when it cannot be read whole."""
     try:
-        return _whole(os.open(path, _FILE), limit_bytes)
+        with closing(os.open(path, _FILE)) as descriptor:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise NotRegularError(errno.EINVAL, "not a regular file")
+            return b"".join(chunks(descriptor, limit_bytes))
     except OSError as error:
         raise UsageFault(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
-def read_below(root: Path, relative: str, limit_bytes: int) -> bytes:
-    """A file of a repository, opened component by component. OSError (ELOOP or ENOTDIR for links)."""
-    *folders, name = PurePosixPath(relative).parts
-    at = os.open(root, _FOLDER)
+def read_prefix(path: Path, limit_bytes: int, remedy: str = "") -> bytes:
+    """The beginning of whatever the user named, be it a pipe: a byte more than the limit where there is more.
+
+    UsageFault when it cannot be read.
+    """
     try:
-        for folder in folders:
-            below = os.open(folder, _FOLDER | os.O_NOFOLLOW, dir_fd=at)
-            os.close(at)
-            at = below
-        return _whole(os.open(name, _FILE | os.O_NOFOLLOW, dir_fd=at), limit_bytes)
-    finally:
-        os.close(at)
+        with path.open("rb") as stream:
+            return stream.read(limit_bytes + 1)
+    except OSError as error:
+        raise UsageFault(f"{path}: cannot be read: {error.strerror or error}", remedy=remedy) from error
 
 
-def _whole(descriptor: int, limit_bytes: int) -> bytes:
-    """Everything of a regular file; closes the descriptor."""
-    with os.fdopen(descriptor, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, "not a regular file")
-        data = stream.read(limit_bytes + 1)
-    if len(data) > limit_bytes:
-        raise OSError(errno.EFBIG, f"larger than {limit_bytes:,} bytes")
-    return data
+def read_below(root: Path, relative: str, limit_bytes: int) -> bytes:
+    """A regular file of a repository, opened component by component; OSError for links."""
+    parts = PurePosixPath(relative).parts
+    with closing(open_root(root)) as at, parent_directory(at, parts) as parent:
+        return read_regular(parts[-1], parent, limit_bytes)[0]
 
 
 def matches_below(root: Path, pattern: str) -> list[str]:

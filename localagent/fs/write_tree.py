@@ -28,13 +28,7 @@ class StoreWriter:
         with self._parent(path, make=True) as parent:
             with suppress(FileNotFoundError):
                 os.unlink(path.name, dir_fd=parent)
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            out = os.open(path.name, flags, 0o600, dir_fd=parent)
-            try:
-                openat.write_all(out, data)
-                os.fchmod(out, mode)
-            finally:
-                os.close(out)
+            openat.write_new(path.name, data, parent, mode=mode)
         return TreeEntry(path=path, kind=FileKind.REGULAR, mode=mode, size=len(data), digest=digest_of(data))
 
     def link(self, path: RepoPath, target: str) -> TreeEntry:
@@ -68,19 +62,12 @@ class StoreWriter:
 
     @contextmanager
     def _parent(self, path: RepoPath, *, make: bool) -> Iterator[int]:
-        with openat.root_directory(self._store) as root:
-            at = os.dup(root)
-            try:
-                for part in path.parts[:-1]:
-                    if make:
-                        with suppress(FileExistsError):
-                            os.mkdir(part, 0o755, dir_fd=at)
-                    below = openat.open_directory(part, at)
-                    os.close(at)
-                    at = below
-                yield at
-            finally:
-                os.close(at)
+        make_mode = 0o755 if make else None
+        with (
+            openat.root_directory(self._store) as root,
+            openat.parent_directory(root, path.parts, make_mode=make_mode) as parent,
+        ):
+            yield parent
 
 
 def linked_copy(store: Path, copy: Path) -> None:

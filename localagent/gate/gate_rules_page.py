@@ -1,4 +1,4 @@
-"""docs/gate-rules.md, and what `localagent policy explain` says: made of the rules themselves, with their examples."""
+"""What `localagent policy explain` prints: one rule, or a page of all, made of the rules and their examples."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -12,15 +12,15 @@ _MOST_LINES, _MOST_CHARS, _MOST_EXAMPLES = 9, 400, 2
 _FENCE = "```"
 HEAD = """# The rules of the gates
 
-Made by `python scripts/gate_rules_page.py` from the rules themselves, with some of their examples; all of them are run
-by `localagent policy test` and printed by `localagent policy explain RULE`. What each gate is for:
-[policy.md](policy.md) (repairs) and [gate.md](gate.md) (anybody's patches).
+Printed by `localagent policy explain`, with two examples of each kind; `localagent policy explain RULE` prints all
+examples of a rule, and `localagent policy test` runs them. What each gate is for: docs/policy.md (repairs) and
+docs/gate.md (anybody's patches).
 """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Explained:
-    """A rule as it is told. `text` is the whole of it, as Markdown."""
+    """A rule and its examples. `text` is all of it, as Markdown."""
 
     id: str
     kind: str

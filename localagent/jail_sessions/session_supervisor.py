@@ -19,6 +19,7 @@ from typing import Any
 
 from localagent.domain.jailspec import LeftOut, Produced
 from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, LocalagentError, UsageFault
+from localagent.fs.atomic_files import open_lock
 from localagent.jail.api import BackendKind, open_jail, scratch_folder
 from localagent.jail_sessions.session import KeptSession
 from localagent.jail_sessions.supervisor_messages import StepOrder, checked_name, order_of, pack_answer, pack_fault
@@ -214,7 +215,7 @@ def _plain(session: KeptSession) -> dict[str, Any]:
 def hold_lock(folder: int) -> int | None:
     """A descriptor that holds the folder's lock, or None when another process does."""
     while True:
-        number = os.open(LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder)
+        number = open_lock(LOCK_NAME, folder)
         try:
             fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.fstat(number).st_ino == os.stat(LOCK_NAME, dir_fd=folder, follow_symlinks=False).st_ino:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from localagent.errors import CannotEnforce
+from localagent.fs.openat import open_directory
 from localagent.runner.json_frames import Reader, WireClosed, WireFault, WireTimeout, send
 
 SOCKET_NAME = "sessions.sock"
@@ -32,7 +33,7 @@ def open_folder(folder: Path, *, make: bool) -> int:
             folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             with suppress(FileExistsError):
                 folder.mkdir(mode=0o700)
-        number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        number = open_directory(folder)
     except FileNotFoundError:
         raise NobodyThere from None
     except OSError as fault:

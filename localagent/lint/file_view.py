@@ -8,8 +8,10 @@ import ast
 import warnings
 from collections.abc import Iterator
 
+from localagent.code.names import last_name
 from localagent.code.scopes import Binding, LexicalScope, ScopeKind, Walk
 from localagent.code.source_text import SourceText, read_source
+from localagent.code.spans import blocks, byte_span
 from localagent.lint.lint_rule import Cut, Reliance
 
 MAX_BYTES = 2_000_000
@@ -50,13 +52,6 @@ def source_of(raw: bytes) -> SourceText:
     return source
 
 
-def dotted(node: ast.AST) -> bool:
-    """Whether an expression is a name, or attributes of one."""
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return isinstance(node, ast.Name)
-
-
 class FileView:
     """A parsed file. Whatever a rule asks to be resolved is noted in `asked`, to be confirmed before bytes change."""
 
@@ -83,8 +78,7 @@ class FileView:
 
     def end(self, node: ast.AST) -> int:
         """Where an element ends."""
-        offset: int = self._starts[node.end_lineno - 1] + node.end_col_offset  # type: ignore[attr-defined]
-        return offset
+        return byte_span(node, self._starts)[1]  # type: ignore[arg-type]
 
     def text(self, node: ast.AST) -> str:
         """An element's text, without parentheses around it."""
@@ -115,11 +109,7 @@ class FileView:
     def block(self, statement: ast.AST) -> list[ast.stmt]:
         """The block that a statement stands in."""
         above = self.parent(statement)
-        for name in ("body", "orelse", "finalbody"):
-            held = getattr(above, name, None)
-            if isinstance(held, list) and any(s is statement for s in held):
-                return held
-        return []
+        return next((block for block in blocks(above) if any(s is statement for s in block)), [])
 
     def scope(self, node: ast.AST) -> LexicalScope:
         """The scope that an element's names are looked up in."""
@@ -150,8 +140,8 @@ class FileView:
 
     def named(self, node: ast.AST, *names: str) -> bool:
         """Whether an expression is certainly one of some qualified names; cheap where its last part already differs."""
-        last = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else None
-        if last is None or not (isinstance(node, ast.Name) or any(n.rpartition(".")[2] == last for n in names)):
+        last = last_name(node)
+        if not last or not (isinstance(node, ast.Name) or any(n.rpartition(".")[2] == last for n in names)):
             return False
         found = self.walk.qualified(node)
         if found not in names:

@@ -9,7 +9,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from localagent.code.statements import Statement, parse_quietly, statements_of
+from localagent.code.source_text import parse_or_none
+from localagent.code.statements import Statement, statements_of
 from localagent.domain.outcome import Baseline, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.ports import Sources
@@ -55,7 +56,7 @@ def mentioned_by(failing: Iterable[TestResult], baseline: Baseline, sources: Sou
 
 def imported_by(source: bytes) -> Iterator[str]:
     """Last parts of the names of modules that a file imports, or imports from; nothing where it does not parse."""
-    tree = parse_quietly(source)
+    tree = parse_or_none(source)
     for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, ast.ImportFrom):
             yield (node.module or "").rpartition(".")[2]

@@ -5,7 +5,6 @@ of the jails, which are built in and can only be made tighter.
 """
 
 import re
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +23,15 @@ from localagent.domain.policy import (
     Switch,
 )
 from localagent.errors import UsageFault
+from localagent.fs.bounded_read import read_prefix
 from localagent.policy.commands import parse_commands
 from localagent.policy.globs import pattern_fault
 from localagent.policy.limits import parse_limits
-from localagent.policy.table import Faults, Table
+from localagent.policy.table import Faults, Table, parse_toml
 
 SCHEMA = "localagent/policy/1"
 MOST_BYTES = 1 << 20
 ACCEPT_AT = 0.9  # where a policy says nothing
-_MOST_DOTS = 1_000  # the time that TOML's reader takes grows with the square of a key's depth
 _NAME = re.compile(r"[\w*]+(\.[\w*]+)*(:\w+)?")
 _KINDS = ("names", "calls", "writes", "methods", "attributes", "strings", "settings")
 _RULE_ID = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -49,16 +48,12 @@ def load_policy(path: Path) -> Policy:
 
 def read_bounded(path: Path) -> bytes:
     """A policy file's bytes, one more than there may be at most."""
-    try:
-        with path.open("rb") as stream:
-            return stream.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise UsageFault(f"{path}: cannot be read: {error.strerror or error}", remedy=REMEDY) from error
+    return read_prefix(path, MOST_BYTES, REMEDY)
 
 
 def parse_policy(data: bytes, source: str, taken: frozenset[str] = frozenset()) -> Policy:
     """The policy in some bytes; `source` names them in faults. `taken` are ids that no danger may have."""
-    values, text = parse_toml(data, source)
+    values, text = parse_policy_toml(data, source)
     faults = Faults(source, text)
     policy = policy_of(values, faults, taken)
     if faults.lines:
@@ -66,17 +61,9 @@ def parse_policy(data: bytes, source: str, taken: frozenset[str] = frozenset()) 
     return policy
 
 
-def parse_toml(data: bytes, source: str) -> tuple[dict[str, Any], str]:
-    """The values of a TOML file and its text. UsageFault if it is none, or larger than a policy may be."""
-    if len(data) > MOST_BYTES:
-        raise UsageFault(f"{source}: larger than {MOST_BYTES:,} bytes", remedy=REMEDY)
-    if any(line.count(b".") > _MOST_DOTS and not line.lstrip().startswith(b"#") for line in data.splitlines()):
-        raise UsageFault(f"{source}: a line with more than {_MOST_DOTS} dots", remedy=REMEDY)
-    try:
-        text = data.decode("utf-8")
-        return tomllib.loads(text), text.replace("\r\n", "\n")
-    except (ValueError, RecursionError) as error:
-        raise UsageFault(f"{source}: not TOML: {error}", remedy=REMEDY) from error
+def parse_policy_toml(data: bytes, source: str) -> tuple[dict[str, Any], str]:
+    """The values of a policy's file and its text. UsageFault if it is no TOML, or larger than a policy may be."""
+    return parse_toml(data, source, most_bytes=MOST_BYTES, remedy=REMEDY)
 
 
 def policy_of(values: dict[str, Any], faults: Faults, taken: frozenset[str] = frozenset()) -> Policy:

@@ -12,7 +12,7 @@ from typing import Any
 from localagent.domain.policy import Policy
 from localagent.errors import UsageFault
 from localagent.policy.flat_keys import facts
-from localagent.policy.load import REMEDY, SCHEMA, parse_toml, policy_of
+from localagent.policy.load import REMEDY, SCHEMA, parse_policy_toml, policy_of
 from localagent.policy.meet import meet
 from localagent.policy.table import Faults, Table
 
@@ -62,7 +62,7 @@ def allowed_bases(system: Sequence[PolicySource]) -> tuple[str, ...] | None:
     allowed: tuple[str, ...] | None = None
     for source in system:
         try:
-            values, _ = parse_toml(source.data, source.name)
+            values, _ = parse_policy_toml(source.data, source.name)
         except UsageFault:
             return ()
         base = values.get("base")
@@ -90,14 +90,14 @@ def combine(
     values: dict[str, Any] = {}
     policy: Policy | None = None
     try:
-        values, text = parse_toml(base.data, base.name)
+        values, text = parse_policy_toml(base.data, base.name)
         faults = Faults(base.name, text)
         policy = policy_of(values, faults, taken)
         lines += faults.lines
     except UsageFault as fault:
         lines += fault.faults
     if lines:
-        values, _ = parse_toml(reference, "the built-in policy")
+        values, _ = parse_policy_toml(reference, "the built-in policy")
         policy = policy_of(values, Faults(""))
     assert policy is not None
     names, decided = [base.name], dict.fromkeys(facts(policy), base.name)
@@ -122,7 +122,7 @@ def _parts(system: Sequence[PolicySource], repository: PolicySource | None, line
     """Every layer that can be read; what is wrong with the others is added to `lines`."""
     for source in system:
         try:
-            values, text = parse_toml(source.data, source.name)
+            values, text = parse_policy_toml(source.data, source.name)
         except UsageFault as fault:
             lines += fault.faults
             continue
@@ -155,7 +155,7 @@ def _in_project(repository: PolicySource, lines: list[str]) -> _Part | None:
     A file that is no TOML and never says `localagent` asks for nothing; it may be what is to be repaired.
     """
     try:
-        values, text = parse_toml(repository.data, repository.name)
+        values, text = parse_policy_toml(repository.data, repository.name)
     except UsageFault as fault:
         escaped = b"\\u" in repository.data or b"\\U" in repository.data
         lines += fault.faults if escaped or b"localagent" in repository.data else ()

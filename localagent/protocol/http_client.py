@@ -264,7 +264,7 @@ def connect(path: Path, seconds: float = ANSWER_SECONDS, *, own: bool = True) ->
         client.close()
         raise DaemonGone(
             f"there is no daemon at {path}",
-            remedy="start it (`systemctl start localagent.socket`), or leave --daemon away",
+            remedy="start it (`systemctl start localagent.socket`), or run without --daemon",
         ) from None
     except ConnectionRefusedError:
         client.close()

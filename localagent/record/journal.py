@@ -16,6 +16,7 @@ from typing import Any
 from localagent.domain.edit import digest_of
 from localagent.domain.task import Event
 from localagent.fs.atomic_files import CannotRecord, RecordDamaged, read_bounded
+from localagent.fs.openat import open_append, write_all
 from localagent.text.strict_json import dump, load
 
 BEFORE_FIRST = "sha256:" + "0" * 64
@@ -39,9 +40,8 @@ class Journal:
         self._synced_at = time.monotonic()
         self._broken = False
         self._path = path
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            self._descriptor = os.open(path, flags, 0o600)
+            self._descriptor = open_append(path, new=True)
         except OSError as error:
             raise _cannot(path, error) from error
 
@@ -64,9 +64,7 @@ class Journal:
                 return
             line = self._line(event)
             try:
-                view = memoryview(line)
-                while view:
-                    view = view[os.write(self._descriptor, view) :]
+                write_all(self._descriptor, line)
                 self._previous, self._sequence = digest_of(line), self._sequence + 1
                 self._sync(now=event.kind == "stage" or event.kind.startswith("full"))
             except OSError as error:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from localagent.errors import CannotEnforce
+from localagent.fs.openat import sync_directory
 
 SCHEMA = 1
 Migration = Callable[[Path], None]
@@ -68,11 +69,7 @@ def _bring(source: Path, place: Path, first: int, schema: int, migrations: Mappi
         migrations[number](partial)
     os.sync()
     partial.rename(place)
-    descriptor = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_directory(place.parent)
 
 
 def _left_out(folder: str, names: list[str]) -> set[str]:

@@ -17,7 +17,8 @@ from localagent.domain.edit import Patch
 from localagent.domain.guard import DEFAULT_SECONDS, Guard, guard_faults, guard_of
 from localagent.domain.task import Budget, Choosing, Task, TaskResult
 from localagent.errors import UsageFault
-from localagent.fs.atomic_files import CannotRecord, RecordDamaged, read_bounded, sync_directory, write_private
+from localagent.fs.atomic_files import CannotRecord, RecordDamaged, read_bounded, write_private
+from localagent.fs.openat import sync_directory
 from localagent.record.patchfile import parse_patch, patch_json
 from localagent.report.task_report import READABLE, report_json
 from localagent.text.strict_json import dump, load

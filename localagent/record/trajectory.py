@@ -1,8 +1,8 @@
 """The trajectory of a task: its events in order, without times. Two of them compared; a digest of one.
 
-Left out: progress notes, measured times, strength and how much of the guard ran, which go by the clock; how much of an
-answer a limit of time cut off and which questions began anew, which shows in what the answers say; and by which route a
-check ran, which tells of a warm worker's health and not of the candidate.
+Left out: progress notes, strength and how much of the guard ran, which go by the clock; how much of an answer a limit
+of time cut off, which shows in what the answers say; by which route a check ran, which tells of a warm worker's health
+and not of the candidate; and what only earlier versions told.
 """
 
 import itertools
@@ -13,8 +13,9 @@ from typing import Any
 from localagent.domain.edit import digest_of
 from localagent.text.strict_json import canonical, load
 
-_BY_THE_CLOCK = {"progress", "timed", "strength", "guard"}
-_NOT_COMPARED = {"route", "late", "fresh"}
+_OF_EARLIER_VERSIONS = {"timed", "drained"}
+_NOT_COMPARED = {"progress", "strength", "guard", *_OF_EARLIER_VERSIONS}
+_FIELDS_NOT_COMPARED = {"route", "late", "fresh", "unread"}
 _JUDGED = "confidence"
 _ENDS = {"record", "strength"}  # stages after the answer: not part of the work
 
@@ -32,7 +33,7 @@ def trajectory(events: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[dict[st
     """Kinds and data as they are compared."""
     found = []
     for kind, data in compared(events):
-        kept = {name: value for name, value in data.items() if name not in _NOT_COMPARED}
+        kept = {name: value for name, value in data.items() if name not in _FIELDS_NOT_COMPARED}
         found.append(load(canonical({"kind": kind, **kept})))
     return tuple(found)
 
@@ -45,7 +46,7 @@ def compared(events: Iterable[tuple[str, Mapping[str, Any]]]) -> tuple[tuple[str
     return tuple(
         (kind, data)
         for kind, data in itertools.takewhile(lambda event: event[0] != _JUDGED, events)
-        if kind not in _BY_THE_CLOCK and not (kind == "stage" and data.get("stage") in _ENDS)
+        if kind not in _NOT_COMPARED and not (kind == "stage" and data.get("stage") in _ENDS)
     )
 
 

@@ -192,20 +192,18 @@ def _stage(root: int, x: FileRecord, data: bytes | None, *, restore_time: bool) 
     """Write bytes beside a file, with its mode and owner, synced; nothing where none is to stand."""
     if data is None:
         return
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with openat.parent_directory(root, x.path.parts) as parent:
-        descriptor = os.open(x.temporary, flags, 0o600, dir_fd=parent)
-        try:
-            openat.write_all(descriptor, data)
-            mine = os.fstat(descriptor)
-            if (mine.st_uid, mine.st_gid) != (x.uid, x.gid):
-                os.fchown(descriptor, x.uid, x.gid)
-            os.fchmod(descriptor, x.mode)
-            if restore_time:
-                os.utime(descriptor, ns=(x.mtime_ns, x.mtime_ns))
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    with (
+        openat.parent_directory(root, x.path.parts) as parent,
+        openat.closing(openat.open_new(x.temporary, parent)) as descriptor,
+    ):
+        openat.write_all(descriptor, data)
+        mine = os.fstat(descriptor)
+        if (mine.st_uid, mine.st_gid) != (x.uid, x.gid):
+            os.fchown(descriptor, x.uid, x.gid)
+        os.fchmod(descriptor, x.mode)
+        if restore_time:
+            os.utime(descriptor, ns=(x.mtime_ns, x.mtime_ns))
+        os.fsync(descriptor)
 
 
 def _put(root: int, x: FileRecord, goal: str) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from localagent.domain.edit import digest_of
 from localagent.domain.paths import RepoPath
 from localagent.errors import AnswerIsNo, UsageFault
-from localagent.fs.openat import read_regular, write_all
+from localagent.fs.openat import closing, open_new, open_root, read_regular, write_all
 
 ABSENT = ""  # in the place of a digest: no file stands there
 _SCHEMA = "localagent/landing/1"
@@ -120,21 +120,15 @@ def _write_beside(directory: Path, name: str, data: bytes) -> None:
     beside = directory / f".{name}.new"
     with contextlib.suppress(FileNotFoundError):
         beside.unlink()
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
+    with closing(open_new(beside)) as descriptor:
         write_all(descriptor, data)
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _put_in_place(directory: Path, name: str) -> None:
     (directory / f".{name}.new").rename(directory / name)
-    synced = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with closing(open_root(directory)) as synced:
         os.fsync(synced)
-    finally:
-        os.close(synced)
 
 
 def load_landing(directory: Path) -> ApplyRecord | None:
@@ -154,11 +148,7 @@ def load_landing(directory: Path) -> ApplyRecord | None:
 
 def _read(directory: Path, name: str, limit_bytes: int) -> bytes:
     """A regular file of ours, through no link. OSError for anything else."""
-    opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        return read_regular(name, opened, limit_bytes)[0]
-    finally:
-        os.close(opened)
+    return read_regular(directory / name, None, limit_bytes)[0]
 
 
 def _figure(value: object, most: int, *, least: int = 0) -> int:

@@ -220,11 +220,6 @@ def _parent(root: int, parts: Sequence[bytes]) -> AbstractContextManager[int]:
 
 
 def _write_file(root: int, entry: _Entry, data: bytes) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    mode = 0o755 if entry.mode.endswith("755") else 0o644
     with _parent(root, entry.parts) as parent:
-        out = os.open(entry.parts[-1], flags, 0o600, dir_fd=parent)
-        try:
-            openat.write_all(out, data)
-            os.fchmod(out, 0o755 if entry.mode.endswith("755") else 0o644)
-        finally:
-            os.close(out)
+        openat.write_new(os.fsdecode(entry.parts[-1]), data, parent, mode=mode)

@@ -7,8 +7,6 @@ repositories share (`core.hooksPath`): there the line to add is said, and nothin
 
 import contextlib
 import os
-import secrets
-import stat
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -47,7 +45,7 @@ def install(git: Git, environ: Mapping[str, str], command: Sequence[str], *, cha
             if _stands(hooks, CHAINED):
                 raise AnswerIsNo(f"{folder / CHAINED} is in the way", remedy="move it away")
             os.rename(NAME, CHAINED, src_dir_fd=hooks, dst_dir_fd=hooks)
-        _write(hooks, script(command))
+        openat.replace_file(NAME, script(command), hooks, mode=0o755)
     return folder / NAME
 
 
@@ -131,16 +129,3 @@ def _ours(text: bytes) -> bool:
     return (
         len(lines) == 6 and lines[4].startswith(b"exec '") and lines[:4] == script(()).split(b"\n")[:4] and not lines[5]
     )
-
-
-def _write(hooks: int, text: bytes) -> None:
-    beside = f".localagent-{secrets.token_hex(8)}.tmp"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(beside, flags, 0o600, dir_fd=hooks)
-    try:
-        openat.write_all(descriptor, text)
-        os.fchmod(descriptor, stat.S_IRWXU | stat.S_IRGRP | stat.S_IXGRP | stat.S_IROTH | stat.S_IXOTH)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    os.rename(beside, NAME, src_dir_fd=hooks, dst_dir_fd=hooks)

@@ -4,6 +4,7 @@ Only regular files are put in place or taken away, in our private copy alone. No
 working tree and not in the index are left out; they stay.
 """
 
+import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -45,32 +46,12 @@ def overlaid(snapshot: Snapshot, files: Mapping[RepoPath, bytes | None]) -> Snap
 
 
 def _put(root: int, path: RepoPath, data: bytes | None) -> None:
-    if data is not None:
-        _folders(root, path)
     try:
-        with openat.parent_directory(root, path.parts) as parent:
-            try:
+        with openat.parent_directory(root, path.parts, make_mode=None if data is None else 0o755) as parent:
+            with contextlib.suppress(FileNotFoundError):
                 os.unlink(path.name, dir_fd=parent)  # never written through: it may be a link
-            except FileNotFoundError:
-                if data is None:
-                    return
-            if data is None:
-                return
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            out = os.open(path.name, flags, 0o644, dir_fd=parent)
-            try:
-                openat.write_all(out, data)
-            finally:
-                os.close(out)
+            if data is not None:
+                openat.write_new(path.name, data, parent, mode=0o644)
     except FileNotFoundError:
         if data is not None:
             raise
-
-
-def _folders(root: int, path: RepoPath) -> None:
-    for depth in range(1, len(path.parts)):
-        with openat.parent_directory(root, path.parts[:depth]) as parent:
-            try:
-                os.mkdir(path.parts[depth - 1], 0o755, dir_fd=parent)
-            except FileExistsError:
-                continue

@@ -235,10 +235,8 @@ def _copy_file(walk: _Walk, source: int, target: int, path: RepoPath, *, ignored
 
 def _copy_bytes(descriptor: int, target: int, name: str, seen: os.stat_result) -> tuple[str, int] | None:
     """Digest and size of what was copied; None as soon as the file has outgrown what it was."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    out = os.open(name, flags, 0o600, dir_fd=target)
     hashed, size = hashlib.sha256(), 0
-    try:
+    with openat.closing(openat.open_new(name, target)) as out:
         while part := os.read(descriptor, 1 << 20):
             size += len(part)
             if size > seen.st_size:
@@ -247,8 +245,6 @@ def _copy_bytes(descriptor: int, target: int, name: str, seen: os.stat_result) -
             openat.write_all(out, part)
         os.fchmod(out, stat.S_IMODE(seen.st_mode) & 0o777 | stat.S_IRUSR | stat.S_IWUSR)
         os.utime(out, ns=(seen.st_atime_ns, seen.st_mtime_ns))
-    finally:
-        os.close(out)
     return "sha256:" + hashed.hexdigest(), size
 
 

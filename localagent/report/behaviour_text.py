@@ -4,7 +4,8 @@ Calls and answers are shown shortened. Where two answers are equal as far as the
 shown; differences that read alike all the same are one line, with how many there are.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import takewhile
 from typing import Any
 
@@ -20,28 +21,23 @@ def near_lines(near: Mapping[str, Any], *, most: int, whole: bool = False) -> It
     if not near["functions"]:
         return
     of_whom = f" to {len(near['functions'])} functions" if whole else ""
-    demanded = f", {near['demanded']} differ where turned tests want it" if near["demanded"] else ""
+    demanded = f", {near['demanded']} differ as the repaired tests require" if near["demanded"] else ""
     others = len(near["differences"]) + near["differences_left_out"]
     explained = f" ({near['explained']} explained by these)" if near.get("explained") else ""
-    yield f"old against new: {near['inputs']} inputs{of_whom}{demanded}, {others} others differ{explained}"
+    yield f"old against new: {near['inputs']} inputs{of_whom}{demanded}, {others} other differences{explained}"
     yield from (f"  {_function_change(change)}" for change in near.get("function_changes", ()))
-    groups = _grouped(near["differences"], whole=whole)
-    for text, alike in groups[:most]:
-        yield text + (f"  (and {alike - 1} alike)" if alike > 1 else "")
-    told = sum(alike for _, alike in groups[:most])
-    if others > told:
-        yield f"  and {others - told} more" + (" (--json, --html)" if whole else "")
-    for broken in near["broken_properties"] if whole else near["broken_properties"][:most]:
-        yield _broken(broken, whole=whole)
+    lines, told = merged(_difference(one, whole=whole) for one in near["differences"])
+    yield from lines[:most]
+    if others > (shown := sum(told[:most])):
+        yield f"  and {others - shown} more" + (" (--json, --html)" if whole else "")
+    broken, _ = merged(_broken(one, whole=whole) for one in near["broken_properties"])
+    yield from broken if whole else broken[:most]
 
 
-def _grouped(differences: Sequence[Mapping[str, Any]], *, whole: bool) -> list[tuple[str, int]]:
-    """The lines in order, no two alike, each with how many differences read so."""
-    found: dict[str, int] = {}
-    for difference in differences:
-        text = _difference(difference, whole=whole)
-        found[text] = found.get(text, 0) + 1
-    return list(found.items())
+def merged(lines: Iterable[str]) -> tuple[list[str], list[int]]:
+    """The lines in order, no two alike, each with how many read so; and these numbers."""
+    found = Counter(lines)
+    return [text + (f"  (and {n - 1} alike)" if n > 1 else "") for text, n in found.items()], list(found.values())
 
 
 def _difference(told: Mapping[str, Any], *, whole: bool) -> str:
@@ -57,7 +53,7 @@ def answers(old: str, new: str, most: int) -> tuple[str, str]:
     """Two answers, shortened so that they do not read alike where they are not."""
     shown = ends(old, most), ends(new, most)
     if old == new:
-        return shown[0], f"{shown[1]} (what differs is not in the text)"
+        return shown[0], f"{shown[1]} (the difference is not visible in the text)"
     if shown[0] != shown[1]:
         return shown
     alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
@@ -69,10 +65,10 @@ def answers(old: str, new: str, most: int) -> tuple[str, str]:
 def _function_change(told: Mapping[str, Any]) -> str:
     if told["parameter"]:
         return f"the argument {told['parameter']!r} of {told['function']} no longer matters"
-    return f"{told['function']} answers the same to every input"
+    return f"{told['function']} returns the same for every input"
 
 
 def _broken(told: Mapping[str, Any], *, whole: bool) -> str:
-    both = f": {one_line(told['old'], 100)} -> {one_line(told['new'], 100)}" if whole else ""
+    both = f": {' -> '.join(answers(told['old'], told['new'], 100))}" if whole else ""
     held = f"{told['property']} held on {told['held']} inputs before"
-    return f"  {told['function']}: {held}, and not on {one_line(told['call'], 160)}{both}"
+    return f"  {told['function']}: {held}, and not on {ends(told['call'], 160)}{both}"

@@ -3,13 +3,14 @@
 Everything from the patch is escaped: bytes that are no text and control characters stand as escapes.
 """
 
-import html
+from collections import Counter
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
 from localagent import __version__
 from localagent.domain.gate import Allow, Finding, Severity
 from localagent.domain.review import PatchReview, RuleText
+from localagent.report.html import render
 from localagent.report.review_report import findings, fingerprints, headline, remedy
 from localagent.text.strict_json import dump
 from localagent.text.visible_text import one_line
@@ -17,15 +18,6 @@ from localagent.text.visible_text import one_line
 _LEVELS = {Severity.INFO: "note", Severity.LOW: "note", Severity.MEDIUM: "warning", Severity.HIGH: "error"}
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/")
-_STYLE = (
-    "body{font:16px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:60rem;padding:0 1rem;color:#1c1c1c}"
-    "h1{font-size:1.3rem}h2{font-size:1rem;font-family:monospace;margin:2rem 0 .5rem;overflow-wrap:anywhere}"
-    "table{border-collapse:collapse;width:100%}td,th{border-top:1px solid #ccc;padding:.4rem;text-align:left;"
-    "vertical-align:top;overflow-wrap:anywhere}.high{color:#a00000}.medium{color:#7a4b00}.why{color:#555}"
-    ".refused,.needs-person,.allowed{border-left:.4rem solid #a00000;padding-left:1rem}"
-    ".needs-person{border-color:#7a4b00}.allowed{border-color:#00601a}"
-)
-_CSP = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 
 
 def uri_of(path: str) -> str:
@@ -100,31 +92,38 @@ def _xml(text: str) -> str:
 
 
 def junit(review: PatchReview) -> bytes:
-    """The review as JUnit XML: a test case a gate; one that was not asked is skipped."""
+    """The review as JUnit XML: a test case a gate; one that was not asked is skipped.
+
+    A gate that refuses, or asks a person who did not approve, is a failure; one that could not answer is an error.
+    """
     answers = {d.gate: d for d in review.decisions}
     by_gate: dict[str, list[tuple[Finding, RuleText]]] = {}
     for gate, f, rule in findings(review):
         by_gate.setdefault(gate, []).append((f, rule))
     cases: list[str] = []
-    failures = skipped = 0
+    counts = Counter[str]()
     for gate in (*review.gates, *review.not_asked):
         found = by_gate.get(gate, [])
         body = ""
         if gate not in answers:
-            skipped += 1
-            why = review.not_asked.get(gate, "an earlier refusal ended the review")
+            counts["skipped"] += 1
+            why = review.not_asked.get(gate, "stopped at an earlier refusal")
             body = f"<skipped message={quoteattr(_xml(why))}/>"
-        elif found and answers[gate].answer is not Allow.ALLOW:
-            failures += 1
-            text = "\n".join(_said(review, f, rule) for f, rule in found)
-            first = _xml(one_line(found[0][0].message))
-            body = (
-                f"<failure type={quoteattr(found[0][0].rule)} message={quoteattr(first)}>{escape(_xml(text))}</failure>"
-            )
+        elif found:
+            text = escape(_xml("\n".join(_said(review, f, rule) for f, rule in found)))
+            first, answer = quoteattr(_xml(one_line(found[0][0].message))), answers[gate].answer
+            if answer is Allow.ALLOW or review.approval is not None:
+                body = f"<system-out>{text}</system-out>"
+            else:
+                kind = "error" if answer is Allow.ERROR else "failure"
+                counts[kind] += 1
+                body = f"<{kind} type={quoteattr(found[0][0].rule)} message={first}>{text}</{kind}>"
         cases.append(
             f"  <testcase classname={quoteattr(review.tool.replace(' ', '.'))} name={quoteattr(gate)}>{body}</testcase>"
         )
-    head = f'tests="{len(cases)}" failures="{failures}" errors="0" skipped="{skipped}"'
+    head = (
+        f'tests="{len(cases)}" failures="{counts["failure"]}" errors="{counts["error"]}" skipped="{counts["skipped"]}"'
+    )
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
         f"<testsuites name={quoteattr(review.tool)} {head}>",
@@ -144,39 +143,8 @@ def _said(review: PatchReview, f: Finding, rule: RuleText) -> str:
 
 def page(review: PatchReview) -> bytes:
     """The review as one HTML page: no script, no link, nothing from elsewhere."""
-
-    def shown(text: str) -> str:
-        return html.escape(one_line(text), quote=True)
-
-    by_file: dict[str, list[tuple[Finding, RuleText]]] = {}
+    by_file: dict[str, list[tuple[Finding, RuleText, str]]] = {}
     for _, f, rule in findings(review):
-        by_file.setdefault(f.path if f.path is not None else "the patch", []).append((f, rule))
-    out = [
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-        f'<meta http-equiv="Content-Security-Policy" content="{_CSP}">',
-        '<meta name="referrer" content="no-referrer">',
-        f"<title>{shown(headline(review))}</title>\n<style>{_STYLE}</style>\n</head>\n<body>",
-        f'<div class="{review.verdict.value}"><h1>{shown(headline(review))}</h1>',
-        f'<p class="why">{shown(review.digest)}</p></div>',
-    ]
-    for name, group in by_file.items():
-        out.append(f"<h2>{shown(name)}</h2>\n<table><tr><th>line</th><th>finding</th><th>what to do</th></tr>")
-        for f, rule in group:
-            person = ", needs a person" if rule.asks_person else ""
-            out.append(
-                f'<tr><td>{f.line or ""}</td><td>{shown(f.message)}<br><span class="{f.severity.value}">'
-                f'{shown(f.rule)}, {f.severity.value}{person}</span><br><span class="why">{shown(rule.why)}</span></td>'
-                f"<td>{shown(remedy(review, f, rule))}</td></tr>"
-            )
-        out.append("</table>")
-    for section in review.sections:
-        head = "".join(f"<th>{shown(text)}</th>" for text in section.head)
-        out.append(f"<h2>{shown(section.title)}</h2>\n<table><tr>{head}</tr>")
-        out += ["<tr>" + "".join(f"<td>{shown(text)}</td>" for text in row) + "</tr>" for row in section.rows]
-        out.append("</table>")
+        by_file.setdefault(f.path if f.path is not None else "the patch", []).append((f, rule, remedy(review, f, rule)))
     answers = {d.gate: d.answer.value for d in review.decisions}
-    out.append("<h2>gates</h2>\n<table>")
-    out += [f"<tr><td>{shown(g)}</td><td>{shown(answers.get(g, 'not reached'))}</td></tr>" for g in review.gates]
-    out += [f"<tr><td>{shown(g)}</td><td>not asked: {shown(why)}</td></tr>" for g, why in review.not_asked.items()]
-    out.append("</table>\n</body>\n</html>\n")
-    return "\n".join(out).encode("utf-8")
+    return render("review.html", title=headline(review), review=review, by_file=by_file, answers=answers)

@@ -132,17 +132,17 @@ def _remarks(review: PatchReview) -> Iterator[str]:
     moved = [f for f in review.files if f.moved_lines]
     for f in moved[:20]:
         hunks = ", ".join(f"{n:+d}" for n in f.moved_lines[:10])
-        yield f"\n{one_line(f.path)}: hunks were moved by {hunks} lines, to the only place where they fit"
+        yield f"\n{one_line(f.path)}: hunks were applied at an offset of {hunks} lines"
     asked = {d.gate for d in review.decisions}
     left = [gate for gate in review.gates if gate not in asked]
     if left:
         why = (
             "the patch could not be read"
             if review.patch_line or not review.files
-            else "the first refusal ended the review"
+            else "the review stopped at the first refusal"
         )
-        more = "" if not review.files else "; --all asks them too"
-        yield f"\nnot reached, because {why}: {', '.join(left)}{more}"
+        more = "" if not review.files else "; use --all to run them too"
+        yield f"\nnot run, because {why}: {', '.join(left)}{more}"
     errors = [d.gate for d in review.decisions if d.answer is Allow.ERROR]
     if errors:
         yield f"\ncould not answer: {', '.join(errors)}"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from localagent.domain.confidence import Confidence
-from localagent.domain.edit import WRITTEN, Candidate
+from localagent.domain.edit import Candidate, EditEffect
 from localagent.domain.outcome import Baseline, Failure, FullResult
 from localagent.domain.task import Ambiguity, Diagnosis, NearMiss, Suspicion, Task, TaskResult, TextFinding
 from localagent.fs.atomic_files import write_through
@@ -103,10 +103,10 @@ def _provenance(result: TaskResult) -> list[dict[str, Any]]:
         return []
     return [
         {
-            "edit": f"{e.path}:{e.line} {e.note or e.operator}",
+            "edit": e.summary,
             "operator": e.operator,
-            "origin": "model" if e.operator in WRITTEN else "edit-space",
-            "model": result.model_name if e.operator in WRITTEN else None,
+            "origin": "model" if EditEffect.WRITTEN_BY_MODEL in e.effects else "edit-space",
+            "model": result.model_name if EditEffect.WRITTEN_BY_MODEL in e.effects else None,
         }
         for e in result.chosen.edits
     ]
@@ -124,7 +124,7 @@ def _proposal(
 ) -> dict[str, Any]:
     return {
         "number": number,
-        "edits": [f"{e.path}:{e.line} {e.note or e.operator}" for e in candidate.edits],
+        "edits": [e.summary for e in candidate.edits],
         "patch": diff.decode("utf-8", "surrogateescape"),
         "patch_digest": candidate.patch.digest,
         "confidence": confidence_json(confidence),

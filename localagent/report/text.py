@@ -12,22 +12,22 @@ from localagent.report.guard_text import guard_line
 from localagent.report.strength_text import assessment_lines
 
 _SHOWN = 10
-_NONE_TURNED = "accepted: a patch passes every check that there was"  # what rules repair turns no test
-_BY_CHECKS = "accepted: a patch turns every check that was asked for and breaks none"
+_NONE_TURNED = "accepted: the patch passes every check"  # what rules repair turns no test
+_BY_CHECKS = "accepted: the patch makes every requested check pass and breaks none"
 _HEADLINES = {
-    "accepted": "accepted: a patch turns every failing test and breaks none",
+    "accepted": "accepted: the patch makes every failing test pass and breaks none",
     "nothing-to-fix": "nothing to fix",
-    "progress": "progress: a patch turns some of what fails and breaks nothing; the rest still fails",
+    "progress": "progress: the patch makes some failing tests pass and breaks none; others still fail",
     "gave-up": "gave up: no patch was accepted",
     "no-tests": "no tests were found",
-    "untrusted-tests": "the tests cannot be trusted to judge a patch",
-    "all-denied": "every candidate was refused before it ran",
-    "ambiguous": "ambiguous: several patches pass, and nothing tells which is right",
-    "low-confidence": "a repair passes every check, but is not likely enough to be right",
-    "needs-person": "a person has to look at this",
-    "interrupted": "interrupted before an answer; the tree is as it was",
-    "cannot-enforce": "a boundary cannot be enforced: nothing of the repository ran",
-    "fault": "a fault of localagent",
+    "untrusted-tests": "the tests are not reliable enough to judge a patch",
+    "all-denied": "the gates refused every candidate",
+    "ambiguous": "ambiguous: several patches pass, and the tests do not tell which is right",
+    "low-confidence": "low confidence: a patch passes every check, but may not be right",
+    "needs-person": "needs review by a person",
+    "interrupted": "interrupted; no file was changed",
+    "cannot-enforce": "the jail or a gate cannot be enforced here: nothing ran",
+    "fault": "internal error",
 }
 
 
@@ -38,15 +38,15 @@ def render_text(report: Mapping[str, Any]) -> str:
         ("What was suspected", _suspected),
         ("Diagnosis", _diagnosis),
         ("Patch", _patch),
-        ("How likely it is right", _confidence),
-        ("Proposals, for a person to choose from", _proposals),
+        ("Confidence", _confidence),
+        ("Proposals to choose from", _proposals),
         ("Where they differ", _differ),
         ("What was tried", _tried),
         ("Nearest misses", _near_misses),
-        ("What the acceptance rests on", _rests_on),
-        ("How strong the evidence is", _strength),
-        ("What a person should look at", _for_a_person),
-        ("What speaks to a machine", _spoken),
+        ("Evidence", _rests_on),
+        ("Strength of the evidence", _strength),
+        ("What to look at", _for_a_person),
+        ("Text that addresses a language model", _spoken),
         ("Warnings", _warnings),
     ]
     lines = list(_head(report))
@@ -95,7 +95,7 @@ def _failing(report: Mapping[str, Any]) -> Iterator[str]:
         lines.append(f"{test['id']}{at}" + (f" - {symptom}" if symptom else ""))
     yield from _capped(lines, "failing")
     if report["flaky"]:
-        yield f"flaky, not chased: {', '.join(report['flaky'][:_SHOWN])}"
+        yield f"flaky, ignored: {', '.join(report['flaky'][:_SHOWN])}"
 
 
 def _suspected(report: Mapping[str, Any]) -> Iterator[str]:
@@ -144,7 +144,7 @@ def _proposals(report: Mapping[str, Any]) -> Iterator[str]:
         yield f"{proposal['number']}. {'; '.join(proposal['edits'])}"
         yield from confidence_lines(proposal.get("confidence"))
         if still := proposal.get("still_failing"):  # reports of older tasks say none
-            yield f"turns {', '.join(proposal['fail_to_pass'][:_SHOWN])}"
+            yield f"fixes {', '.join(proposal['fail_to_pass'][:_SHOWN])}"
             yield f"still failing with it: {', '.join(still[:_SHOWN])}"
         yield from proposal["patch"].rstrip("\n").split("\n")
         if guard := proposal.get("guard"):
@@ -152,14 +152,14 @@ def _proposals(report: Mapping[str, Any]) -> Iterator[str]:
     if proposals:
         numbers = "|".join(str(p["number"]) for p in proposals)
         passes = "It breaks nothing." if report["outcome"] == "progress" else "Each passes every check."
-        yield f"{passes} To take one: localagent apply {report['task']} --choose {numbers}"
+        yield f"{passes} To apply one: localagent apply {report['task']} --choose {numbers}"
 
 
 def _differ(report: Mapping[str, Any]) -> Iterator[str]:
     ambiguity = report.get("ambiguity")
     if ambiguity is not None:
         yield ambiguity["call"]
-        yield from (f"  {number} answers {answer}" for number, answer in ambiguity["answers"].items())
+        yield from (f"  proposal {number}: {answer}" for number, answer in ambiguity["answers"].items())
 
 
 def _tried(report: Mapping[str, Any]) -> Iterator[str]:
@@ -192,7 +192,7 @@ def _near_misses(report: Mapping[str, Any]) -> Iterator[str]:
         return
     for miss in report["near_misses"][:_SHOWN]:
         yield f"candidate {miss['number']}: {'; '.join(miss['edits'])}"
-        yield f"  turned {len(miss['turned'])}: {', '.join(miss['turned'][:3])}"
+        yield f"  fixed {len(miss['turned'])}: {', '.join(miss['turned'][:3])}"
         if miss["broken"]:
             yield f"  broke {len(miss['broken'])}: {', '.join(miss['broken'][:3])}"
 
@@ -210,13 +210,13 @@ def _rests_on(report: Mapping[str, Any]) -> Iterator[str]:
         yield f"run in the jail {jail['backend']} (level {jail['level']})"
         yield f"Python {report['python']}, pytest {report['pytest']}"
     else:
-        yield "nothing of it was run: no test vouches for it"
+        yield "nothing was run: no test covers it"
     if signed := report.get("attestation"):
         yield f"attested: {signed['file']}, key {signed['key'][:16]} (localagent attest verify)"
     if report["plausible"] > 1:
-        yield f"{report['plausible']} plausible candidates: the tests leave room for more than one repair"
+        yield f"{report['plausible']} plausible candidates: the tests allow more than one repair"
     if jail["level"]:
-        yield "plausible is not correct: the tests above are all that was shown"
+        yield "plausible is not correct: only the tests above were checked"
 
 
 def _strength(report: Mapping[str, Any]) -> Iterator[str]:
@@ -235,9 +235,9 @@ def _for_a_person(report: Mapping[str, Any]) -> Iterator[str]:
     for test in report["failing"][:3]:
         if test["where"] and _place(test["where"][-1]) not in seen:
             seen.add(_place(test["where"][-1]))
-            yield f"{_place(test['where'][-1])}: where {test['id']} ends"
+            yield f"{_place(test['where'][-1])}: where {test['id']} fails"
     for miss in report["near_misses"][:1]:
-        yield f"candidate {miss['number']}: the nearest miss, as a start ({'; '.join(miss['edits'])})"
+        yield f"candidate {miss['number']}: the nearest miss, as a starting point ({'; '.join(miss['edits'])})"
     if report["candidates_enumerated"] and report["candidates_verified"] >= report["budget"]["max_candidates"]:
         yield "the budget of candidates ran out: --max-candidates raises it"
 

@@ -16,7 +16,7 @@ from localagent.domain.verification import (
     Verification,
     VerifyVerdict,
 )
-from localagent.report.behaviour_text import near_lines
+from localagent.report.behaviour_text import merged, near_lines
 from localagent.report.review_report import review_json, review_text
 from localagent.text.visible_text import ends, one_line
 
@@ -26,19 +26,19 @@ _SHOWN_DIFFERENCES = 10
 _SHOWN_ALIVE = 5
 HEAD = {
     VerifyVerdict.VERIFIED: "Patch verified",
-    VerifyVerdict.CHARACTERIZED: "Patch kept what it touches as it was (characterization, not tests)",
+    VerifyVerdict.CHARACTERIZED: "Patch does not change behaviour on the inputs tried (characterization, not tests)",
     VerifyVerdict.UNPROVEN: "Patch not proven",
     VerifyVerdict.TOO_WEAK: "Patch refused: its evidence is too weak",
     VerifyVerdict.REFUSED: "Patch refused",
-    VerifyVerdict.REFUTED: "Patch refuted: it does not do what is claimed of it",
+    VerifyVerdict.REFUTED: "Patch refuted: it does not do what it claims",
     VerifyVerdict.NEEDS_PERSON: "Patch needs a person",
     VerifyVerdict.COULD_NOT: "Patch could not be verified",
     VerifyVerdict.CANNOT_ENFORCE: "Nothing ran: the jail cannot be enforced",
     VerifyVerdict.INTERRUPTED: "Verification interrupted",
 }
 _BASIS = {
-    Basis.TESTS: "tests that run what it changes",
-    Basis.CHECKS: "the checks that were named",
+    Basis.TESTS: "tests that run the changed code",
+    Basis.CHECKS: "the given checks",
     Basis.CHARACTERIZATION: "old against new on many inputs",
     Basis.TYPES: "mypy: nothing new",
     Basis.GATES: "the gates",
@@ -231,9 +231,9 @@ def strength_json(strength: Strength | None) -> dict[str, Any] | None:
 
 
 def weak_lines(weak: Sequence[str]) -> Iterator[str]:
-    """For a person: that the tests are weak at this place, and what shows it; nothing where nothing does."""
+    """For a person: that the tests are weak here, and what shows it; nothing where nothing does."""
     if weak:
-        yield f"  the tests are weak at this place: {'; '.join(one_line(text, 500) for text in weak)}"
+        yield f"  the tests are weak here: {'; '.join(one_line(text, 500) for text in weak)}"
 
 
 def strength_line(grade: str, claim: str | None) -> str:
@@ -272,7 +272,7 @@ def _lines(v: Verification) -> Iterator[str]:
         yield review_text(v.review)
         return
     if v.rests_on:
-        same = {Basis.TESTS: "the tests, which answer as before"} if v.strength is None else {}
+        same = {Basis.TESTS: "the tests, whose outcome did not change"} if v.strength is None else {}
         yield "rests on: " + "; ".join({**_BASIS, **same}[basis] for basis in v.rests_on)
     if v.full is not None:
         yield from _comparison(v)
@@ -332,8 +332,8 @@ def _strength_lines(v: Verification) -> Iterator[str]:
             told += f" ({one_line(share.note)})"
         yield f"  {name}: {told}"
         if share is not None:
-            for text in share.missing[:_SHOWN_ALIVE]:
-                yield f"      {'alive' if key == 'mutants' else 'not'}: {one_line(text, 300)}"
+            mark = "alive" if key == "mutants" else "not"
+            yield from merged(f"      {mark}: {one_line(text, 300)}" for text in share.missing)[0][:_SHOWN_ALIVE]
     if v.necessity is not None:
         yield from _necessity_lines(v.necessity)
     for text in strength.short:
@@ -342,13 +342,13 @@ def _strength_lines(v: Verification) -> Iterator[str]:
 
 def _necessity_lines(necessity: Necessity) -> Iterator[str]:
     if necessity.note:
-        yield f"  parts that the turned tests need: {one_line(necessity.note)}"
+        yield f"  parts that the repaired tests need: {one_line(necessity.note)}"
         return
     needed = necessity.asked - len(necessity.unneeded)
-    more = f" ({necessity.parts - necessity.asked} of {necessity.parts} not asked)" * (
+    more = f" ({necessity.parts - necessity.asked} of {necessity.parts} not tried)" * (
         necessity.parts > necessity.asked
     )
-    yield f"  parts that the turned tests need: {needed} of {necessity.asked}{more}"
+    yield f"  parts that the repaired tests need: {needed} of {necessity.asked}{more}"
     for part in necessity.unneeded[:_SHOWN_ALIVE]:
         yield f"      not needed: {part.path}:{part.line}: {one_line(part.text, 300)}"
     if necessity.example:

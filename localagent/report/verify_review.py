@@ -4,11 +4,12 @@ What was asked beside the gates (tests, tools, old against new, strength) stands
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from localagent.domain.gate import Allow, Decision, Finding, Severity
 from localagent.domain.paths import RepoPath
 from localagent.domain.review import PatchReview, PatchVerdict, RuleText, Section
-from localagent.domain.verification import Verification, VerifyVerdict
+from localagent.domain.verification import AskedOfPerson, Verification, VerifyVerdict
 from localagent.report.verify_report import headline
 
 TOOL = "localagent verify"
@@ -19,20 +20,28 @@ def _rule(id_: str, severity: Severity, why: str, remedy: str, *, person: bool =
     return RuleText(id=id_, severity=severity, why=why, remedy=remedy, asks_person=person)
 
 
-_MEND, _LOOK, _TEST = "mend the patch", "look at the input", "add tests for what the patch changes"
+_CONFIRM = "leave the examples as they are, or confirm them"
+_MEND, _LOOK, _TEST = "fix the patch", "check the input", "add tests for what the patch changes"
 _RULES = (
     _rule("verify-pass-to-fail", Severity.HIGH, "a test that passed before the patch fails with it", _MEND),
     _rule("verify-still-failing", Severity.HIGH, "a test that fails before the patch fails with it", _MEND),
-    _rule("verify-run", Severity.HIGH, "the tests do not say yes", "see the message"),
-    _rule("verify-tool", Severity.MEDIUM, "ruff or mypy finds something new", "mend what it finds"),
-    _rule("verify-strength", Severity.MEDIUM, "the evidence is weaker than asked for", _TEST),
-    _rule("verify-refuted", Severity.HIGH, "an input or a test shows that the claim is not so", _MEND),
-    _rule("verify-claim", Severity.LOW, "there is more to the patch than what is claimed of it", _LOOK),
-    _rule("verify-unproven", Severity.MEDIUM, "nothing speaks for the patch", _TEST),
+    _rule("verify-run", Severity.HIGH, "the tests do not confirm the patch", "see the message"),
+    _rule("verify-tool", Severity.MEDIUM, "ruff or mypy has new findings", "fix the findings"),
+    _rule("verify-strength", Severity.MEDIUM, "the evidence is weaker than required", _TEST),
+    _rule("verify-refuted", Severity.HIGH, "an input or a test contradicts the claim", _MEND),
+    _rule("verify-claim", Severity.LOW, "the patch does more than it claims", _LOOK),
+    _rule("verify-unproven", Severity.MEDIUM, "there is no evidence for the patch", _TEST),
     _rule("verify-answer", Severity.HIGH, "no verdict could be reached", "see the message"),
-    _rule("verify-differs", Severity.LOW, "old and new answer otherwise, and no test wants it", _LOOK, person=True),
+    _rule(
+        "verify-differs",
+        Severity.LOW,
+        "old and new return different results, and no test requires it",
+        _LOOK,
+        person=True,
+    ),
     _rule("verify-contract", Severity.HIGH, "a contract that was confirmed before is broken", _MEND),
     _rule("verify-contract-asked", Severity.LOW, "a contract is broken or gone", _LOOK, person=True),
+    _rule("verify-doctest", Severity.LOW, "what a doctest expects is altered", _CONFIRM, person=True),
     _rule("verify-property", Severity.LOW, "a property that held before is broken", _LOOK, person=True),
 )
 _MAPPED = {VerifyVerdict.NEEDS_PERSON: PatchVerdict.NEEDS_PERSON}
@@ -41,7 +50,9 @@ _MAPPED = {VerifyVerdict.NEEDS_PERSON: PatchVerdict.NEEDS_PERSON}
 def as_review(v: Verification) -> PatchReview:
     """The gates' decisions and those of everything that was asked after them."""
     base = v.review
-    decisions = [*(base.decisions if base is not None else ()), *_decisions(v)]
+    decisions = [*(_approved(base) if base is not None else ()), *_decisions(v)]
+    if not v.verdict.yes and all(d.answer is Allow.ALLOW for d in decisions):
+        decisions.append(Decision(gate="tests", answer=Allow.ERROR, findings=(_finding("verify-answer", v.reason),)))
     rules = {**(base.rules if base is not None else {}), **{rule.id: rule for rule in _RULES}}
     asked = ("contracts",) if v.contracts is not None else ()
     gates = tuple(
@@ -63,6 +74,13 @@ def as_review(v: Verification) -> PatchReview:
         exit_code=v.exit,
         sections=tuple(_sections(v)),
     )
+
+
+def _approved(base: PatchReview) -> tuple[Decision, ...]:
+    """The gates' decisions; what a person approved is allowed."""
+    if base.approval is None:
+        return base.decisions
+    return tuple(replace(decision, answer=Allow.ALLOW) for decision in base.decisions)
 
 
 def _finding(rule: str, message: str, path: RepoPath | None = None) -> Finding:
@@ -97,7 +115,7 @@ def _decisions(v: Verification) -> Iterator[Decision]:
             )
             for b in near.broken_properties
         ]
-        yield _decision("behaviour", found, allow=v.verdict is not VerifyVerdict.NEEDS_PERSON)
+        yield _decision("behaviour", found, allow=v.asked is not AskedOfPerson.BEHAVIOUR)
     against = [
         _finding(
             "verify-contract" if b.held else "verify-contract-asked", f"{c.function}: {b.contract}: {b.found}", c.path
@@ -120,8 +138,8 @@ def _decisions(v: Verification) -> Iterator[Decision]:
         yield _decision("strength", [_finding("verify-refuted", v.reason)])
     elif v.strength is not None:
         yield _decision("strength", [_finding("verify-claim", text) for text in v.strength.limits], allow=True)
-    elif v.exit and full is None and (v.review is None or v.review.verdict is PatchVerdict.ALLOWED):
-        yield _decision("tests", [_finding("verify-answer", v.reason)])
+    if v.asked is AskedOfPerson.DOCTESTS:
+        yield _decision("tests", [_finding("verify-doctest", v.reason)])
 
 
 def _sections(v: Verification) -> Iterator[Section]:
@@ -142,7 +160,7 @@ def _sections(v: Verification) -> Iterator[Section]:
             for name, share in parts
         ]  # fmt: skip
         told += [("against the claim", text, "") for text in strength.limits]
-        told += [("the tests are weak at this place", text, "") for text in strength.weak]
+        told += [("the tests are weak here", text, "") for text in strength.weak]
         yield Section(
             title=f"strength {strength.grade} of the claim: {strength.claim}",
             head=("part", "measured", "missing"),

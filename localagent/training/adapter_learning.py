@@ -6,7 +6,6 @@ as one that was not; it goes on from the last whole state.
 
 import hashlib
 import json
-import os
 import select
 import time
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from typing import Any
 
 from localagent.domain.jailspec import Bind, JailSpec
 from localagent.errors import CannotEnforce
+from localagent.fs.openat import move_file
 from localagent.llm.model.gguf import MAX_ADAPTER_BYTES, GgufHeader, read_adapter, read_header
 from localagent.llm.model.gpu import Offload, devices
 from localagent.llm.model.quantization_benchmark import copied, writable
@@ -172,11 +172,9 @@ class Checkpoint:
         fresh.unlink(missing_ok=True)
         if copied(source, fresh, MAX_ADAPTER_BYTES)[0] != sha256:
             raise CannotEnforce("the child that learns wrote another checkpoint than it said")
-        with fresh.open("rb") as stream:
-            os.fsync(stream.fileno())
         before = list(self._place.glob("checkpoint-*.npz"))
         target = self._place / f"checkpoint-{self._key}-{sha256}.npz"
-        fresh.replace(target)
+        move_file(fresh, target)
         for path in before:
             if path != target:
                 path.unlink(missing_ok=True)

@@ -11,6 +11,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from localagent.code.source_text import line_starts, parse_or_none
+from localagent.code.spans import Function, byte_span, last_line
 from localagent.training.ranker_history import HistoryFix
 
 Put = tuple[int, int, str]  # bytes [start, end) of the source become the text
@@ -22,14 +24,12 @@ class _Code:
 
     source: bytes
     starts: tuple[int, ...]
-    function: ast.FunctionDef | ast.AsyncFunctionDef
+    function: Function
     names: tuple[str, ...]
     attributes: tuple[str, ...]
 
     def span(self, node: ast.expr | ast.stmt) -> tuple[int, int]:
-        assert node.end_lineno is not None
-        assert node.end_col_offset is not None
-        return self.starts[node.lineno - 1] + node.col_offset, self.starts[node.end_lineno - 1] + node.end_col_offset
+        return byte_span(node, self.starts)
 
     def text(self, node: ast.expr | ast.stmt) -> str:
         start, end = self.span(node)
@@ -259,24 +259,17 @@ def _chosen(source: bytes, draw: random.Random) -> _Code | None:
     """A random function of 3 to 60 lines of an ASCII source."""
     if not source.isascii() or b"\r" in source or b"\f" in source or not _parses(source):
         return None
-    with warnings.catch_warnings(action="ignore"):
-        tree = ast.parse(source)
-    functions = [
-        n
-        for n in ast.walk(tree)
-        if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and 3 <= (n.end_lineno or 0) - n.lineno <= 60
-    ]
-    if not functions:
+    tree = parse_or_none(source)
+    nodes = (n for n in ast.walk(tree) if isinstance(n, Function)) if tree is not None else ()
+    functions = [n for n in nodes if 3 <= last_line(n) - n.lineno <= 60]
+    if tree is None or not functions:
         return None
     function = draw.choice(functions)
-    starts = [0]
-    for line in source.splitlines(keepends=True):
-        starts.append(starts[-1] + len(line))
     names = {n.id for n in ast.walk(function) if isinstance(n, ast.Name)} | {a.arg for a in function.args.args}
     attributes = {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
     return _Code(
         source=source,
-        starts=tuple(starts),
+        starts=line_starts(source),
         function=function,
         names=tuple(sorted(names)),
         attributes=tuple(sorted(attributes)),

@@ -5,7 +5,6 @@ learned is a function of the samples, the settings and numpy. Not promised: that
 """
 
 import json
-import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -21,6 +20,7 @@ from localagent.domain.edit import Edit, Reading, digest_of
 from localagent.domain.paths import RepoPath
 from localagent.edit.space import open_edit_space
 from localagent.errors import AnswerIsNo, CannotEnforce
+from localagent.fs.openat import replace_file
 from localagent.jail.api import open_jail
 from localagent.llm.model.adapter import drop
 from localagent.llm.model.gpu import offload_of
@@ -167,12 +167,7 @@ def _register(text: str, target: Path) -> None:
     """Written whole or not at all."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        fresh = target.with_suffix(".part")
-        with fresh.open("w", encoding="utf-8") as out:
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
-        fresh.replace(target)
+        replace_file(target, text.encode(), mode=None)
     except OSError as fault:
         raise AnswerIsNo(
             f"the learned order cannot be kept in {target}: {fault.strerror or fault}", remedy="make room there"

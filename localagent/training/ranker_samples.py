@@ -10,13 +10,14 @@ import hashlib
 import json
 import random
 import re
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from localagent.code.source_text import parse_or_none
+from localagent.code.spans import Function, functions, last_line
 from localagent.domain.edit import Edit, Reading, Scope, Splice
 from localagent.domain.paths import RepoPath
 from localagent.ports import EditSpace
@@ -103,37 +104,32 @@ def mending(fix: HistoryFix, edits: Sequence[Edit]) -> list[int]:
 
 
 def _dump(source: bytes) -> str:
-    with warnings.catch_warnings(action="ignore"):
-        try:
-            return ast.dump(ast.parse(source))
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return ""
+    tree = parse_or_none(source)
+    try:
+        return ast.dump(tree) if tree is not None else ""
+    except RecursionError:  # parses, and is nested deeper than a tree can be written down
+        return ""
 
 
 def open_lines(fix: HistoryFix) -> frozenset[int]:
     """The lines that a search would have open: the function around the fix, or a stretch of it that holds the fix."""
     first, last = 1, fix.before.count(b"\n") + 1
-    with warnings.catch_warnings(action="ignore"):
-        try:
-            tree = ast.parse(fix.before)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return frozenset(range(fix.first, fix.last + 1))
-    around = [
-        n
-        for n in ast.walk(tree)
-        if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)
-        and n.lineno <= fix.first
-        and fix.last <= (n.end_lineno or n.lineno) + 1
-    ]
-    if around:
-        outer = min(around, key=lambda n: n.lineno)
-        first, last = outer.lineno, outer.end_lineno or outer.lineno
+    tree = parse_or_none(fix.before)
+    if tree is None:
+        return frozenset(range(fix.first, fix.last + 1))
+    outer = next((n for f in functions(tree) if _holds(n := f.node, fix)), None)
+    if outer is not None:
+        first, last = outer.lineno, last_line(outer)
     if last - first + 1 > LINES:
         seed = int.from_bytes(hashlib.sha256(fix.origin.encode()).digest()[:4], "big")
         low, high = max(first, fix.last - LINES + 1), max(first, min(fix.first, last - LINES + 1))
         first = random.Random(seed).randint(min(low, high), high)  # noqa: S311 - a draw, not a secret
         last = first + LINES - 1
     return frozenset(range(first, last + 1)) | frozenset(range(fix.first, fix.last + 1))
+
+
+def _holds(function: Function, fix: HistoryFix) -> bool:
+    return function.lineno <= fix.first and fix.last <= last_line(function) + 1
 
 
 def sample_of(

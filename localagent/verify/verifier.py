@@ -82,9 +82,9 @@ class JailVerifier:
             quick.warm = None
         return found[-1] if found else None
 
-    def baseline(self, *, patience: float = 1.0) -> Baseline:
+    def baseline(self) -> Baseline:
         """Run the unpatched tree. AnswerIsNo when there is nothing to run."""
-        baseline = self._runner.run(patience=patience)
+        baseline = self._runner.run()
         for note in (*baseline.notes, *self._rooms.place.bounds.remarks):
             self._sink.emit(Event(kind="warning", at_seconds=baseline.seconds, data={"text": note}))
         return baseline

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from choice_builder import NO_OPINION, candidate
+from support.choice_builder import NO_OPINION, candidate
 
 from localagent.app.fix.acceptance_threshold import judged
 from localagent.app.fix.prior import load_prior

@@ -7,17 +7,15 @@ import math
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from gguf_builder import TinyGguf
+from support.gguf_builder import TinyGguf
 
 from localagent.app.fix.learned_order import open_order
 from localagent.app.fix.prior import load_prior
 from localagent.app.models.bench import Extent, _Order, _rank, bench_model, load_bugs, right_edits, settle
 from localagent.app.models.measurements import ModelMeasurement, WayYield, as_json, last_bench, record_path, share
-from localagent.app.models.plot import plot
 from localagent.app.models.repairs import Repairs, holds, repair_all
 from localagent.app.settings import Settings
 from localagent.cli import main as entry
@@ -98,9 +96,9 @@ def test_edits_cost_what_they_cost_in_a_task(settings: Settings) -> None:
 
 
 def test_another_way_is_best_only_where_it_repairs_more() -> None:
-    line = WayYield(bugs=4, replies=9, valid=9, exact=1, tokens=500, seconds=3.0)
-    assert replace(BENCH, ways={**BENCH.ways, "line": line}).best == "span"
-    assert replace(BENCH, ways={**BENCH.ways, "line": replace(line, exact=2)}).best == "line"
+    way = WayYield(bugs=4, replies=9, valid=9, exact=1, tokens=500, seconds=3.0)
+    assert replace(BENCH, ways={**BENCH.ways, "search": way}).best == "span"
+    assert replace(BENCH, ways={**BENCH.ways, "search": replace(way, exact=2)}).best == "search"
     assert replace(BENCH, ways={}).best == "span"
 
 
@@ -130,15 +128,15 @@ def test_only_the_whole_set_decides_how_a_model_is_asked_to_write(tmp_path: Path
     source.write_bytes(TinyGguf().bytes)
     registry = Registry(settings.models_dir, settings.data_dir)
     model = registry.add(source)
-    line = WayYield(bugs=4, replies=9, valid=9, exact=3, tokens=500, seconds=3.0)
-    found = replace(BENCH, name=model.name, ways={**BENCH.ways, "line": line})
+    way = WayYield(bugs=4, replies=9, valid=9, exact=3, tokens=500, seconds=3.0)
+    found = replace(BENCH, name=model.name, ways={**BENCH.ways, "search": way})
     said: list[str] = []
-    for extent in (Extent(most=1), Extent(only=("line",))):
+    for extent in (Extent(most=1), Extent(only=("search",))):
         settle(registry, found, extent, said.append)
         assert registry.verify(model.name).writing == ("span",)
     assert len(said) == 2
     settle(registry, found, Extent(repairs=False), said.append)
-    assert registry.verify(model.name).writing == ("line",)
+    assert registry.verify(model.name).writing == ("search",)
     assert len(said) == 2
 
 
@@ -148,20 +146,9 @@ def test_a_set_that_is_damaged_is_our_fault(tmp_path: Path) -> None:
         load_bugs(tmp_path)
 
 
-def test_the_plot_is_one_self_contained_picture() -> None:
-    picture = plot([BENCH, replace(BENCH, name="other", ranks=(2, 3, 20_000))])
-    root = ElementTree.fromstring(picture)
-    assert root.tag.endswith("svg")
-    lines = [e for e in root if e.tag.endswith("polyline")]
-    assert len(lines) == 3
-    assert "m&lt;odel" in picture
-    assert "3 of 8 repaired, 1 wrong" in picture
-    assert not [e for e in root.iter() if e.tag.endswith(("script", "image", "a"))]
-    for line in lines:
-        for point in line.attrib["points"].split():
-            x, y = map(float, point.split(","))
-            assert 0 <= x <= 720
-            assert 0 <= y <= 420
+def test_the_plot_was_removed_and_says_what_to_use(capsys: pytest.CaptureFixture[str]) -> None:
+    assert entry.main(["model", "bench", "--svg", "plot.svg"]) == 2
+    assert "--svg was removed: use --json" in capsys.readouterr().err
 
 
 def test_the_table_says_what_is_asked_of_a_model() -> None:
@@ -210,10 +197,10 @@ def test_the_bundled_model_is_measured_and_listed(settings: Settings, monkeypatc
     (settings.data_dir / "models").mkdir(parents=True)
     shutil.copy(weights, settings.data_dir / "models")
     said: list[str] = []
-    extent = Extent(only=("choice", "fim"), most=2, repairs=False)
+    extent = Extent(only=("search",), most=2, repairs=False)
     found = bench_model("", settings, said.append, extent)
     assert len(found.ranks) == len(found.plain) == 2
-    assert set(found.ways) == {"choice"}  # it has no tokens for the middle
+    assert set(found.ways) == {"search"}
     assert found.tokens_per_second > 0
     assert last_bench(settings, found.sha256) == found
     monkeypatch.setenv("XDG_DATA_HOME", str(settings.data_dir.parent))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
-from kit_builder import MODEL, payload, wheel
+from support.kit_builder import MODEL, payload, wheel
 
 from localagent.app.inventory.kit_sbom import bill_of_kit
 from localagent.cli.main import main

@@ -5,8 +5,8 @@ from pathlib import Path
 from shutil import copyfile
 
 import pytest
-from fix_builder import bundled_model
-from model_replay import ReplayJail
+from support.fix_builder import bundled_model
+from support.model_replay import ReplayJail
 
 from localagent.app.fix.model_setup import open_model
 from localagent.app.fix.request import FixRequest

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from jail_backends import KINDS, jail_by
-from session_builder import Kept, kept
+from support.jail_backends import KINDS, jail_by
+from support.session_builder import Kept, kept
 
 from localagent.app import Settings
 from localagent.app.execute.run import code_of, execute

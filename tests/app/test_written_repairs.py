@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from fix_builder import bundled_model, home, model_place
+from support.fix_builder import bundled_model, home, model_place
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
@@ -51,7 +51,7 @@ def test_what_the_edit_space_lacks_is_written(name: str) -> None:
         assert without.report["candidates_written"] == 0
 
 
-@pytest.mark.parametrize("way", ["continue", "chat"])
+@pytest.mark.parametrize("way", ["function", "search"])
 def test_asked_for_whole_answers_the_bundled_model_breaks_nothing(way: str) -> None:
     """It is not good at it; whatever it says is an edit that gates and tests judge, or refused."""
     with home(SPANS["bill-total"].project) as h:

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from batch_builder import MISTAKE, Batch
-from fix_builder import Home, home
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.batch_builder import MISTAKE, Batch
+from support.fix_builder import Home, home
 
 from localagent.app import Settings
 from localagent.batch.cache_key import basis_of
@@ -215,5 +215,5 @@ def test_the_verb_makes_them(tmp_path: Path) -> None:
         ran = h.run("batch", "certs", str(tmp_path / "c"), "--host", "far.example")
         assert ran.code == 0
         assert ran.out.splitlines()[0] == str(tmp_path / "c" / "ca.key")
-        assert "may run anything on every machine" in ran.err
+        assert "can run anything on every machine" in ran.err
         assert h.run("batch", "certs", str(tmp_path / "c")).code == 2

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from batch_builder import MISTAKE, Batch
-from fix_builder import home
+from support.batch_builder import MISTAKE, Batch
+from support.fix_builder import home
 
 from localagent.app import Settings
 from localagent.batch import cluster as cluster_module

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from batch_builder import MISTAKE, Batch, states
-from cluster_builder import Cluster, cluster
-from fix_builder import ADDER, home, tree_of
+from support.batch_builder import MISTAKE, Batch, states
+from support.cluster_builder import Cluster, cluster
+from support.fix_builder import ADDER, home, tree_of
 
 from localagent.app import Settings
 from localagent.batch import cluster as cluster_module

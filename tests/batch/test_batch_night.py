@@ -4,8 +4,8 @@ import sys
 import textwrap
 
 import pytest
-from batch_builder import MISTAKE, Batch
-from fix_builder import ADDER, CHECKOUT, Home, home
+from support.batch_builder import MISTAKE, Batch
+from support.fix_builder import ADDER, CHECKOUT, Home, home
 
 from localagent.app import Settings
 from localagent.batch.batch_ports import HELD, WorkerCommands

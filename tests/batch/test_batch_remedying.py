@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from batch_builder import Batch
-from fix_builder import ADDER, home, tree_of
 from hypothesis import given
 from hypothesis import strategies as st
-from sarif_builder import log, result, run
+from support.batch_builder import Batch
+from support.fix_builder import ADDER, home, tree_of
+from support.sarif_builder import log, result, run
 
 from localagent.batch.stacked_patches import LineMap
 

@@ -7,7 +7,7 @@ from configparser import RawConfigParser
 from pathlib import Path
 
 import pytest
-from fix_builder import CHECKOUT
+from support.fix_builder import CHECKOUT
 
 from localagent.cli.batch import add_arguments
 

@@ -4,13 +4,10 @@ from datetime import datetime, time
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from localagent.batch.fleet import DiskPriority, Fleet, FleetMember, TimeWindow, TreeSource, WorkKind
 from localagent.batch.parse_fleet import parse_fleet
 from localagent.batch.repair_tasks import guard_within
-from localagent.batch.toml_lines import lines_of
 from localagent.errors import UsageFault
 
 RULES = ("none-comparison", "mutable-default")
@@ -90,7 +87,7 @@ def test_every_fault_at_once_with_its_line(tmp_path: Path) -> None:
         (8, "window.from: '25:00' is no time"),
         (9, "window.until: must be a text"),
         (15, "repository[0].sarif: is missing: the logs"),
-        (11, "each.work[1]: 'dance' is no work"),
+        (13, "each.work[1]: 'dance' is no work"),
         (16, "repository[0].path: either `path`"),
         (19, f"repository[1].path: {tmp_path}/gone is not a directory"),
         (20, "repository[1].rules[0]: there is no rule 'no-such'"),
@@ -153,18 +150,3 @@ def test_not_toml(data: bytes) -> None:
 def test_the_window_may_pass_midnight(start: str, end: str, now: str, closes: str | None) -> None:
     window = TimeWindow(start=time.fromisoformat(start), end=time.fromisoformat(end))
     assert window.closes(datetime.fromisoformat(now)) == (closes and datetime.fromisoformat(closes))
-
-
-def test_lines_of_keys() -> None:
-    text = (
-        'a = """\nb = 1\n"""\nc = [ # [x]\n "]", \'[\',\n]\n[t . u]\n"d" = {x = 1}\n'
-        "[[r]]\ne = 1\n[[r]]\ne = '''\n[q]'''\nf = 2\n"
-    )
-    assert lines_of(text) == {
-        "a": 1, "c": 4, "t.u": 7, "t.u.d": 8, "r[0]": 9, "r[0].e": 10, "r[1]": 11, "r[1].e": 12, "r[1].f": 14,
-    }  # fmt: skip
-
-
-@given(st.text(alphabet="[]=\"'\\#\na {}.", max_size=40))
-def test_any_text_has_lines_within(text: str) -> None:
-    assert all(1 <= n <= text.count("\n") + 1 for n in lines_of(text).values())

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from evidence_builder import OTHER, PATCH, keep_task, settings_below
+from support.evidence_builder import OTHER, PATCH, keep_task, settings_below
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from evidence_builder import PATCH, keep_proposals, settings_below
+from support.evidence_builder import PATCH, keep_proposals, settings_below
 
 from localagent.app import Settings
 from localagent.app.evidence.task_evidence import land_recorded

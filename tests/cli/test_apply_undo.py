@@ -99,7 +99,7 @@ def test_a_task_with_one_accepted_patch_has_nothing_to_choose_from(
 ) -> None:
     record = keep_task(tmp_path, repo)
     assert main(["apply", record.id, "--choose", "1"]) == 1
-    assert f"nothing to choose from: `localagent apply {record.id}` writes it" in capsys.readouterr().err
+    assert f"no proposals: `localagent apply {record.id}` writes it" in capsys.readouterr().err
 
 
 def test_apply_of_an_unknown_task_is_a_usage_fault(repo: Path) -> None:
@@ -153,5 +153,5 @@ def test_no_proposal_is_taken_unasked(
     assert main(["apply", record.id, *argv]) == 1
     heard = capsys.readouterr().err
     assert said in heard
-    assert "--choose 1|2 takes one" in heard
+    assert "--choose 1|2 applies one" in heard
     assert (repo / "a.py").read_bytes() == b"a = 1\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fix_builder import home, tree_of
+from support.fix_builder import home, tree_of
 
 from localagent.cli.main import main
 from localagent.domain.behaviour import NamedFunction

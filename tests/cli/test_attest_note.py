@@ -5,8 +5,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from evidence_builder import PATCH, keep_task, settings_below
-from git_builder import ENVIRON, Repo
+from support.evidence_builder import PATCH, keep_task, settings_below
+from support.git_builder import ENVIRON, Repo
 
 from localagent.app.settings import Settings
 from localagent.cli.main import main
@@ -96,8 +96,8 @@ def test_a_note_counts_only_for_a_commit_that_holds_the_patch(settings: Settings
         (["x", "--repo", "."], "--repo: only with --note"),
         (["x", "--note", "HEAD", "--write", "--redact"], "--redact cannot be"),
         (["verify", "file", "--note", "HEAD"], "not both"),
-        (["verify", "file", "--write"], "--write is for making"),
-        (["verify", "file", "--redact"], "--redact is for making"),
+        (["verify", "file", "--write"], "--write is not used with `verify`"),
+        (["verify", "file", "--redact"], "--redact is not used with `verify`"),
         (["verify"], "name the file, or --note"),
     ],
 )
@@ -120,5 +120,5 @@ def test_exports_that_were_cut_or_redacted(settings: Settings, tmp_path: Path, c
     assert str(tmp_path).encode() in whole
     assert str(tmp_path).encode() not in out.read_bytes()
     assert main(["audit", "verify", "--file", str(out)]) == 0
-    assert "cannot show" in capsys.readouterr().err
+    assert "cannot prove" in capsys.readouterr().err
     assert main(["audit", "verify", "--file", str(out), "--from", "1"]) == 2

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from fix_builder import home
+from support.fix_builder import home
 
 from localagent.record.audit.entry import AuditKind
 from localagent.record.audit.log import AuditLog

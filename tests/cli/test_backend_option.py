@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from fix_builder import ADDED, ADDER, home
-from jail_backends import KINDS, jail_by
+from support.fix_builder import ADDED, ADDER, home
+from support.jail_backends import KINDS, jail_by
 
 from localagent.cli import main as cli
 from localagent.jail.api import BackendKind

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import (
     NoEncryption,
     PrivateFormat,
 )
-from evidence_builder import keep_task, settings_below
+from support.evidence_builder import keep_task, settings_below
 
 from localagent.app.settings import Settings
 from localagent.cli import doctor

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from evidence_builder import OTHER, PATCH, keep_proposals, keep_task, settings_below
+from support.evidence_builder import OTHER, PATCH, keep_proposals, keep_task, settings_below
 
 from localagent.app.evidence.task_evidence import audit_log, kept_facts
 from localagent.app.settings import Settings
@@ -17,9 +17,9 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.review import PatchApproval
 from localagent.domain.task import Verdict
 from localagent.fs.atomic_files import RecordDamaged
+from localagent.record.approval_journal import patch_approvals
 from localagent.record.audit.heads import signed_today
 from localagent.record.audit.segments import read_signed, segments
-from localagent.record.patch_approvals import PatchApprovals
 from localagent.repo.diff.write_diff import unified_diff
 
 
@@ -129,12 +129,12 @@ def test_old_files_go_away_for_keeping(settings: Settings, tmp_path: Path, capsy
     assert main(["audit", "rotate"]) == 0
     assert main(["audit", "retire", "--days", "0", "--to", str(tmp_path / "kept")]) == 2
     assert main(["audit", "retire", "--days", "1", "--to", str(tmp_path / "kept")]) == 0
-    assert "no file of the journal is so old" in capsys.readouterr().out
+    assert "no journal file is that old" in capsys.readouterr().out
     first = segments(audit_log(settings).folder)[0]
     old = first.read_bytes()
     first.write_bytes(old[:-20] + b"x" + old[-19:])
     assert main(["audit", "retire", "--days", "1", "--to", str(tmp_path / "kept")]) == 1
-    assert "nothing is moved away" in capsys.readouterr().err
+    assert "nothing was moved" in capsys.readouterr().err
 
 
 @pytest.mark.long
@@ -144,7 +144,7 @@ def test_accepted_patches_attest_themselves_and_others_do_not(
     keyless = keep_task(settings, tmp_path / "repo")
     assert not (keyless.dir / "attestation.intoto.jsonl").exists()
     assert main(["attest", keyless.id]) == 1
-    assert "no key to sign with" in capsys.readouterr().err
+    assert "there is no signing key" in capsys.readouterr().err
     public, diff = tmp_path / "k.pub", tmp_path / "d"
     assert main(["key", "new"]) == 0
     assert main(["key", "export", "--out", str(public)]) == 0
@@ -180,7 +180,7 @@ def approved(settings: Settings, task: str, patch: Patch, repo: Path, *, withdra
         at="now",
         task=task,
     )
-    store = PatchApprovals(settings.state_dir)
+    store = patch_approvals(settings.state_dir)
     if withdraw:
         store.withdraw(approval)
     else:
@@ -310,7 +310,7 @@ def test_an_auditors_report(settings: Settings, tmp_path: Path, capsys: pytest.C
     web, data = tmp_path / "r.html", tmp_path / "r.json"
     capsys.readouterr()
     assert main(["audit", "report", "--since", "2020-01-01", "--html", str(web), "--json", str(data)]) == 0
-    assert "patches applied 1, taken back 0, refused 0, attested 1" in capsys.readouterr().out
+    assert "patches applied 1, reverted 0, refused 0, attested 1" in capsys.readouterr().out
     found = json.loads(data.read_bytes())
     assert (found["schema"], found["totals"]["tasks"], found["chain"]["signed_heads"]) == (
         "localagent/audit-report/1",

@@ -22,7 +22,7 @@ def test_what_looks_like_a_token_is_in_no_log(
     monkeypatch.setattr(history, "run", fails)
     assert main(["history"]) == 3
     err = capsys.readouterr().err
-    assert "it may cite your code" in err
+    assert "it may quote your code" in err
     (log,) = (Settings.from_environ().state_dir / "faults").iterdir()
     text = log.read_text(encoding="utf-8")
     assert "KeyError" in text

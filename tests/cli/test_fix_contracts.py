@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fix_builder import ADDED, ADDER, CHECKOUT, Home, Ran, home, tree_of
+from support.fix_builder import ADDED, ADDER, CHECKOUT, Home, Ran, home, tree_of
 
 from localagent.cli.fix import add_arguments
 

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from fix_builder import home
-from schema_checker import checker
+from support.fix_builder import home
+from support.schema_checker import checker
 
 # the operator is wrong; one call does not tell by which other it is to be replaced, and the other file's does
 RATES = {

@@ -1,7 +1,7 @@
 """`fix` where the one test shows one fault of two: the other crashes the program on inputs near the test's."""
 
 import pytest
-from fix_builder import home
+from support.fix_builder import home
 
 FIRST_EVEN = """def first_even(numbers):
     i = 0

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from fix_builder import ADDED, CHECKOUT, Home, home
+from support.fix_builder import ADDED, CHECKOUT, Home, home
 
 from localagent.app.settings import Settings
 from localagent.errors import LocalagentError
@@ -119,6 +119,17 @@ def test_a_way_of_writing_that_is_none_is_a_usage_fault() -> None:
         assert ran.code == 2
         assert "no way of writing is called 'magic'" in ran.err
         assert "'tongues'" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("way", "instead"),
+    [("line", "search"), ("skeleton", "function"), ("fim", "span"), ("chat", "search` and `function")],
+)
+def test_a_removed_way_of_writing_names_its_successor(way: str, instead: str) -> None:
+    with home() as h:
+        ran = h.fix("--write-by", way)
+        assert ran.code == 2
+        assert f"the way of writing '{way}' was removed: use `{instead}`" in ran.err
 
 
 @pytest.mark.long

@@ -1,7 +1,7 @@
 """`fix` where mending one fault shows the next: the second lies on a line that the snapshot's tests never reached."""
 
 import pytest
-from fix_builder import home
+from support.fix_builder import home
 
 MERGED = """def merged(a, b):
     i = j = 0

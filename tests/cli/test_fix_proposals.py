@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from fix_builder import home
+from support.fix_builder import home
 
 PROGRAM = "def third(items):\n    return items[1]\n"
 WEAK = "from m import third\n\n\ndef test_third():\n    assert third([5, 6, 7, 8]) == 7\n"
@@ -28,7 +28,7 @@ def test_rivals_that_differ_are_ambiguous_and_the_input_that_tells_them_apart_is
         assert len({answer for _, answer in told["answers"]}) > 1
         shown = h.run("show").out
         assert ": ambiguous" in shown
-        assert f"Where they differ\n  {told['call']}\n    1 answers {answers['1']}\n" in shown
+        assert f"Where they differ\n  {told['call']}\n    proposal 1: {answers['1']}\n" in shown
 
 
 @pytest.mark.long

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fix_builder import Home, Ran, home
-from schema_checker import checker
-from verify_builder import REPO
+from support.fix_builder import Home, Ran, home
+from support.schema_checker import checker
+from support.verify_builder import REPO
 
 SCHEMA = json.loads((Path(__file__).resolve().parents[2] / "docs" / "report.schema.json").read_text())
 DEMANDING = {
@@ -91,7 +91,7 @@ def test_tests_that_accept_other_repairs_too_are_called_weak() -> None:
         assert strength["grade"] not in ("A", "B")
         told = [text for text in strength["weak"] if text.startswith(f"{strength['others']} other behaviours")]
         assert len(told) == 1
-        assert "the tests are weak at this place: " in ran.err
+        assert "the tests are weak here: " in ran.err
         assert told[0] in h.run("show", str(ran.report["task"])).out
 
 

@@ -4,7 +4,7 @@ Each stands for a wrong repair that was once accepted in a real project of its k
 """
 
 import pytest
-from fix_builder import home
+from support.fix_builder import home
 
 LIMIT = {
     "chunks.py": '''\

@@ -132,7 +132,7 @@ def test_every_fault_of_the_arguments_is_told(tmp_path: Path, capsys: pytest.Cap
     err = capsys.readouterr().err
     assert "is not a directory" in err
     assert "cannot be read" in err
-    assert "one file for two outputs" in err
+    assert "the same file for two outputs" in err
 
 
 def test_a_wrong_policy_is_a_usage_fault(repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

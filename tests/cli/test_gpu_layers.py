@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from fix_builder import home
+from support.fix_builder import home
 
 from localagent.app import Settings
 from localagent.cli.gpu_layers import told_of_layers

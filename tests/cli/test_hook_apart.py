@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fix_builder import Home, home
-from git_builder import Repo
+from support.fix_builder import Home, home
+from support.git_builder import Repo
 
 from localagent.cli.timeboxed_child import FailedApart, Say, work_apart
 from localagent.errors import AnswerIsNo, CannotEnforce, LocalagentError, UsageFault

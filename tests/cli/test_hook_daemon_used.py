@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fix_builder import ADDED, ADDER, Home, home
-from git_builder import Repo
-from service_builder import Served, ordered, served
-from warm_start import parent
+from support.fix_builder import ADDED, ADDER, Home, home
+from support.git_builder import Repo
+from support.service_builder import Served, ordered, served
+from support.warm_start import parent
 
 SLEEPER = {"test_a.py": "import time\n\n\ndef test_a():\n    time.sleep(300)\n    assert False\n"}
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fix_builder import ADDED, ADDER, Home, home, tree_of
-from git_builder import Repo
-from warm_start import parent
+from support.fix_builder import ADDED, ADDER, Home, home, tree_of
+from support.git_builder import Repo
+from support.warm_start import parent
 
 from localagent.app import Settings
 from localagent.cli import hook_suggest_child
@@ -142,7 +142,7 @@ def test_a_test_that_sleeps_is_not_waited_for(place: Home) -> None:
     place.write({"test_adder.py": "import time\nfrom adder import add\n\n\ndef test_add():\n    time.sleep(1000)\n"})
     staged(place)
     told = suggest(place, "check", "--suggest", "--deadline", "2s")
-    assert told["remarks"] == ["the time (2s) was up; --deadline gives it more"]
+    assert told["remarks"] == ["the time (2s) ran out; raise it with --deadline"]
 
 
 @pytest.mark.long
@@ -156,4 +156,4 @@ def test_what_cannot_be_suggested_blocks_nothing(place: Home) -> None:
 def test_named_files_are_not_for_suggestions(place: Home) -> None:
     staged(place)
     done = hook(place, "check", "--suggest", "adder.py")
-    assert (done.returncode, b"not for named files" in done.stderr) == (2, True)
+    assert (done.returncode, b"staged files only" in done.stderr) == (2, True)

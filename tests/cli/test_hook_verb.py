@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from git_builder import Repo
+from support.git_builder import Repo
 
 from localagent.cli.main import main
 from localagent.record.audit.verify_chain import check_audit

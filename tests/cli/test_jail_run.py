@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from session_builder import Kept, kept
+from support.session_builder import Kept, kept
 
 from localagent.cli.main import main
 from localagent.jail_sessions.client import history
@@ -77,10 +77,10 @@ def test_denied_code_does_not_run(capsys: pytest.CaptureFixture[str], tmp_path: 
         (["run"], "nothing to run"),
         (["run", "--"], "no command after --"),
         (["run", "-c", "1", "--", "true"], None),
-        (["run", "--lang", "bash", "--", "true"], "say nothing about a command"),
+        (["run", "--lang", "bash", "--", "true"], "not to a command"),
         (["run", "no-such-file.py"], "no-such-file.py: No such file"),
         (["run", "echo", "hi"], "a command to run goes after --"),
-        (["run", "--keep", "s", "--", "true"], "a session takes a program"),
+        (["run", "--keep", "s", "--", "true"], "a session runs programs"),
         (["run", "--keep", "s", "-c", "1", "x"], "no arguments"),
         (["run", "--keep", "../s", "-c", "1"], "no name of a session"),
         (["run", "--keep", "s", "--ttl", "soon", "-c", "1"], "wants a time"),

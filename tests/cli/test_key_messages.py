@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from evidence_builder import settings_below
+from support.evidence_builder import settings_below
 
 from localagent.app.settings import Settings
 from localagent.cli.main import main
@@ -42,7 +42,7 @@ def test_without_a_key_each_verb_names_the_one_that_makes_it(
 ) -> None:
     code, said = told(capsys, *words)
     assert code in (1, 2)
-    assert "`localagent key new` makes one" in said
+    assert "`localagent key new` creates one" in said
 
 
 def gone(path: Path) -> None:

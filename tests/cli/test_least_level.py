@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sarif_builder import log, result, run
+from support.sarif_builder import log, result, run
 
 from localagent.app.jail_level import least_level
 from localagent.app.settings import Settings

@@ -18,7 +18,7 @@ def test_without_a_verb_the_help_goes_to_standard_error(capsys: pytest.CaptureFi
     assert main([]) == 2
     said = capsys.readouterr()
     assert said.out == ""
-    assert "where to begin:" in said.err
+    assert "getting started:" in said.err
 
 
 def test_a_misspelled_verb_is_told_with_what_is_spelled_like_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,10 +46,10 @@ def test_a_verb_of_several_given_nothing_says_what_it_takes(verb: str, capsys: p
     assert f"localagent {verb}: error: the following arguments are required" in said.err
 
 
-def test_wrong_use_names_the_help_of_just_that_action(capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_use_names_the_help_of_its_verb_or_action(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", "verify", "--heda", "x"]) == 2
     said = capsys.readouterr().err
     assert "unrecognized arguments" in said
-    assert said.endswith("what to do: localagent --help\n")
+    assert said.endswith("what to do: localagent audit --help\n")
     assert main(["audit", "verify", "--head"]) == 2
     assert capsys.readouterr().err.endswith("what to do: localagent audit verify --help\n")

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from fix_builder import ADDER, home
+from support.fix_builder import ADDER, home
 
 from localagent.cli.main import main
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
-from gguf_builder import TinyGguf
+from support.gguf_builder import TinyGguf
 
 from localagent.cli import main as entry
 from localagent.cli.render import Render
@@ -91,7 +91,7 @@ def test_verify_fails_once_a_byte_differs(call: Call, tiny: Path) -> None:
         (["add", "/dev/null"], 1, "not a regular file"),
         (["add", __file__], 1, "not a GGUF file"),
         (["add", __file__, "--name", "../x"], 2, "a model's name is"),
-        (["bench", "--memory", "--bugs", "1"], 2, "--memory measures memory alone"),
+        (["bench", "--memory", "--bugs", "1"], 2, "--memory measures only memory"),
         (["bench", "--memory", "unheard-of"], 1, "no model of that name is registered"),
     ],
 )

@@ -1,8 +1,8 @@
 """A repository's `[tool.localagent.limits]` hold in the jails of `fix` and `verify`, and are told by their keys."""
 
 import pytest
-from fix_builder import ADDER, Files, Home, Ran, home
-from verify_builder import FIXED, REPO, patch, verify
+from support.fix_builder import ADDER, Files, Home, Ran, home
+from support.verify_builder import FIXED, REPO, patch, verify
 
 REMEDY = "`localagent policy show --layers` names the layer"
 HOLD = (

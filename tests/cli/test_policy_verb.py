@@ -66,6 +66,17 @@ def test_explain_tells_a_rule_of_each_kind(capsys: pytest.CaptureFixture[str]) -
     assert "did you mean run-process" in capsys.readouterr().err
 
 
+def test_explain_without_a_rule_prints_them_all(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["policy", "explain"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("# The rules of the gates")
+    assert all(f"\n## {rule}\n" in out for rule in ("homoglyph-name", "run-process", "no-shell"))
+    assert main(["policy", "explain", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["rule"] is None
+    assert {"homoglyph-name", "run-process", "no-shell"} <= {one["id"] for one in told["explained"]}
+
+
 @pytest.fixture
 def few_in_code(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every tenth of the rules that are written in code: the gates' own tests try each, and all together take long."""

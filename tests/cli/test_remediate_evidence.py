@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from evidence_builder import settings_below
-from fix_builder import home
-from sarif_builder import log, result, run
 from securesystemslib.dsse import Envelope
 from securesystemslib.signer import SSlibKey  # type: ignore[attr-defined]
+from support.evidence_builder import settings_below
+from support.fix_builder import home
+from support.sarif_builder import log, result, run
 
 from localagent.app.evidence.task_evidence import audit_log
 from localagent.app.settings import Settings

@@ -5,9 +5,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from fix_builder import Home, home, tree_of
-from git_builder import Repo
-from sarif_builder import log, result, run
+from support.fix_builder import Home, home, tree_of
+from support.git_builder import Repo
+from support.sarif_builder import log, result, run
 
 from localagent.cli.main import main
 from localagent.record.audit.verify_chain import check_audit

@@ -54,7 +54,7 @@ def test_show_takes_the_newest_or_a_prefix(store: TaskStore, capsys: pytest.Capt
 
 def test_show_without_tasks_or_without_a_report(store: TaskStore, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show"]) == 2
-    assert "no task was kept yet" in capsys.readouterr().err
+    assert "no tasks yet" in capsys.readouterr().err
     record = store.create(Task(id="", repo="/r"))
     assert main(["show", record.id]) == 1
     err = capsys.readouterr().err

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from false_daemon import false_daemon
+from support.false_daemon import false_daemon
 
 from localagent.cli.main import main
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from service_builder import Served, served
-from ui_builder import EVIL, running
+from support.service_builder import Served, served
+from support.ui_builder import EVIL, running
 
 from localagent.cli.main import main
 from localagent.cli.top_view import lines, picture

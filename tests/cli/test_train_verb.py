@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from git_builder import Repo
+from support.git_builder import Repo
 
 from localagent.cli import main as entry
 from localagent.cli.render import Render

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fix_builder import home
-from schema_checker import checker
-from verify_builder import CALC, FIXED, REPO, Said, patch, verify
+from support.fix_builder import home
+from support.schema_checker import checker
+from support.verify_builder import CALC, FIXED, REPO, Said, patch, verify
 
 SCHEMA = json.loads((Path(__file__).resolve().parents[2] / "docs" / "verify.schema.json").read_text())
 PUSH = {

@@ -8,10 +8,10 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from fix_builder import Home, home, tree_of
-from git_builder import Repo
-from schema_checker import checker
-from verify_builder import CALC, FIXED, REPO, TESTS, Said, patch, verify
+from support.fix_builder import Home, home, tree_of
+from support.git_builder import Repo
+from support.schema_checker import checker
+from support.verify_builder import CALC, FIXED, REPO, TESTS, Said, patch, verify
 
 SCHEMA = json.loads((Path(__file__).resolve().parents[2] / "docs" / "verify.schema.json").read_text())
 GOOD = patch(REPO, {"calc.py": FIXED})
@@ -21,6 +21,12 @@ WITHOUT = {"calc.py": FIXED}
 
 def fits(told: Mapping[str, Any]) -> None:
     checker(SCHEMA).validate(told)
+
+
+def failing(file: Path) -> list[int]:
+    """Failures and errors of a JUnit file."""
+    suite = ET.fromstring(file.read_bytes())
+    return [int(suite.get(name, "")) for name in ("failures", "errors")]
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +87,7 @@ def test_other_programs_read_the_same(mended: tuple[Home, Said, dict[str, Any], 
     assert run["properties"]["verdict"] == "allowed"
     assert {r["ruleId"] for r in run["results"]} == {"verify-differs"}
     suite = ET.fromstring((h.root / "junit").read_bytes())
-    assert suite.get("failures") == "0"
+    assert failing(h.root / "junit") == [0, 0]
     assert {c.get("name") for c in suite.iter("testcase")} >= {"tests", "tools", "behaviour", "strength", "paths"}
     page = (h.root / "html").read_text()
     assert "Patch verified by tests" in page
@@ -139,13 +145,14 @@ def test_what_a_gate_asks_about_the_meaning_of_is_shown_with_the_evidence_and_st
     tests += "    with pytest.raises(ValueError):\n        part(8, 3)\n"
     base = {"parts.py": refusing, "test_parts.py": tests}
     with home(base) as h:
-        said = verify(h, patch(base, {"parts.py": refusing.replace("n > 2", "n >= 2")}))
+        said = verify(h, patch(base, {"parts.py": refusing.replace("n > 2", "n >= 2")}), "--junit", str(h.root / "j"))
         assert (said.code, said.verdict) == (1, "needs-person"), said
         assert said.told["comparison"]["fail_to_pass"] == ["test_parts.py::test_part"]
         assert said.told["strength"]["grade"] in ("A", "B", "C")
         assert said.told["jail"]["backend"]
         assert said.reason.startswith("steering-changed asks what the change means; patch verified by tests: ")
         assert "part: what is refused is another" in said.out  # the question stands below
+        assert failing(h.root / "j") == [1, 0]  # the gate's question: what differs is what the test wants, or told
         fits(said.told)
 
 
@@ -270,8 +277,9 @@ def test_without_tests_it_is_characterized_and_never_verified() -> None:
         assert said.told["strength"]["grade"] == "E"
         assert "verified" not in said.out
         fits(said.told)
-        said = verify(h, patch(WITHOUT, {"calc.py": FIXED.replace("return high", "return high + 1")}))
-        assert (said.code, said.verdict) == (1, "needs-person"), said
+        other = patch(WITHOUT, {"calc.py": FIXED.replace("return high", "return high + 1")})
+        said = verify(h, other, "--junit", str(h.root / "j"))
+        assert (said.code, said.verdict, failing(h.root / "j")) == (1, "needs-person", [1, 0]), said
         assert "a person has to say what is right" in said.reason
         said = verify(h, patch(WITHOUT, {"calc.py": FIXED, "other.py": "def g():\n    return 1\n"}))
         assert (said.code, said.verdict) == (1, "unproven"), said
@@ -330,7 +338,7 @@ def test_new_findings_of_a_tool_refuse() -> None:
     with home(files) as h:
         said = verify(h, patch(files, {"calc.py": FIXED + "\n\ndef g(x):\n    return x\n"}))
         assert (said.code, said.verdict) == (1, "refused"), said
-        assert "mypy finds something new" in said.reason
+        assert "mypy has new findings" in said.reason
         said = verify(h, patch(files, {"calc.py": FIXED.replace("return high", "return high - 0")}))
         assert "types" in said.told["rests_on"]
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from jail_backends import KINDS, jail_by
-from session_builder import Kept, kept
+from support.jail_backends import KINDS, jail_by
+from support.session_builder import Kept, kept
 
 from localagent.errors import UsageFault
 from localagent.jail.api import BackendKind

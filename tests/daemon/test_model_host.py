@@ -8,8 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-from fix_builder import ADDER, CHECKOUT
-from service_builder import Served, ordered, served
+from support.fix_builder import ADDER, CHECKOUT
+from support.service_builder import Served, ordered, served
 
 from localagent.app import Settings
 from localagent.llm.model.registry import Registry

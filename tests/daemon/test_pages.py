@@ -7,16 +7,17 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ui_builder import DIFF, EVIL, events, report
+from support.ui_builder import DIFF, EVIL, events, report
 
 from localagent.daemon.store.task_store import TaskRow
-from localagent.daemon.ui.diff_view import MOST_BYTES, pairs, side_by_side
-from localagent.daemon.ui.html import said, shell
+from localagent.daemon.ui.diff_view import MOST_BYTES, pairs
 from localagent.daemon.ui.pages import queue_page, task_page
 from localagent.daemon.ui.queries import Story, TimelineEvent
 from localagent.domain.diff import Hunk
+from localagent.errors import AnswerIsNo
 from localagent.protocol.task_order import TaskOrder, TaskState
 from localagent.repo.diff.parse_diff import parse_diff
+from localagent.report.html import render
 
 _TAGS = (
     "html head meta title link body header main footer a span h1 h2 h3 p div dl dt dd table tr th td ul li b svg rect"
@@ -102,8 +103,8 @@ def story(found: Any, told: list[tuple[str, dict[str, Any]]]) -> Story:
 @pytest.mark.long
 @given(TEXTS)
 def test_a_text_stays_a_text(text: str) -> None:
-    seen = Seen(shell(text, [f"<p>{said(text)}</p>"], who=text))
-    assert said(text).isprintable()
+    fault = AnswerIsNo(text, remedy=text)
+    seen = Seen(render("ui_refusal.html", title=text, root="/ui/", who=text, renewal=None, fault=fault))
     assert "read-only" in seen.text.lower()
 
 
@@ -115,16 +116,16 @@ def test_any_report_and_any_event_make_a_page_of_our_tags(text: str, changes: di
     told += [(kind, {str(n): value for n, value in enumerate(odd)}) for kind, _ in told]
     told += [(kind, dict.fromkeys(data, odd)) for kind, data in told[:9]]
     made = story({**report(text), **changes}, told)
-    Seen(task_page(row(text), made, who=text, uid=0, renew=""))
-    Seen(task_page(row(text, TaskState.RUNNING, None), story(None, told), who=text, uid=7, renew=""))
+    Seen(task_page(row(text), made, who=text, uid=0, renewal=None))
+    Seen(task_page(row(text, TaskState.RUNNING, None), story(None, told), who=text, uid=7, renewal=None))
     counts = dict.fromkeys((state.value for state in TaskState), 1)
-    Seen(queue_page([row(text)], counts, who=text, uid=0, renew="", older="", everybody=True))
+    Seen(queue_page([row(text)], counts, who=text, uid=0, renewal=None, older="", everybody=True))
 
 
 def test_what_happened_is_said() -> None:
     told = [(event.kind, dict(event.data)) for event in events("test_more")]
-    text = Seen(task_page(row("adder.py"), story(report("test_more"), told), who="", uid=7, renew="")).text
-    for word in ("return a - b", "return a + b", "tests turned", "plausible", "denied by test_more", "level L4"):
+    text = Seen(task_page(row("adder.py"), story(report("test_more"), told), who="", uid=7, renewal=None)).text
+    for word in ("return a - b", "return a + b", "tests fixed", "plausible", "denied by test_more", "level L4"):
         assert word in text, word
     assert "confidence 0.62, not calibrated for this search" in text
     assert "against: test_more" in text
@@ -133,12 +134,12 @@ def test_what_happened_is_said() -> None:
 def test_proposals_and_the_queue_tell_the_confidence() -> None:
     told = {"probability": 0.4321, "calibrated": True, "model": "t", "for": ["it is near"], "against": []}
     found = {**report("x"), "confidence": None, "patch": None, "proposals": [{"number": 1, "confidence": told}]}
-    text = Seen(task_page(row("adder.py"), story(found, []), who="", uid=7, renew="")).text
+    text = Seen(task_page(row("adder.py"), story(found, []), who="", uid=7, renewal=None)).text
     assert "confidence 0.43" in text
     assert "for: it is near" in text
     counts = dict.fromkeys((state.value for state in TaskState), 1)
     rows = [replace(row("x"), confidence=told), replace(row("x"), confidence={**told, "calibrated": False}), row("x")]
-    text = Seen(queue_page(rows, counts, who="", uid=7, renew="", older="", everybody=False)).text
+    text = Seen(queue_page(rows, counts, who="", uid=7, renewal=None, older="", everybody=False)).text
     assert text.count("0.43") == 2
     assert text.count("(0.43)") == 1
 
@@ -165,17 +166,21 @@ def test_both_sides_stand_whole_and_in_order(
     assert (None, None) not in made
 
 
+def page_with(patch: str) -> str:
+    return task_page(row("x"), story({"patch": patch}, []), who="", uid=7, renewal=None).decode()
+
+
 @given(st.text(max_size=30), st.text(max_size=30))
 def test_a_diff_of_any_two_lines(old: str, new: str) -> None:
     a, b = (x.replace("\n", "").replace("\r", "").encode("utf-8", "replace").decode() for x in (old, new))
     text = f"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-{a}\n+{b}\n"
-    shown = "".join(side_by_side(text))
-    Seen(f"<p></p>{shown}".encode())
+    shown = page_with(text)
+    Seen(shown.encode())
     assert ('<td class="cut">' in shown) == (a != b and bool(parse_diff(text.encode()).files))
 
 
 def test_a_diff_that_is_none_or_too_long_is_told() -> None:
-    assert "cannot be shown" in "".join(side_by_side("<script>"))
-    assert "too many for a page" in "".join(side_by_side("x" * (MOST_BYTES + 1)))
+    assert "cannot be shown" in page_with("<script>")
+    assert "too many for a page" in page_with("x" * (MOST_BYTES + 1))
     long = f"{DIFF}--- a/f\n+++ b/f\n@@ -1,4000 +1,4000 @@\n" + "-a\n" * 4000 + "+b\n" * 4000
-    assert "Cut here" in "".join(side_by_side(long))
+    assert "Cut here" in page_with(long)

@@ -12,8 +12,8 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
-from fix_builder import Ran, home
-from service_builder import served
+from support.fix_builder import Ran, home
+from support.service_builder import served
 
 from localagent import __version__
 from localagent.protocol.http_client import Client, DaemonGone, DaemonRefuses

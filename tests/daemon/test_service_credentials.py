@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from fix_builder import ADDER, home
-from service_builder import Served, served
+from support.fix_builder import ADDER, home
+from support.service_builder import Served, served
 
 from localagent.cli.main import main
 from localagent.record.attest.keys import CREDENTIAL, PASSPHRASE

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fix_builder import ADDED, ADDER, home, processes_with
-from service_builder import Served, ordered, served
+from support.fix_builder import ADDED, ADDER, home, processes_with
+from support.service_builder import Served, ordered, served
 
 from localagent.protocol.http_client import DaemonRefuses
 from localagent.record.audit.verify_chain import check_audit
@@ -83,7 +83,7 @@ def test_a_repair_comes_home(daemon: Served) -> None:
         out = place.root / "out.patch"
         ran = place.fix("--daemon", str(daemon.socket), "--python", "this", "--out", str(out))
         assert (ran.code, ran.report["outcome"]) == (0, "accepted"), (ran, daemon.log())
-        assert "running the tests as they are, in the jail" in ran.err
+        assert "running the tests without a patch, in the jail" in ran.err
         assert b"+" + ADDED.rstrip() in out.read_bytes()
         assert (place.repo / "adder.py").read_text() == ADDER["adder.py"]  # nobody said apply
         assert ran.report["repo"] == str(place.repo)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from schema_checker import check_schema, checker
-from service_builder import Served, digest, ordered, put, served, talk, uploaded
+from support.schema_checker import check_schema, checker
+from support.service_builder import Served, digest, ordered, put, served, talk, uploaded
 
 from localagent.cli.main import main
 from localagent.daemon.http.endpoints import ENDPOINTS, document

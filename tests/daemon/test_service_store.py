@@ -1,6 +1,7 @@
 """The daemon's store: what is accepted stays, what is answered is answered once, what is not yours is not there."""
 
 import hashlib
+import json
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from localagent.app.cancellation import Stop
 from localagent.daemon.processes import worker
 from localagent.daemon.processes.configuration import Keeping
 from localagent.daemon.store import leases, schema
+from localagent.daemon.store.approval_store import judged_of, standing, told, untold, words_of
 from localagent.daemon.store.blobs import Blobs, BlobWriter
 from localagent.daemon.store.leases import Lease, LeaseEnded, LeaseLost
 from localagent.daemon.store.retention import tidy
@@ -22,8 +24,10 @@ from localagent.domain.edit import digest_of
 from localagent.domain.task import Event
 from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, UsageFault
 from localagent.protocol.task_order import TaskOrder, TaskState
+from localagent.report.text import render_text
 
 DIGEST = "sha256:" + "0" * 64
+OF_0_1_0 = Path(__file__).parents[1] / "fixtures" / "0.1.0"
 RESULT = Result(report=b"{}", patch=None, proposals=b"[]")
 
 
@@ -334,22 +338,40 @@ def test_an_unsound_database_is_refused(tmp_path: Path) -> None:
         schema.prepare(tmp_path)
 
 
-def test_a_database_of_before_there_was_a_confidence_is_brought_up_to_date(tmp_path: Path) -> None:
-    schema.prepare(tmp_path)
+def test_the_database_of_0_1_0_is_brought_up_to_date(tmp_path: Path) -> None:
+    """What that version's own code wrote: before there was a confidence, with each state a task can be in."""
     with sqlite3.connect(tmp_path / schema.FILE_NAME) as database:
-        database.execute("ALTER TABLE tasks DROP COLUMN confidence")
-        database.execute("PRAGMA user_version = 2")
-    schema.prepare(tmp_path)
+        database.executescript((OF_0_1_0 / "daemon.sql").read_text())
+        assert database.execute("PRAGMA user_version").fetchone()[0] == 2
+    assert schema.prepare(tmp_path) == len(schema.MIGRATIONS)
     rows = Rows(tmp_path)
-    task = submit(rows).id
-    told = {"probability": 0.62, "calibrated": False, "model": "t"}
-    found = rows.find(task, 1)
+    gone, held, queued, running, done = rows.page(1000, before="", limit=9)
+    states = (TaskState.CANCELLED, TaskState.HELD, TaskState.QUEUED, TaskState.RUNNING, TaskState.DONE)
+    assert tuple(row.state for row in (gone, held, queued, running, done)) == states
+    assert {row.confidence for row in (gone, held, queued, running, done)} == {None}
+    assert (done.exit, done.reason, done.order.seed, queued.order.seed) == (0, "accepted: < -> >", 0, 2)
+    assert [event.kind for event in rows.events(done.id, after=0)][:2] == ["stage", "accepted"]
+    result = rows.result(done.id)
+    assert result is not None
+    assert "accepted: the patch makes every failing test pass" in render_text(json.loads(result.report))
+    assert [(one.number, one.verdict) for one in judged_of(rows, done.id)] == [
+        (0, "needs-person"), (1, "needs-person"), (2, "allowed")
+    ]  # fmt: skip
+    assert [(word.who, word.recorded) for word in words_of(rows, done.id)] == [("anna", True), ("ben", False)]
+    (counting,) = standing(rows, "sha256:" + "0" * 64, "sha256:" + "a" * 64, 1000)
+    assert (counting.who, counting.reason) == ("anna", "read it")
+    (waiting,) = untold(rows)
+    told(rows, waiting)
+    assert [word.recorded for word in words_of(rows, done.id)] == [True, True]
+    assert leases.reclaim(rows) == 1  # of the daemon that was ended by the upgrade
+    assert state(rows, running.id) is TaskState.QUEUED
+    lease = take(rows)
+    assert lease.task == running.id
+    confidence = {"probability": 0.62, "calibrated": False, "model": "t"}
+    leases.finish(rows, lease, RESULT, answer=0, reason="", confidence=confidence)
+    found = rows.find(running.id, 1000)
     assert found is not None
-    assert found.confidence is None
-    leases.finish(rows, take(rows), RESULT, answer=0, reason="", confidence=told)
-    found = rows.find(task, 1)
-    assert found is not None
-    assert found.confidence == told
+    assert found.confidence == confidence
     rows.close()
 
 

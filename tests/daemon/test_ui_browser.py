@@ -5,9 +5,9 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from fix_builder import ADDER
-from service_builder import ordered, served
-from ui_builder import Chromium, done, installed_chromium, page_of, picture_path, running
+from support.fix_builder import ADDER
+from support.service_builder import ordered, served
+from support.ui_builder import Chromium, done, installed_chromium, page_of, picture_path, running
 
 pytestmark = [
     pytest.mark.slow,

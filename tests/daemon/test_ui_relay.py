@@ -9,13 +9,13 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from service_builder import Served, served
-from ui_builder import Page, done, needs_loopback, page_of
+from support.service_builder import Served, served
+from support.ui_builder import Page, done, needs_loopback, page_of
 
 from localagent.cli.main import main
 from localagent.daemon.client.ui_loopback import in_kernel_s_words, loopback_ports, owner, owner_in
 from localagent.daemon.client.ui_relay import Entrance
-from localagent.daemon.ui.html import POLICY
+from localagent.daemon.ui.page_headers import POLICY
 from localagent.errors import CannotEnforce
 
 

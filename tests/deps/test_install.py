@@ -6,7 +6,7 @@ import venv
 from pathlib import Path
 
 import pytest
-from wheel_builder import digest, encoded, write_wheel
+from support.wheel_builder import digest, encoded, write_wheel
 
 from localagent.deps import choose as choosing
 from localagent.deps import install as installing

@@ -191,7 +191,7 @@ def test_repository_files_are_never_reached_through_links(tmp_path: Path) -> Non
     (repo / "real.txt").write_text("x")
     assert read_below(repo, "real.txt", 10) == b"x"
     for name in ("requirements/lock.txt", "link.txt"):
-        with pytest.raises(OSError, match=r"symbolic links|Not a directory"):
+        with pytest.raises(OSError, match=r"not a regular file|Not a directory"):
             read_below(repo, name, 10)
     with pytest.raises(OSError, match="larger than"):
         read_below(repo, "real.txt", 0)

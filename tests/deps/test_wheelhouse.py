@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from wheel_builder import write_wheel
+from support.wheel_builder import write_wheel
 
 from localagent.deps.wheelhouse import index_folder, read_wheelhouse
 from localagent.errors import UsageFault

@@ -80,7 +80,7 @@ def test_functions_parts_and_checks_have_a_say() -> None:
     told = claim_limits(Claim.FIXES, replace(SAME, function_changes=(lost, constant)), UNNEEDED)
     assert [str(limit) for limit in told] == [
         "the argument 'style' of f no longer matters: C at most",
-        "f answers the same to every input: D at most",
+        "f returns the same for every input: D at most",
         "every test passes without a part of it: a.py:3 (1 -> 2); 4 inputs answer otherwise because of it: C at most",
     ]
 

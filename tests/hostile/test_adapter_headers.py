@@ -5,9 +5,9 @@ import struct
 from pathlib import Path
 
 import pytest
-from adapter_builder import TinyAdapter
-from gguf_builder import entry, string_entry
-from tiny_model import QWEN, WIDTH, tiny_model
+from support.adapter_builder import TinyAdapter
+from support.gguf_builder import entry, string_entry
+from support.tiny_model import QWEN, WIDTH, tiny_model
 
 from localagent.llm.model import gguf
 from localagent.llm.model.gguf import GgufFault, GgufHeader, read_adapter, read_header

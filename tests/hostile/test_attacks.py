@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from attack_controls import control, staged
-from jail_backends import KINDS, jail_by
+from support.attack_controls import control, staged
+from support.jail_backends import KINDS, jail_by
 
 from localagent.jail.api import BackendKind
 from localagent.jail.attacks import inside, suite
@@ -207,7 +207,7 @@ def test_programs_refuse_to_run_outside_a_jail(capsys: pytest.CaptureFixture[str
 
 def test_a_jail_without_a_wall_is_found_out(scratch: Path) -> None:
     """The suite itself sees the difference: with seccomp off, what it holds alone is reported as escaped."""
-    from attack_controls import open_jail_without
+    from support.attack_controls import open_jail_without
 
     wanted = [a for a in ATTACKS if a.opens == (Wall.SECCOMP,) and a.open_reason == DID and not a.standin][:10]
     with staged(scratch) as stage:

@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 import pytest
-from batch_builder import MISTAKE, Batch, states, workers
-from fix_builder import ADDER, CHECKOUT, home, processes_with
-from git_builder import ENVIRON, Repo
+from support.batch_builder import MISTAKE, Batch, states, workers
+from support.fix_builder import ADDER, CHECKOUT, home, processes_with
+from support.git_builder import ENVIRON, Repo
 
 QUICK = '[each]\nwork = ["codemods"]\nmax_seconds = 120\n'
 

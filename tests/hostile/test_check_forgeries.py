@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from house_builder import house
+from support.house_builder import house
 
 from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, FullResult

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from service_builder import Served, become, digest, ordered, put, served, talk, uploaded
+from support.service_builder import Served, become, digest, ordered, put, served, talk, uploaded
 
 from localagent.daemon.store.leases import LeaseApproval, finish, release, take
 from localagent.daemon.store.task_store import Result

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
-from service_builder import Served, ordered, served, uploaded
+from support.service_builder import Served, ordered, served, uploaded
 
 from localagent.daemon.store import schema
 from localagent.daemon.store.task_store import ANYBODY

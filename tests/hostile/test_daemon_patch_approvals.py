@@ -17,7 +17,7 @@ from tempfile import mkdtemp
 from typing import Any, NamedTuple
 
 import pytest
-from service_builder import CHECKOUT, Served, become, ordered, served
+from support.service_builder import CHECKOUT, Served, become, ordered, served
 
 from localagent.app.settings import Settings
 from localagent.cli import apply, approve, gate, tasks

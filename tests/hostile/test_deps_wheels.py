@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from wheel_builder import encoded, record_of, wheel_files, write_wheel, zipped
+from support.wheel_builder import encoded, record_of, wheel_files, write_wheel, zipped
 
 from localagent.deps import archive as archives
 from localagent.deps.archive import WheelRefused

@@ -3,7 +3,7 @@
 import textwrap
 
 import pytest
-from verify_builder import differ
+from support.verify_builder import differ
 
 from localagent.domain.verification import Differential
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from fix_builder import Home, home
+from support.fix_builder import Home, home
 
 CANARY = "canary7f3a91c2"
 FILES = {
@@ -42,7 +42,8 @@ def test_a_task_leaves_evidence_without_its_secrets_and_goes_the_same_way_again(
         assert h.run("attest", "verify", str(task / "attestation.intoto.jsonl")).code == 0
         again = h.run("replay", task.name, "--json")
         answer = json.loads(again.out)
-        assert (again.code, answer["same"], answer["same_patch"]) == (0, True, True), answer
+        assert (again.code, answer["confirmed"], answer["same_patch"]) == (0, True, True), answer
+        assert answer["verified"] == {"check": "passes", "reasons": []}
         assert h.run("apply", task.name).code == 0
         refused = h.run("replay", task.name)
         assert refused.code == 1

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from evidence_builder import PATCH, keep_task, settings_below
+from support.evidence_builder import PATCH, keep_task, settings_below
 
 from bench.audit import write_journal
 from localagent.app.evidence.attested_files import held_by
@@ -400,7 +400,7 @@ def test_an_export_without_its_beginning_says_so(
     out.write_bytes(b"".join(out.read_bytes().splitlines(keepends=True)[1:]))
     capsys.readouterr()
     assert main(["audit", "verify", "--file", str(out)]) == 0
-    assert "begins with entry 1: what lies before it is not in this file" in capsys.readouterr().out
+    assert "begins with entry 1: earlier entries are not in this file" in capsys.readouterr().out
     assert main(["audit", "verify", "--file", str(out), "--from", "0"]) == 1
 
 
@@ -418,7 +418,7 @@ def test_a_repositorys_name_is_text_in_the_auditors_page(settings: Settings, tmp
     assert "<img" not in text
     assert "<script" not in text
     assert "\u202e" not in text
-    assert "&lt;img src=x onerror=alert(1)&gt;&#x27;&quot;&amp;amp;" in text
+    assert "&lt;img src=x onerror=alert(1)&gt;&#39;&#34;&amp;amp;" in text
 
 
 def test_a_task_that_is_no_task_of_ours_is_told(settings: Settings) -> None:

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from fix_builder import ADDED, ADDER, Home, home, tree_of
+from support.fix_builder import ADDED, ADDER, Home, home, tree_of
 
 NEVER = {
     "sums.py": (

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fix_builder import ADDED, ADDER, Ran, home, processes_with, tree_of
+from support.fix_builder import ADDED, ADDER, Ran, home, processes_with, tree_of
 
 WRITES = """
 import os, pathlib

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from fix_builder import ADDER, CHECKOUT, Home, Ran, bundled_model, home, model_place
-from tiny_model import QWEN, tiny_model
+from support.fix_builder import ADDER, CHECKOUT, Home, Ran, bundled_model, home, model_place
+from support.tiny_model import QWEN, tiny_model
 
 from localagent.app import Settings
 from localagent.jail.api import open_jail

@@ -6,9 +6,9 @@ import struct
 from pathlib import Path
 
 import pytest
-from gguf_builder import TinyGguf, entry, judged, string_entry, tensor, text
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.gguf_builder import TinyGguf, entry, judged, string_entry, tensor, text
 
 from localagent.llm.model.gguf import GgufFault, GgufHeader, read_header
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from gguf_builder import judged
+from support.gguf_builder import judged
 
 from localagent.app import Settings
 from localagent.domain.edit import Edit, Splice

@@ -7,10 +7,21 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from false_daemon import REPAIRED, STAGED, TASK, dripping, events, false_daemon, patch_of, refusal, repaired, tree_at
-from fix_builder import home
-from git_builder import Repo
-from warm_start import parent
+from support.false_daemon import (
+    REPAIRED,
+    STAGED,
+    TASK,
+    dripping,
+    events,
+    false_daemon,
+    patch_of,
+    refusal,
+    repaired,
+    tree_at,
+)
+from support.fix_builder import home
+from support.git_builder import Repo
+from support.warm_start import parent
 
 from localagent.app import Settings
 from localagent.app.cancellation import Stop

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from git_builder import ENVIRON, Repo
+from support.git_builder import ENVIRON, Repo
 
 from localagent.cli.main import main
 from localagent.repo.git import Git
@@ -151,6 +151,6 @@ def test_modules_of_the_repository_are_not_imported(repo: Repo, tmp_path: Path) 
         repo.stage(name, f"open({str(mark)!r}, 'w').close()\n")
     environ = {**ENVIRON, "PYTHONPATH": str(repo.folder), "HOME": str(tmp_path), "PYTHONSTARTUP": "ast.py"}
     done = subprocess.run(["git", "commit", "-m", "x"], cwd=repo.folder, env=environ, capture_output=True, check=False)
-    assert b"files looked at" in done.stderr, done.stderr
+    assert b" checked, " in done.stderr, done.stderr
     assert not mark.exists()
     assert sys.executable.encode() in repo.read(".git/hooks/pre-commit")

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from git_builder import ENVIRON, Repo
+from support.git_builder import ENVIRON, Repo
 
 from localagent.errors import AnswerIsNo
 from localagent.precommit.fix_files import settled

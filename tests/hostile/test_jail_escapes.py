@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
-from jail_backends import KINDS, jail_by
+from support.jail_backends import KINDS, jail_by
 
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailResult, JailSpec
 from localagent.domain.outcome import Ending
@@ -230,16 +231,17 @@ def test_who_stands_as_process_one_tells_nothing_of_the_host(python: Run) -> Non
 
 def test_file_size_and_tmp_are_bounded(python: Run) -> None:
     code = """
-    import errno, os
+    import errno, os, tempfile
     out = []
-    for limit, path in ((5, "/tmp/one"), (99, "/tmp/two"), (99, "/dev/shm/three")):
+    one, two, three = (tempfile.mkdtemp(dir=folder) + "/" for folder in ("/tmp", "/tmp", "/dev/shm"))
+    for limit, path in ((5, one), (99, two), (99, three)):
         number = 0
         try:
             while number < limit:
                 with open(f"{path}{number}", "wb") as file:
                     file.write(b"x" * (2 << 20))
                 number += 1
-                if limit == 5: file = open("/tmp/one0", "ab"); file.write(b"x" * (4 << 20)); file.close()
+                if limit == 5: file = open(one + "0", "ab"); file.write(b"x" * (4 << 20)); file.close()
         except OSError as fault:
             out.append(errno.errorcode[fault.errno])
     print(*out)
@@ -445,11 +447,12 @@ def test_nothing_but_tmp_and_the_workspace_is_writable(python: Run, workspace: W
         Bind(source=str(workspace.tree), target="/home/u/proj", access=Access.READ_WRITE, untrusted=True),
         Bind(source=str(shown), target="/home/u/ro"),
     )
-    code = """
+    name = f"localagent-test-{uuid4().hex}"  # the interpreter may lie anywhere, below /tmp too
+    code = f"""
     import errno
     for folder in ("/home/u/proj", "/tmp", "/", "/usr", "/etc", "/dev", "/home/u", "/home/u/ro", "/proc"):
         try:
-            open(folder + "/new", "w").close()
+            open(folder + "/{name}", "w").close()
             print("ok", end=" ")
         except OSError as fault:
             print(errno.errorcode[fault.errno], end=" ")
@@ -457,7 +460,7 @@ def test_nothing_but_tmp_and_the_workspace_is_writable(python: Run, workspace: W
     words = said(python(code, binds=binds)).split()
     assert words[:2] == ["ok", "ok"]
     assert set(words[2:]) <= {"EROFS", "EACCES", "ENOENT"}
-    assert [path.name for path in workspace.tree.iterdir()] == ["new"]
+    assert [path.name for path in workspace.tree.iterdir()] == [name]
     assert list(shown.iterdir()) == []
 
 

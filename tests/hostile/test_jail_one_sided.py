@@ -1,7 +1,7 @@
 """Tests that pass only where an earlier run of theirs left a mark: never "nothing to fix", and named."""
 
 import pytest
-from fix_builder import home
+from support.fix_builder import home
 
 MARKS = {
     "a file in the tree": """

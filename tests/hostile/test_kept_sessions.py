@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from session_builder import Kept, kept
+from support.session_builder import Kept, kept
 
 from localagent.domain.execution import Language
 from localagent.domain.outcome import Ending
@@ -145,7 +145,8 @@ print(os.listdir("/workspace"), strangers("/tmp"), homes, len(os.listdir("/proc"
 
 
 def test_a_session_sees_neither_the_other_nor_the_user(place: Kept) -> None:
-    place.step("open('/workspace/mine', 'w').write('secret'); open('/tmp/mine', 'w').write('secret')", name="one")
+    code = "import tempfile; [tempfile.mkstemp(dir=folder) for folder in ('/workspace', '/tmp')]"
+    assert place.step(code, name="one").stderr == ""
     shown = place.step(STRANGERS.format((sys.prefix, sys.base_prefix)), name="two")
     assert shown.stdout == "[] [] [] True\n"
     assert place.step("ls -A; compgen -e | grep -c XDG", name="three", language=Language.BASH).stdout == "0\n"

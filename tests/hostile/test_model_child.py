@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from jail_backends import WAYS, walled_by
+from support.jail_backends import WAYS, walled_by
 
 from localagent.domain.outcome import Ending
 from localagent.jail.api import NamespaceJail, open_jail

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fix_builder import ADDER
-from service_builder import CHECKOUT, become, ordered, served
+from support.fix_builder import ADDER
+from support.service_builder import CHECKOUT, become, ordered, served
 
 from localagent.daemon.processes import recorder_service
 from localagent.daemon.processes.recorder_service import MOST_LINES, RecorderElsewhere

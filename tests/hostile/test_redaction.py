@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from fix_builder import Home, Ran, home
+from support.fix_builder import Home, Ran, home
 
 CANARY = "canary7f3a91c2"
 SECRET = "s3cr3t9f8e7d6c5b4a39"  # of no known form: nothing but what may stay can keep it out

@@ -5,8 +5,8 @@ import sys
 from collections.abc import Iterator, Mapping
 
 import pytest
-from fix_builder import CHECKOUT
-from verify_builder import scratch_home
+from support.fix_builder import CHECKOUT
+from support.verify_builder import scratch_home
 
 from localagent.domain.paths import RepoPath
 from localagent.jail.api import open_jail

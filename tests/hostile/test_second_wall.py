@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from jail_backends import WAYS, walled_by
+from support.jail_backends import WAYS, walled_by
 
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
 from localagent.domain.outcome import Ending
@@ -23,7 +23,7 @@ LIMITS = JailLimits(wall_seconds=30, cpu_seconds=15)
 ABI = landlock_ruleset.kernel()[0]
 pytestmark = pytest.mark.skipif(not ABI, reason="this kernel has no Landlock; the level and doctor say so")
 REASON = """
-import errno, os, socket, sys
+import errno, os, socket, sys, tempfile
 def reason(act):
     try:
         act()
@@ -123,7 +123,7 @@ def test_the_wall_cannot_be_taken_down_or_widened(jail: NamespaceJail) -> None:
     space = {{"__name__": "walls"}}
     exec({source!r}, space)
     print(space["confine"]([["/", "write"]], True) >= 2)
-    print(reason(lambda: open("/run/ungranted")), reason(lambda: os.mkdir("/tmp/still")))
+    print(reason(lambda: open("/run/ungranted")), reason(lambda: tempfile.mkdtemp(dir="/tmp")))
     """
     assert jail._backend.landlock is not None
     baited = NamespaceJail(replace(jail._backend, landlock=landlock_ruleset.with_bait(jail._backend.landlock)))
@@ -159,8 +159,8 @@ def test_what_tests_do_goes_on(jail: NamespaceJail, workspace: Workspace) -> Non
         with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as ours:
             listener.bind(name); listener.listen(); ours.connect(name)
             listener.accept()[0].sendall(b"unix"); print(ours.recv(9))
-    server(); unix("/tmp/s"); unix("\\0abstract")
-    for base in ("/tmp", "/w", "/dev/shm"):
+    server(); unix(tempfile.mktemp(dir="/tmp")); unix("\\0abstract")
+    for base in [tempfile.mkdtemp(dir=folder) for folder in ("/tmp", "/w", "/dev/shm")]:
         os.makedirs(base + "/a/b"); os.makedirs(base + "/c")
         open(base + "/a/f", "w").write("x" * 9); os.truncate(base + "/a/f", 3)
         os.rename(base + "/a/f", base + "/c/f"); os.link(base + "/c/f", base + "/a/b/g")

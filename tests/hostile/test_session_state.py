@@ -7,7 +7,7 @@ their memory. What cannot be closed is seen after the test, and ends the session
 import os
 
 import pytest
-from house_builder import house
+from support.house_builder import house
 
 from localagent.domain.outcome import Outcome, TestResult
 from localagent.verify.worker.worker_client import OpenRequest, RunRequest

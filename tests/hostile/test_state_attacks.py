@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 
 import pytest
-from evidence_builder import OTHER, PATCH, keep_proposals, keep_task, settings_below
+from support.evidence_builder import OTHER, PATCH, keep_proposals, keep_task, settings_below
 
 from localagent.app.settings import Settings
 from localagent.cli.main import main

@@ -3,8 +3,8 @@
 import os
 
 import pytest
-from service_builder import become, served
-from ui_builder import done, page_of
+from support.service_builder import become, served
+from support.ui_builder import done, page_of
 
 ATTACKER = 47110
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="becoming another user takes root")

@@ -5,7 +5,7 @@ carries the forgery (most of these never run, for a gate refuses them), or the r
 """
 
 import pytest
-from verify_builder import patch, verified
+from support.verify_builder import patch, verified
 
 from localagent.domain.verification import Verification, VerifyVerdict
 from localagent.verify.attacks.forgery import FORGERIES, SOURCE, TEST, Forgery, ForgeryKind

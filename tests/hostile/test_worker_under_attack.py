@@ -3,9 +3,10 @@
 import importlib.util
 import marshal
 import struct
+from uuid import uuid4
 
 import pytest
-from house_builder import house
+from support.house_builder import house
 
 from localagent.domain.outcome import Outcome, TestResult
 from localagent.verify.worker.worker_client import OpenRequest, RunRequest
@@ -102,6 +103,7 @@ def test_a_conftest_that_rewrites_reports_turns_nothing_green() -> None:
 
 @pytest.mark.long
 def test_nothing_is_left_for_the_next_candidate() -> None:
+    left = uuid4().hex  # no part of where the interpreter lies
     files = {
         "m.py": "LEFT = []\ndef f():\n    return 1\n",
         "test_m.py": (
@@ -109,13 +111,13 @@ def test_nothing_is_left_for_the_next_candidate() -> None:
             "import m\n"
             "def test_f():\n"
             "    assert not m.LEFT\n"
-            "    assert not glob.glob('/tmp/left*') + glob.glob('/dev/shm/left*')\n"
+            f"    assert not glob.glob('/tmp/{left}*') + glob.glob('/dev/shm/{left}*')\n"
             "    names = [open(f'/proc/{p}/cmdline').read() for p in os.listdir('/proc') if p.isdigit()]\n"
             "    assert not [n for n in names if 'sleep' in n]\n"
             "    m.LEFT.append(1)\n"
-            "    os.mkdir('/tmp/left'); os.chmod('/tmp/left', 0)\n"
-            "    open('/dev/shm/left', 'w').close()\n"
-            "    os.symlink('/usr', '/tmp/left-link')\n"
+            f"    os.mkdir('/tmp/{left}'); os.chmod('/tmp/{left}', 0)\n"
+            f"    open('/dev/shm/{left}', 'w').close()\n"
+            f"    os.symlink('/usr', '/tmp/{left}-link')\n"
             "    subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
             "    threading.Thread(target=time.sleep, args=(600,)).start()\n"
             "    sys.settrace(lambda *a: None)\n"

@@ -1,7 +1,7 @@
 """Probed jails for the room's tests, one for each kind of backend."""
 
 import pytest
-from jail_backends import KINDS, jail_by
+from support.jail_backends import KINDS, jail_by
 
 from localagent.jail.api import BackendKind, NamespaceJail
 

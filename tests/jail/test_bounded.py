@@ -27,8 +27,18 @@ finally:
 """
 SPIN = "while True:\n    pass\n"
 WAIT = "import time\ntime.sleep(60)\n"
-WRITE = "with open('/tmp/big', 'wb') as f:\n    for _ in range(8):\n        f.write(bytes(1 << 20))\n"
-MANY = "for n in range(8):\n    with open(f'/tmp/{n}', 'wb') as f:\n        f.write(bytes(1 << 20))\n"
+WRITE = """
+import tempfile
+with tempfile.NamedTemporaryFile(dir='/tmp', delete=False) as f:
+    for _ in range(8):
+        f.write(bytes(1 << 20))
+"""
+MANY = """
+import tempfile
+for _ in range(8):
+    with tempfile.NamedTemporaryFile(dir='/tmp', delete=False) as f:
+        f.write(bytes(1 << 20))
+"""
 
 
 def ran(jail: NamespaceJail, code: str, bounds: PolicyLimits) -> JailResult:

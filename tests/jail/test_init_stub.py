@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from jail_code import assert_comments_say_it, disassembled
+from support.jail_code import assert_comments_say_it, disassembled
 
 from localagent.jail.launcher import init_stub, x86_assembler
 from localagent.jail.launcher.init_stub import InitPlan, InitStatus, program

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jail_backends import WAYS, walled_by
+from support.jail_backends import WAYS, walled_by
 
 from localagent.domain.jailspec import Access, Bind, JailSpec
 from localagent.domain.outcome import Ending

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jail_code import assert_comments_say_it, disassembled, system_calls
+from support.jail_code import assert_comments_say_it, disassembled, system_calls
 
 from localagent.jail.launcher import landlock_ruleset, landlock_stub, x86_assembler
 from localagent.jail.launcher.landlock_reports import LandlockReport, by_code, by_interpreter

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from session_builder import Kept, kept
+from support.session_builder import Kept, kept
 
 from localagent.domain.execution import Language
 from localagent.domain.outcome import Ending

@@ -22,8 +22,8 @@ from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from kit_builder import MAKER, PUBLIC, ROOT, copied, payload, script
-from kit_machine import with_units
+from support.kit_builder import MAKER, PUBLIC, ROOT, copied, payload, script
+from support.kit_machine import with_units
 
 deb, verify, places, system = (script(name) for name in ("make_deb", "verify", "places", "system"))
 MAINTAINER = "A Maker <maker@example.org>"

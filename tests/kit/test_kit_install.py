@@ -2,12 +2,13 @@
 
 import json
 import os
+import shutil
 import stat
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from kit_builder import MODEL, PUBLIC, Home, copied, make_kit, script
+from support.kit_builder import MODEL, PUBLIC, Home, copied, make_kit, script
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +21,22 @@ def kits(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Path]:
 def home(tmp_path: Path) -> Home:
     (tmp_path / "a home").mkdir()
     return Home(tmp_path / "a home")
+
+
+@pytest.mark.long
+def test_a_kit_upgrades_over_an_installation_of_0_1_0_and_goes_back(kits: tuple[Path, Path, Path], home: Home) -> None:
+    """What that version noted of its kit and of the kit's maker; its programs are not among the fixtures."""
+    name, noted = "0.1.0-04f73fe5bd363fb9", Path(__file__).parents[1] / "fixtures" / "0.1.0" / "kit"
+    shutil.copytree(noted, home.prefix / "versions" / name)
+    (home.prefix / "versions" / name / "maker.pub").rename(home.prefix / "maker.pub")
+    (home.prefix / "current").symlink_to(Path("versions") / name)
+    ended = home.kit(kits[0], "upgrade")  # the maker's key is known
+    assert (ended.returncode, home.version()) == (0, "localagent 1.0"), ended.stderr
+    assert f"rollback` goes back to {name}" in ended.stdout
+    tool = home.path / ".local" / "bin" / "localagent-kit"
+    assert f"before: {name}" in home.run(tool, "status").stdout
+    assert home.run(tool, "rollback").returncode == 0
+    assert (home.prefix / "current").readlink() == Path("versions") / name
 
 
 @pytest.mark.long
@@ -164,7 +181,7 @@ def test_the_programs_stand_surety_for_each_other(
     ],
 )
 def test_a_kit_for_another_machine(home: Home, tmp_path: Path, change: dict[str, str], reason: str) -> None:
-    from kit_builder import MAKER, payload
+    from support.kit_builder import MAKER, payload
 
     kit = tmp_path / "kit"
     payload(kit, "1.0")

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kit_builder import Home, make_kit
-from kit_kills import STEPS, UNITS, Appliance, Killer, killed
-from kit_machine import possible
+from support.kit_builder import Home, make_kit
+from support.kit_kills import STEPS, UNITS, Appliance, Killer, killed
+from support.kit_machine import possible
 
 NEAR_THE_END = 25  # calls: where the switch and what follows it are
 

@@ -7,8 +7,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from kit_builder import MAKER, PUBLIC, copied, make_kit, payload, script
-from kit_builder import wheel as builder_wheel
+from support.kit_builder import MAKER, PUBLIC, copied, make_kit, payload, script
+from support.kit_builder import wheel as builder_wheel
 
 maker, seal, licences, bootstrap = (script(name) for name in ("make_kit", "kit_seal", "kit_licences", "bootstrap"))
 

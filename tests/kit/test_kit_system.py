@@ -1,6 +1,6 @@
 """An installation for the machine: its users, folders, settings and units come, change and go with the version in use.
 
-On a machine of its own (tests/kit_machine.py), so nothing of this one is touched; without root only the tables are
+On a machine of its own (support/kit_machine.py), so nothing of this one is touched; without root only the tables are
 held against each other.
 """
 
@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kit_builder import MAKER, PUBLIC, ROOT, payload, script
-from kit_machine import Machine, possible, with_units
+from support.kit_builder import MAKER, PUBLIC, ROOT, payload, script
+from support.kit_machine import Machine, possible, with_units
 
 system = script("system")
 UNITS = sorted(p for p in (ROOT / "systemd").iterdir() if p.suffix in script("units").SUFFIXES)

@@ -8,7 +8,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit_builder import MAKER, PUBLIC, copied, make_kit, script
+from support.kit_builder import MAKER, PUBLIC, copied, make_kit, script
 
 verify = script("verify")
 RFC = [  # RFC 8032, section 7.1: public key, message, signature

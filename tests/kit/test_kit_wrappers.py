@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from kit_wrappers import SCRIPTS, SHELLS, Wrappers, believed, original
+from support.kit_wrappers import SCRIPTS, SHELLS, Wrappers, believed, original
 
 EACH = 30  # changes to each script under each shell; bench/kit.py tries more, behind a real Python
 

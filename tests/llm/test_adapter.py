@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from adapter_builder import PAIRS, TinyAdapter
-from tiny_model import QWEN, WIDTH, tiny_model
+from support.adapter_builder import PAIRS, TinyAdapter
+from support.tiny_model import QWEN, WIDTH, tiny_model
 
 from localagent.domain.edit import Edit, Splice
 from localagent.domain.paths import RepoPath

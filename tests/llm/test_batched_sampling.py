@@ -10,7 +10,7 @@ from localagent.jail.api import NamespaceJail
 from localagent.llm.model.registry import ModelFile
 from localagent.llm.process.batched_sampling import Draw, SampleEnd
 from localagent.llm.scoring.scorer import ModelScorer
-from localagent.llm.writing.sample_client import ModelSampler, Prompt, Samples, chat_prompt, fim_prompt, text_prompt
+from localagent.llm.writing.sample_client import ModelSampler, Prompt, Samples, chat_prompt, text_prompt
 
 pytestmark = pytest.mark.model
 
@@ -68,7 +68,6 @@ def test_a_grammar_holds_whatever_the_model_wants(served: ModelScorer) -> None:
 def test_what_cannot_be_asked_is_refused_and_the_model_goes_on(served: ModelScorer) -> None:
     how = Draw(seeds=(1,), most_tokens=4)
     assert "not a GBNF grammar" in drawn(served, ADD, Draw(seeds=(1,), most_tokens=4, grammar="no")).refused
-    assert "no fill-in-the-middle" in drawn(served, fim_prompt("a", "b"), how).refused
     assert "do not fit" in drawn(served, text_prompt("word " * 4000), how).refused
     assert len(drawn(served, ADD, how).drawn) == 1
 

@@ -266,7 +266,7 @@ def test_a_header_llama_cpp_should_not_see_is_refused(
 def test_a_sound_file_that_llama_cpp_cannot_load_is_a_warning(jail: NamespaceJail, tmp_path: Path) -> None:
     import hashlib
 
-    from gguf_builder import TinyGguf
+    from support.gguf_builder import TinyGguf
 
     path = tmp_path / "tiny.gguf"
     path.write_bytes(TinyGguf().bytes)

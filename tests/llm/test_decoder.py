@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from model_replay import READY, Answer, ReplayJail
+from support.model_replay import READY, Answer, ReplayJail
 
 from localagent.llm.model.registry import ModelFile
 from localagent.llm.process.protocol import Message

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from tiny_model import QWEN, tiny_model
+from support.tiny_model import QWEN, tiny_model
 
 from localagent.errors import CannotEnforce
 from localagent.jail.api import NamespaceJail

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from jail_backends import WAYS, walled_by
-from model_replay import READY, ReplayJail
+from support.jail_backends import WAYS, walled_by
+from support.model_replay import READY, ReplayJail
 
 from localagent.app.fix.model_setup import open_model
 from localagent.app.fix.request import FixRequest

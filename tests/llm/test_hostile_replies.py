@@ -5,7 +5,7 @@ something that compiles and says what the reply said; of a refusal that its reas
 own characters. Nothing else is raised. What an edit may do is for the gates, which see it next: the last tests show it.
 """
 
-# ruff: noqa: E501, RUF001 - replies as they are; the look-alike digits are the point
+# ruff: noqa: E501 - replies as they are; the look-alike digits are the point
 
 import ast
 import random
@@ -21,8 +21,7 @@ from localagent.domain.edit import Edit
 from localagent.domain.paths import RepoPath
 from localagent.edit.external_edits import Page
 from localagent.gate.patch_gates import PatchGates
-from localagent.llm.writing.reply_parser import MAX_REPLY_BYTES, PromptView, ReplyFormat, edit_of
-from localagent.llm.writing.skeleton import Outline, outline_of
+from localagent.llm.writing.reply_parser import LEADS, MAX_REPLY_BYTES, PromptView, ReplyFormat, edit_of
 from localagent.policy.load import load_policy
 
 M = RepoPath("pkg/shop.py")
@@ -58,8 +57,7 @@ HEAD, TAIL = SOURCE.index("    def total"), SOURCE.index("\n\n\ndef other")
 FUNCTION = SOURCE[HEAD:TAIL]
 LINES = FUNCTION.split("\n")
 FIRST = SOURCE[:HEAD].count("\n") + 1
-STATEMENTS = (12, 13, 17, 18, 19, 20, 21, 22)
-EACH = 130
+EACH = 140
 LARGE = 40  # of those that take long to read
 DANGEROUS = (
     "import os; os.system('id')", "__import__('os').system('id')", "import subprocess as s\ns.run('id')", "eval(out)",
@@ -79,10 +77,6 @@ def fenced(code: str) -> str:
     return f"```python\n{code}\n```"
 
 
-def at_line(line: object, code: str) -> str:
-    return f"LINE {line}\n{fenced(code)}"
-
-
 def search(old: str, new: str) -> str:
     return f"<<<<<<< SEARCH\n{old}\n=======\n{new}\n>>>>>>> REPLACE"
 
@@ -93,23 +87,9 @@ def whole(body: str, name: str = "total") -> str:
 
 def put_in(dice: random.Random, code: str) -> Reply:
     """Code in one of the envelopes."""
-    way = dice.choice(
-        (
-            ReplyFormat.LINE,
-            ReplyFormat.SEARCH,
-            ReplyFormat.FUNCTION,
-            ReplyFormat.SKELETON,
-            ReplyFormat.FIM,
-            ReplyFormat.CONTINUE,
-        )
-    )
-    if way is ReplyFormat.LINE:
-        return way, at_line(dice.choice(STATEMENTS), code)
-    if way is ReplyFormat.SEARCH:
-        return way, search("        out = 0", "\n".join("        " + row for row in code.split("\n")))
-    if way in (ReplyFormat.FUNCTION, ReplyFormat.SKELETON):
-        return way, fenced(whole("\n".join("    " + row for row in code.split("\n"))))
-    return way, code
+    if dice.random() < 0.5:
+        return ReplyFormat.SEARCH, search("        out = 0", "\n".join("        " + row for row in code.split("\n")))
+    return ReplyFormat.FUNCTION, fenced(whole("\n".join("    " + row for row in code.split("\n"))))
 
 
 def code_of(dice: random.Random) -> str:
@@ -120,15 +100,12 @@ def _fences(dice: random.Random) -> Reply:
     code = code_of(dice)
     return dice.choice(
         (
-            (ReplyFormat.LINE, f"LINE 12\n```python\n```python\n{code}\n```\n```"),
-            (ReplyFormat.LINE, f"LINE 12\n```python\n{code}"),
-            (ReplyFormat.LINE, f"LINE 12\n````python\n{code}\n````"),
-            (ReplyFormat.LINE, f"LINE 12\n~~~python\n{code}\n~~~"),
-            (ReplyFormat.LINE, f"LINE 12\n```\n{code}\n```"),
-            (ReplyFormat.LINE, f"LINE 12\n```python {code}```"),
             (ReplyFormat.FUNCTION, f"```python\n{whole('    return 1')}"),
             (ReplyFormat.FUNCTION, f"```python\n{fenced(whole('    return 1'))}\n```"),
-            (ReplyFormat.SKELETON, f"```py\n{whole('    return 1')}\n```"),
+            (ReplyFormat.FUNCTION, f"```py\n{whole('    return 1')}\n```"),
+            (ReplyFormat.FUNCTION, f"````python\n{whole('    return 1')}\n````"),
+            (ReplyFormat.FUNCTION, f"~~~python\n{whole('    return 1')}\n~~~"),
+            (ReplyFormat.FUNCTION, f"```python {code}```"),
             (ReplyFormat.SEARCH, fenced(search("        out = 0", "        out = 1"))),
             (ReplyFormat.SEARCH, "<<<<<<< SEARCH\n        out = 0\n=======\n        out = 1"),
             (ReplyFormat.SEARCH, "        out = 0\n=======\n        out = 1\n>>>>>>> REPLACE"),
@@ -137,28 +114,12 @@ def _fences(dice: random.Random) -> Reply:
 
 
 def _several(dice: random.Random) -> Reply:
-    one, two = at_line(12, code_of(dice)), at_line(19, code_of(dice))
     return dice.choice(
         (
-            (ReplyFormat.LINE, one + "\n" + two),
-            (ReplyFormat.LINE, f"LINE 12\nLINE 19\n{fenced(code_of(dice))}"),
-            (ReplyFormat.LINE, f"LINE 12, 19\n{fenced(code_of(dice))}"),
-            (ReplyFormat.CHOICE, "EDIT 1\nEDIT 2\n"),
-            (ReplyFormat.CHOICE, "EDIT 1 2"),
             (ReplyFormat.SEARCH, search("        out = 0", "        out = 1") + "\n" + search("x", "y")),
             (ReplyFormat.SEARCH, "<<<<<<< SEARCH\n        out = 0\n=======\n1\n=======\n2\n>>>>>>> REPLACE"),
             (ReplyFormat.FUNCTION, fenced(whole("    return 1")) + "\n" + fenced(whole("    return 2"))),
             (ReplyFormat.FUNCTION, fenced(whole("    return 1") + "\n" + whole("    return 2"))),
-        )
-    )
-
-
-def _numbers(dice: random.Random) -> Reply:
-    far = dice.choice((0, -1, 1, 3, 6, 9, 11, 23, 24, 26, 999_999, 10**9, 10**40, "12.0", "1e1", "٣", "１２", "0x12"))
-    return dice.choice(
-        (
-            (ReplyFormat.LINE, at_line(far, code_of(dice))),
-            (ReplyFormat.CHOICE, f"EDIT {dice.choice((0, 3, -1, 10**6, '٢', '1.', '²'))}"),
         )
     )
 
@@ -175,7 +136,7 @@ def _matches(dice: random.Random) -> Reply:
 
 def _giant(dice: random.Random) -> Reply:
     size = dice.choice((MAX_REPLY_BYTES + 1, 1 << 20, 4 << 20))
-    filler = dice.choice(("x", "é", "out = 1\n", "(", "```", "LINE 12\n", " ", "\n"))
+    filler = dice.choice(("x", "é", "out = 1\n", "(", "```", " ", "\n"))
     way, text = put_in(dice, code_of(dice))
     assert isinstance(text, str)
     return way, text + filler * (size // len(filler) + 1)
@@ -193,18 +154,11 @@ def _full(dice: random.Random) -> Reply:
 def _open_ended(dice: random.Random) -> Reply:
     """What has many beginnings and no end."""
     bit = dice.choice(
-        ("=======\n", "x = (\n", "x = [1,\n", "(\n", "\n```", 'x = """\n', "LINE 1\n", ">>>>>>> REPLACE\n", "def f(\n")
+        ("=======\n", "x = (\n", "x = [1,\n", "(\n", "\n```", 'x = """\n', ">>>>>>> REPLACE\n", "def f(\n")
     )
     text = bit * (MAX_REPLY_BYTES // len(bit) - 8)
-    way = dice.choice(
-        (ReplyFormat.SEARCH, ReplyFormat.FUNCTION, ReplyFormat.LINE, ReplyFormat.FIM, ReplyFormat.CONTINUE)
-    )
-    lead = {
-        ReplyFormat.SEARCH: "<<<<<<< SEARCH\n",
-        ReplyFormat.FUNCTION: "```python\n",
-        ReplyFormat.LINE: "LINE 12\n```python\n",
-    }
-    return way, lead.get(way, "") + text
+    way = dice.choice(tuple(ReplyFormat))
+    return way, LEADS[way] + text
 
 
 def _controls(dice: random.Random) -> Reply:
@@ -288,10 +242,12 @@ def _dangerous(dice: random.Random) -> Reply:
 
 
 def _whole_file(dice: random.Random) -> Reply:
-    way = dice.choice((ReplyFormat.FUNCTION, ReplyFormat.LINE, ReplyFormat.SEARCH, ReplyFormat.SKELETON))
     text = SOURCE.rstrip("\n").replace("out = 0", "out = 1")
-    return way, {ReplyFormat.LINE: at_line(12, text), ReplyFormat.SEARCH: search(SOURCE.rstrip("\n"), text)}.get(
-        way, fenced(text)
+    return dice.choice(
+        (
+            (ReplyFormat.FUNCTION, fenced(text)),
+            (ReplyFormat.SEARCH, search(SOURCE.rstrip("\n"), text)),
+        )
     )
 
 
@@ -301,15 +257,11 @@ def _paths(dice: random.Random) -> Reply:
     )
     return dice.choice(
         (
-            (ReplyFormat.LINE, f"FILE {path}\n{at_line(12, 'out = 1')}"),
-            (ReplyFormat.LINE, f"LINE {path}:12\n{fenced('out = 1')}"),
-            (ReplyFormat.LINE, f"LINE 12\n```python {path}\nout = 1\n```"),
             (ReplyFormat.SEARCH, f"{path}\n" + search("        out = 0", "        out = 1")),
             (ReplyFormat.SEARCH, f"<<<<<<< SEARCH {path}\n        out = 0\n=======\n        out = 1\n>>>>>>> REPLACE"),
             (ReplyFormat.SEARCH, f"--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-a\n+b"),
             (ReplyFormat.FUNCTION, f"```python\n# {path}\n{whole('    return 1', 'other')}\n```"),
             (ReplyFormat.FUNCTION, f"# {path}\n{fenced(whole('    return 1'))}"),
-            (ReplyFormat.CHOICE, f"EDIT {path}"),
         )
     )
 
@@ -343,7 +295,6 @@ def _code(dice: random.Random) -> Reply:
 KINDS: dict[str, tuple[Kind, bool]] = {  # how each is made, and whether any of them may be an edit
     "fences": (_fences, False),
     "several edits": (_several, False),
-    "numbers": (_numbers, False),
     "matches": (_matches, False),
     "giant": (_giant, False),
     "full": (_full, True),
@@ -358,7 +309,7 @@ KINDS: dict[str, tuple[Kind, bool]] = {  # how each is made, and whether any of 
     "crlf": (_crlf, True),
     "tabs": (_tabs, True),
     "dangerous": (_dangerous, True),
-    "whole file": (_whole_file, True),
+    "whole file": (_whole_file, False),
     "paths": (_paths, False),
     "bytes": (_bytes, False),
     "code": (_code, True),
@@ -366,15 +317,11 @@ KINDS: dict[str, tuple[Kind, bool]] = {  # how each is made, and whether any of 
 
 
 def view(source: str = SOURCE) -> PromptView:
-    """The function as it is shown, with two edits to choose from; nothing was tried yet."""
+    """The function as it is shown; nothing was tried yet."""
     page = Page(M, {M: source.encode()}, FactIndex())
     lines = page.lines(12)
     assert lines is not None
-    start, end = page.line_span(12)
-    made = [page.put(12, start, end, f"        out = {n}", prior=0.0) for n in (1, 2)]
-    fresh = Page(M, {M: source.encode()}, FactIndex())
-    choices = tuple(edit for edit in made if isinstance(edit, Edit))
-    return PromptView(page=fresh, lines=lines, function=fresh.function(12), choices=choices)
+    return PromptView(page=page, lines=lines, function=page.function(12))
 
 
 def replies(kind: str) -> list[Reply]:
@@ -416,10 +363,10 @@ def test_every_reply_of_a_kind_is_an_edit_or_refused(kind: str) -> None:
     for way, reply in replies(kind):
         shown.page._seen.clear()  # each as if it were the first
         raw = reply if isinstance(reply, bytes) else reply.encode("utf-8", "surrogatepass")
-        found = edit_of(way, raw, shown, line=12)
+        found = edit_of(way, raw, shown)
         after = judged(found)
         told[found if isinstance(found, str) else "an edit"] += 1
-        if isinstance(found, Edit) and way in (ReplyFormat.FUNCTION, ReplyFormat.SKELETON) and b"\r" not in raw:
+        if isinstance(found, Edit) and way is ReplyFormat.FUNCTION and b"\r" not in raw:
             said = raw.decode().removeprefix("```python\n").rpartition("```")[0]
             flush = "if 1:\n" + said if said[:1].isspace() else said
             try:
@@ -432,22 +379,8 @@ def test_every_reply_of_a_kind_is_an_edit_or_refused(kind: str) -> None:
     assert any(why != "an edit" for why in told) or kind in ("strings", "indentation"), told
 
 
-def test_there_are_two_thousand_of_them_and_outlines_are_read_as_strictly() -> None:
-    shown = view()
-    count = 0
-    for kind in KINDS:
-        for _, reply in replies(kind):
-            raw = reply if isinstance(reply, bytes) else reply.encode("utf-8", "surrogatepass")
-            found = outline_of(raw, shown)
-            count += 1
-            if isinstance(found, str):
-                judged(found)
-            else:
-                assert isinstance(found, Outline)
-                header, *steps = found.text.split("\n")
-                ast.parse(header + "\n    pass\n")
-                assert all(step.startswith("    #") for step in steps)
-    assert count >= 2000
+def test_there_are_two_thousand_of_them() -> None:
+    assert sum(len(replies(kind)) for kind in KINDS) >= 2000
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
@@ -458,7 +391,7 @@ def test_strings_of_several_lines_arrive_as_they_were_written(newline: str) -> N
         insides = ['\n  two\n    """', "", '\n<rows>\n        %s\n"""', ""]
         rows = [rows[0], rows[1] + insides[0], rows[2] + insides[2], rows[3]]
         said = "\n".join(lead + row for row in rows)
-        found = edit_of(ReplyFormat.FUNCTION, fenced(said).encode(), view(source), line=12)
+        found = edit_of(ReplyFormat.FUNCTION, fenced(said).encode(), view(source))
         assert isinstance(found, Edit), found
         method = function_in(found.apply(source.encode()).decode())
         assert [n.value for n in ast.walk(method) if isinstance(n, ast.Constant)] == [
@@ -486,7 +419,7 @@ def test_what_is_an_edit_and_means_harm_is_found_by_the_gates(kind: str, gates: 
     seen = 0
     for way, reply in replies(kind)[:40]:
         assert isinstance(reply, str)
-        found = edit_of(way, reply.encode(), view(), line=12)
+        found = edit_of(way, reply.encode(), view())
         if isinstance(found, Edit):
             seen += 1
             assert rules(gates, found.apply(SOURCE.encode())), reply

@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from model_replay import READY, ReplayJail
-from tiny_model import QWEN, Shape, shapes, wide_model
+from support.model_replay import READY, ReplayJail
+from support.tiny_model import QWEN, Shape, shapes, wide_model
 
 from localagent.domain.jailspec import JailSpec
 from localagent.jail.api import NamespaceJail

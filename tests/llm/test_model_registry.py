@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from gguf_builder import TinyGguf
+from support.gguf_builder import TinyGguf
 
 from localagent.errors import AnswerIsNo, CannotEnforce, UsageFault
 from localagent.llm.model.adapter import AdapterFile

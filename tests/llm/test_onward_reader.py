@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from model_replay import READY, ReplayJail
+from support.model_replay import READY, ReplayJail
 
 from localagent.domain.edit import Edit, Scope, Splice
 from localagent.domain.paths import RepoPath

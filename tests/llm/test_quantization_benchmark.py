@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from gguf_builder import TinyGguf
+from support.gguf_builder import TinyGguf
 
 from localagent.app import Settings
 from localagent.app.models.tuning import reference_edits

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from model_replay import READY, Answer, ReplayedChild, ReplayJail
+from support.model_replay import READY, Answer, ReplayedChild, ReplayJail
 
 from localagent.domain.edit import Edit, Splice
 from localagent.domain.jailspec import JailSpec
@@ -121,17 +121,6 @@ def test_time_running_out_keeps_what_came_and_drops_nothing(model: ModelFile) ->
     assert scorer.warning == ""
     assert ask(scorer) == [None, -3.0, None]
     assert [r["kind"] for r in jail.started[0].requests] == ["load", "score", "cancel", "score"]
-    scorer.close()
-
-
-def test_a_replay_takes_only_as_many_scores_as_came_in_time_once(model: ModelFile) -> None:
-    late = [scores([0, -1.0, -1]), scores([2, -9.0, -1]), done()]
-    jail = ReplayJail(READY, late, [scores([0, -4.0, -1], number=2), scores([1, -3.0, -1], number=2), done(2)])
-    scorer = ModelScorer(model, jail, threads=1, taken=(1, 0))
-    assert ask(scorer) == [-1.0, None, None]
-    assert ask(scorer) == [None, None, None]  # nothing came in time: not even asked
-    assert ask(scorer) == [-4.0, -3.0, None]  # beyond the record: whatever comes
-    assert scorer.warning == ""
     scorer.close()
 
 

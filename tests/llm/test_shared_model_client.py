@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from model_replay import READY, Answer, ReplayJail
+from support.model_replay import READY, Answer, ReplayJail
 
 from localagent.domain.edit import Edit, Splice
 from localagent.domain.paths import RepoPath
@@ -267,11 +267,11 @@ def test_a_shared_child_draws_and_tells_what_it_knows(model: ModelFile) -> None:
         {"kind": "drawn", "id": 1, "number": 0, "text": "y = 1\n", "tokens": 3, "likelihood": -1.0, "end": "stop"},
         {"kind": "done", "id": 1, "tokens": 3},
     ]
-    house = House(model, ({**READY, "fim": True}, drawn, scored(-1.0, 2)))
+    house = House(model, ({**READY, "chat": True}, drawn, scored(-1.0, 2)))
     line = house.line()
     line.sendall(pack({"kind": "load", "bytes": 4, "sha256": SHA, "threads": 1}))
     (ready,) = frames(line, 1)
-    assert (ready["fim"], ready["chat"]) == (True, False)
+    assert ready["chat"] is True
     line.sendall(pack({"kind": "sample", "id": 7, "prompt": {"form": "text", "text": "x"}, "seeds": [1]}))
     told = frames(line, 3)
     assert [(m["kind"], m["id"]) for m in told] == [("queued", 7), ("drawn", 7), ("done", 7)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tiny_model import QWEN, tiny_model
+from support.tiny_model import QWEN, tiny_model
 
 from localagent.jail.api import NamespaceJail
 from localagent.llm.model.registry import ModelFile
@@ -242,9 +242,7 @@ def test_what_begins_anew_is_answered_the_same_whatever_was_asked_before(decoder
     question = asked(trunk, 3000, 5)
     told = decoder.grow(trunk, question, timeout_seconds=120, fresh=True)
     assert told is not None
-    began_anew = [decoder.fresh]
     built_upon = decoder.grow(trunk, question, timeout_seconds=120)
-    assert [*began_anew, decoder.fresh] == [True, False]
     assert built_upon != told  # what is there already is not decoded in the same company
     decoder.grow(trunk, asked(trunk, 9000, 60), timeout_seconds=0.3)  # given up somewhere
     assert decoder.grow(trunk, question, timeout_seconds=120, fresh=True) == told

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from model_replay import READY, ReplayJail
+from support.model_replay import READY, ReplayJail
 
 from localagent.jail.launcher.runner import NamespaceJail
 from localagent.llm.model.registry import ModelFile

@@ -20,7 +20,7 @@ from localagent.policy import policy_layers
 from localagent.policy.commands import why_denied
 from localagent.policy.flat_keys import facts
 from localagent.policy.limits import BUILT_IN
-from localagent.policy.load import load_policy, parse_toml
+from localagent.policy.load import load_policy, parse_policy_toml
 from localagent.policy.meet import meet
 from localagent.policy.policy_layers import LAYER_SCHEMA, PolicySource, combine
 
@@ -41,14 +41,14 @@ PEOPLE = ("*", "ann", "bob", "root")
 
 @lru_cache(maxsize=1_000)
 def read_once(data: bytes, source: str) -> bytes:
-    return pickle.dumps(parse_toml(data, source))
+    return pickle.dumps(parse_policy_toml(data, source))
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _texts_are_read_once() -> Iterator[None]:
     """The same policies stand under the layers of every example: each text is parsed once, and handed out anew."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(policy_layers, "parse_toml", lambda data, source: pickle.loads(read_once(data, source)))
+        patched.setattr(policy_layers, "parse_policy_toml", lambda data, source: pickle.loads(read_once(data, source)))
         yield
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from false_daemon import (
+from support.false_daemon import (
     REPAIRED,
     SECONDS,
     STAGED,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sarif_builder import log, result, run
+from support.sarif_builder import log, result, run
 
 from localagent.app import Settings
 from localagent.domain.paths import RepoPath

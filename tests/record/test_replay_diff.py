@@ -1,7 +1,5 @@
 """Why a replay departs: each difference in words, with what may have made it; laws over whatever a journal holds."""
 
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,110 +10,50 @@ from localagent.record.trajectory import compared, first_departure, trajectory
 CHECKED: list[Told] = [
     ("checked", {"number": n, "edit": [f"a.py:{n} compare-swap < -> <="], "plausible": True, "late": 0}) for n in (6, 9)
 ]
-RANKED: dict[str, Any] = {
-    "order": [[6, 0.62], [9, 0.81]],
-    "behaviours": {"0": ["ok:1", "ok:2"], "6": ["ok:1", "ok:3"], "9": ["ok:4", "ok:3"]},
-    "crashes": {"6": 0, "9": 1},
-    "sturdier": None,
-}
-
-
-def ranked(**changed: Any) -> tuple[str, str]:
-    """What is told of a choice that differs so."""
-    found = explained([*CHECKED, ("ranked", RANKED)], [*CHECKED, ("ranked", {**RANKED, **changed})], 2)
-    return "\n".join(found.differs), "\n".join(found.causes)
-
-
-def test_costs_and_order_are_told_by_candidate_with_its_edit() -> None:
-    differs, causes = ranked(order=[[9, 0.6], [6, 0.62]])
-    assert differs.splitlines() == [
-        "candidate 9 (a.py:9 compare-swap < -> <=): cost 0.81, now 0.60",
-        "the order: 6 9; now 9 6",
-    ]
-    assert "inputs that it leaves out" in causes
-    assert "the first is the same" not in differs
-
-
-def test_a_candidate_that_one_run_alone_had_is_named() -> None:
-    differs, _ = ranked(order=[[6, 0.62]])
-    assert "candidate 9 (a.py:9 compare-swap < -> <=) was among those to choose from then and not now" in differs
-    assert "the first is the same: candidate 6" in differs
-
-
-@pytest.mark.parametrize(
-    ("rows", "differs", "cause"),
-    [
-        ({}, "was compared then, and not now", "40 s at most"),
-        ({**RANKED["behaviours"], "6": None}, "candidate 6 (a.py:6", "2 s"),
-        ({n: row[:1] for n, row in RANKED["behaviours"].items()}, "was asked 2 calls, now 1", "were cut off"),
-        ({**RANKED["behaviours"], "9": ["late:", "ok:3"]}, "1 of 2 calls otherwise, 1 of them too late", "0.05 s"),
-        ({**RANKED["behaviours"], "9": ["ok:7", "ok:3"]}, "1 of 2 calls otherwise", "time, chance, memory"),
-        ({**RANKED["behaviours"], "0": ["ok:7", "ok:3"]}, "the program without a patch answers 2 of 2", "time, chance"),
-    ],
-)
-def test_answers_that_differ_name_the_limit_or_the_program(rows: dict[str, Any], differs: str, cause: str) -> None:
-    told, causes = ranked(behaviours=rows)
-    assert differs in told
-    assert cause in causes
-    assert "the first is the same: candidate 6" in told
-
-
-def test_what_ends_crashes_and_how_many_there_are() -> None:
-    differs, _ = ranked(crashes={"6": 3, "9": 1}, sturdier=9)
-    assert "candidate 6 (a.py:6 compare-swap < -> <=) crashed on 0 of those inputs, now on 3" in differs
-    assert "the edit that ends its crashes: none, now candidate 9" in differs
 
 
 @pytest.mark.parametrize(
     ("then", "now", "differs", "cause"),
     [
+        (("ranked", {"order": [[6, 0.6]]}), ("ranked", {"order": [[6, 0.8]]}), ("order[0][1]: 0.6, now 0.8",), "40 s"),
         (
-            ("checked", {"number": 6, "turned": 1}),
-            ("checked", {"number": 9, "turned": 1}),
-            "of candidate 6, now",
-            "order",
+            ("ranked", {"behaviours": {"6": ["ok:1"]}}),
+            ("ranked", {"behaviours": {"6": ["ok:1", "late:"], "9": []}}),
+            ("behaviours.6[1]: nothing, now late:", "behaviours.9: nothing, now []"),
+            "40 s",
         ),
         (
-            ("checked", {"number": 6, "turned": 1, "late": 0}),
-            ("checked", {"number": 6, "turned": 0, "late": 2}),
-            "turned: 1, now 0",
-            "0 then, 2 now",
+            ("baseline", {"failing": ["a"]}),
+            ("baseline", {"failing": []}),
+            ("failing[0]: a, now nothing",),
+            "on its own",
         ),
+        (("ordered", {"scored": 9}), ("ordered", {"scored": 4}), ("scored: 9, now 4",), "come when they come"),
+        (("odd", {"x": None}), ("odd", {}), ("x: None, now nothing",), "come when they come"),
         (
-            ("checked", {"number": 6, "turned": 1, "late": 0}),
-            ("checked", {"number": 6, "turned": 0, "late": 0}),
-            "turned: 1, now 0",
-            "chance",
+            ("started", {"number": 9}),
+            ("ordered", {"edits": 3}),
+            ("then came: started of candidate 9 (a.py:9 compare-swap < -> <=)", "now came: ordered: edits 3"),
+            "more than one job",
         ),
-        (("checked", {"number": 6, "cost": 1}), ("checked", {"number": 6, "cost": 2}), "cost: 1, now 2", "threads"),
-        (
-            ("baseline", {"failing": ["t::a"], "flaky": [], "passing": 3}),
-            ("baseline", {"failing": [], "flaky": ["t::a"], "passing": 3}),
-            "t::a was failing then and is not now",
-            "nothing was patched yet",
-        ),
-        (
-            ("ordered", {"edits": 9, "scored": 9}),
-            ("ordered", {"edits": 9, "scored": 4}),
-            "scored: 9, now 4",
-            "time was up",
-        ),
-        (("localized", {"top": ["a:1"]}), ("localized", {"top": ["a:2"]}), "top:", "other ways through the code"),
-        (("started", {"number": 9}), ("drained", {}), "then came: started of candidate 9", "in time"),
-        (("odd", {"x": 1}), ("odd", {"x": 2}), "x: 1, now 2", ""),
-        (("ranked", {}), ("ranked", {"order": None}), "order: not told, now", ""),
     ],
 )
-def test_other_events_say_what_differs_and_why_it_may(then: Told, now: Told, differs: str, cause: str) -> None:
+def test_what_differs_is_told_down_to_the_element(then: Told, now: Told, differs: tuple[str, ...], cause: str) -> None:
     found = explained([*CHECKED, then], [*CHECKED, now], 2)
-    assert differs in "\n".join(found.differs)
-    assert cause in "\n".join(found.causes)
+    assert found.differs == differs
+    assert cause in found.causes[0]
+
+
+def test_only_so_many_differences_are_shown() -> None:
+    then, now = ({str(k): n for k in range(9)} for n in (1, 2))
+    found = explained([("odd", then)], [("odd", now)], 0)
+    assert len(found.differs) == 6
+    assert found.differs[-1] == "and 4 more differences"
 
 
 def test_an_end_before_the_other_is_told() -> None:
     found = explained([*CHECKED, ("stage", {"stage": "choose"})], CHECKED, 2)
-    assert found.differs == ("the replay ends here; the record goes on with: stage: stage choose",)
-    assert explained(CHECKED, [*CHECKED, ("drained", {})], 2).differs[0].startswith("the record ends here; the replay")
+    assert found.differs == ("then came: stage: stage choose", "now came: nothing more")
 
 
 def test_what_a_repository_wrote_stays_on_its_line() -> None:

@@ -34,3 +34,14 @@ def test_an_end_too_early_is_a_departure() -> None:
     found = first_departure(one, one[:1])
     assert found is not None
     assert (found.event, found.replayed) == (1, None)
+
+
+def test_what_only_earlier_versions_told_is_not_compared() -> None:
+    now: list[tuple[str, dict[str, Any]]] = [("baseline", {"failing": ["a"]}), ("written", {"edits": 2})]
+    then: list[tuple[str, dict[str, Any]]] = [
+        now[0],
+        ("timed", {"tests": [3], "checks": []}),
+        ("drained", {"left": True}),
+        ("written", {"edits": 2, "late": 1, "fresh": [2]}),
+    ]
+    assert first_departure(trajectory(then), trajectory(now)) is None

@@ -2,7 +2,7 @@
 
 import math
 
-from choice_builder import SWAP, candidate
+from support.choice_builder import SWAP, candidate
 
 from localagent.repair.acceptance.behaviour_clusters import by_mass, mass
 from localagent.repair.acceptance.ranking import RankedCandidate

@@ -1,9 +1,10 @@
 """The choice: agreement counts voices, faults count against the majority, what an edit takes away costs."""
 
 import pytest
-from choice_builder import SWAP, candidate, edit, near, standings
+from support.choice_builder import SWAP, candidate, edit, near, standings
 
 from localagent.domain.behaviour import Behaviours
+from localagent.domain.edit import EditEffect as E
 from localagent.repair.acceptance.ranking import agreement, faults, malus, ranked, reread
 
 
@@ -23,32 +24,24 @@ def test_only_faults_where_most_answer_count() -> None:
 
 
 def test_losing_a_call_costs_more_than_correcting_its_name() -> None:
-    assert malus(edit("missing-method-body", "sort(a) -> a")) > malus(edit("missing-method-body", "f(a, b) -> (a % b)"))
-    lost, kept = edit("missing-method-body", "sort(a) -> a"), edit("missing-method-body", "sort(a) -> int(a)")
+    lost, kept = edit(E.REPLACES_CALL, E.DROPS_CALL), edit(E.REPLACES_CALL)
+    assert malus(lost) > malus(kept)
     assert malus(lost, choosing=False) == malus(kept, choosing=False)  # a search that goes on from it tries both
-    assert malus(edit("undefined-name", "sort dropped")) > malus(edit("undefined-name", "sort -> sorted"))
+    assert malus(edit(E.MENDS_NAME, E.DROPS_UNDEFINED)) > malus(edit(E.MENDS_NAME))
 
 
 def test_denying_a_condition_of_several_parts_costs_more_than_denying_one() -> None:
-    assert malus(edit("negate", "(a < b or c) -> not (a < b or c)")) > malus(edit("negate", "a < b -> not a < b"))
-    assert malus(edit("negate", "order -> not order")) == malus(edit("negate", "a -> not a"))
+    assert malus(edit(E.NEGATES_SEVERAL)) > malus(edit())
 
 
-@pytest.mark.parametrize(
-    ("note", "alike"),
-    [
-        ("UndefinedList -> List", True),
-        ("self.get_values(d) -> d.values()", True),
-        ("self.get_values(d) -> list(d.values())", True),
-        ("self.get_values(d) -> d.items()", False),
-        ("sort -> sorted", True),
-        ("self.L -> l", True),
-        ("value -> count", False),
-        ("value = 0", False),
-    ],
-)
-def test_a_missing_name_that_becomes_one_like_it_is_believed_more(note: str, alike: bool) -> None:
-    assert (malus(edit("undefined-name", note)) < malus(edit("undefined-name", "a -> b"))) is alike
+def test_the_strongest_of_what_is_taken_away_counts_and_the_rest_is_added() -> None:
+    assert malus(edit(E.DELETES, E.WRAPS)) == malus(edit(E.DELETES)) > malus(edit(E.WRAPS)) > 0.0
+    assert malus(edit(E.WRAPS, E.NEGATES_ORDER)) == malus(edit(E.WRAPS)) + malus(edit(E.NEGATES_ORDER))
+
+
+def test_a_missing_name_that_becomes_one_like_it_is_believed_more() -> None:
+    assert malus(edit(E.MENDS_NAME, E.RESEMBLES)) < malus(edit(E.MENDS_NAME))
+    assert malus(edit(E.INVENTS, E.RESEMBLES)) == malus(edit(E.INVENTS))  # no name was missing
 
 
 def test_a_candidate_nobody_could_compare_is_neither_better_nor_worse_for_it() -> None:
@@ -65,22 +58,8 @@ def test_a_program_that_crashes_near_the_tests_costs_more_where_that_is_asked() 
     assert [s.candidate.number for s in ranked(both, told, shaky=2.0)] == [2, 1]
 
 
-def test_an_operator_of_another_kind_is_believed_less() -> None:
-    def cost(note: str, operator: str = "augmented-swap") -> float:
-        return malus(edit(operator, note))
-
-    assert cost("+= -> -=") == cost("// -> /", "arithmetic-swap") == 0.0
-    assert cost("+= -> *=") == cost("- -> %", "arithmetic-swap") > 0.0
-    assert cost("+= -> *=", "assign-augment") == 0.0
-
-
-@pytest.mark.parametrize(
-    ("note", "usual"),
-    [("i+1 -> i", True), ("len(nums) - 1 -> len(nums)", True), ("a + 2 -> a", False), ("1 + a -> 1", False)],
-)
-def test_a_stray_one_is_the_operand_that_goes(note: str, usual: bool) -> None:
-    assert (malus(edit("operand-drop", note)) < 0) is usual
-    assert malus(edit("reported-index", note)) == malus(edit("operand-drop", note))
+def test_an_operator_of_another_kind_is_believed_less_and_a_stray_one_goes_for_less() -> None:
+    assert malus(edit(E.CHANGES_ARITHMETIC)) > 0.0 > malus(edit(E.DROPS_ONE))
 
 
 def test_what_reads_more_naturally_comes_first_and_the_unread_stay_behind() -> None:

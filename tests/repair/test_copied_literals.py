@@ -1,7 +1,7 @@
 """What a patch copies from the tests, in the choice among plausible ones."""
 
 import pytest
-from choice_builder import SWAP, M, near
+from support.choice_builder import SWAP, M, near
 
 from localagent.code.test_literals import Literals, read_tests
 from localagent.domain.edit import Candidate, FileChange, Patch

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import pytest
-from choice_builder import NO_OPINION
+from support.choice_builder import NO_OPINION
 
 from localagent.domain.behaviour import Behaviours, Crash
-from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Splice
+from localagent.domain.edit import Candidate, Edit, EditEffect, FileChange, Patch, Splice
 from localagent.domain.outcome import Failure, Frame, QuickResult, QuickRoute
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget, Event, Task
@@ -79,20 +79,18 @@ SOURCE = b"def f(xs, n):\n    while n <= len(xs):\n        n = n + 1\n    return
 class Listed:
     """Space, gates, sink and verifier at once: three edits of SOURCE, all allowed; no program is sturdier."""
 
-    operators: tuple[str, str, str]
-    started: list[str] = field(default_factory=list)
+    effects: tuple[frozenset[EditEffect], ...]
+    started: list[int] = field(default_factory=list)
 
     def edits(
         self, path: RepoPath, sources: Sources, *, lines: Lines | None, failures: Sequence[Failure]
     ) -> Iterator[Edit]:
         del lines, failures
         cuts = ((4, b"[n]", b"[n - 1]", 0.0), (3, b"+ 1", b"+ 2", 0.0), (2, b"<=", b"<", 0.5))
-        for operator, (line, old, new, prior) in zip(self.operators, cuts, strict=True):
+        for effects, (line, old, new, prior) in zip(self.effects, cuts, strict=True):
             at = sources[path].index(old)
             cut = Splice(start=at, end=at + len(old), text=new)
-            yield Edit(
-                path=path, splices=(cut,), operator=operator, line=line, end_line=line, prior=prior, note="", scope=None
-            )  # fmt: skip
+            yield Edit(path=path, splices=(cut,), operator="o", line=line, end_line=line, prior=prior, effects=effects)
 
     def review(self, candidate: Candidate, *_: object) -> Sequence[Any]:
         return []
@@ -105,15 +103,15 @@ class Listed:
 
     def check(self, candidate: Candidate, *, cpu_seconds: float, stop_early: bool) -> QuickResult:
         del cpu_seconds, stop_early
-        self.started.append(candidate.edits[-1].operator)
+        self.started.append(candidate.edits[-1].line)
         return QuickResult(
             outcomes={}, turned=(), broken=(), complete=True, plausible=False, route=QuickRoute.SWAP, failures={}
         )
 
 
-def tried(*operators: str) -> list[str]:
-    """What is tried, in its order, where SOURCE is plausible and crashes at its last line."""
-    listed = Listed(operators=cast(tuple[str, str, str], operators))
+def tried(*effects: frozenset[EditEffect]) -> list[int]:
+    """The lines that are edited, in order, where SOURCE is plausible and crashes at its last line."""
+    listed = Listed(effects=effects)
     parts = Parts(
         verifier=cast(Any, None),
         localizer=cast(Any, None),
@@ -136,8 +134,9 @@ def tried(*operators: str) -> list[str]:
     return listed.started
 
 
-@pytest.mark.parametrize("moved", ["off-by-one", "constant-step", "reported-index"])
-def test_an_index_moved_where_it_crashed_is_a_symptom_and_the_bound_comes_first(moved: str) -> None:
-    assert tried(moved, "negate", "compare-swap") == ["compare-swap", moved]  # what is no boundary is not tried
-    assert tried("range-bounds", "negate", "compare-swap") == ["range-bounds", "compare-swap"]  # where it crashed first
-    assert tried("range-bounds", moved, "negate") == ["range-bounds", moved]  # elsewhere it is no symptom, nor suspect
+def test_an_index_moved_where_it_crashed_is_a_symptom_and_the_bound_comes_first() -> None:
+    boundary, none = frozenset({EditEffect.MOVES_BOUNDARY}), frozenset[EditEffect]()
+    shift = boundary | {EditEffect.SHIFTS_NUMBER}
+    assert tried(shift, none, boundary) == [2, 4]  # what is no boundary is not tried
+    assert tried(boundary, none, boundary) == [4, 2]  # where it crashed first
+    assert tried(boundary, shift, none) == [4, 3]  # elsewhere it is no symptom, nor suspect

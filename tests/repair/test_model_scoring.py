@@ -4,9 +4,9 @@ import concurrent.futures as cf
 from collections.abc import Sequence
 
 import pytest
-from choice_builder import NO_OPINION
 from hypothesis import given
 from hypothesis import strategies as st
+from support.choice_builder import NO_OPINION
 from test_repair_task import Digits, Events, Gates, Laboratory, Mending, Oracle
 
 from localagent.domain.edit import Edit, Reading, Scope, Splice

@@ -11,10 +11,10 @@ from typing import cast
 
 import numpy as np
 import pytest
-from choice_builder import NO_OPINION
+from support.choice_builder import NO_OPINION
 
 from localagent.domain.behaviour import Behaviours, Crash, DistinguishingCall
-from localagent.domain.edit import BY_TOKENS, SPAN, Candidate, Edit, Patch, Reading, Splice, Written
+from localagent.domain.edit import SPAN, Candidate, Edit, EditEffect, Patch, Reading, Splice, Written
 from localagent.domain.gate import Allow, Decision, Finding, Severity
 from localagent.domain.guard import Guard, GuardResult
 from localagent.domain.outcome import Baseline, Failure, Frame, FullResult, Outcome, QuickResult, QuickRoute, TestResult
@@ -32,8 +32,6 @@ from localagent.repair.search.beam import MAX_ALIKE, PARSED
 from localagent.repair.search.frontier import Frontier
 from localagent.repair.search.later_steps import Rivals
 from localagent.repair.search.repair_task import Repair
-from localagent.repair.search.replay_schedule import Followed
-from localagent.repair.search.scheduling import Live
 from localagent.repair.search.search_node import Lineage, SearchStep
 from localagent.repair.search.state import Parts
 from localagent.repair.search.syntax_only import unparsed
@@ -85,8 +83,7 @@ class Laboratory:
                 )
         return out
 
-    def baseline(self, *, patience: float = 1.0) -> Baseline:
-        del patience
+    def baseline(self) -> Baseline:
         found = self.outcomes(self.source)
         covered = {M: frozenset(range(1, self.source.count(b"\n") + 1))}
         tests = tuple(
@@ -192,7 +189,7 @@ class Digits:
         self, path: RepoPath, sources: Sources, *, lines: Lines | None, failures: Sequence[Failure]
     ) -> Iterator[Edit]:
         source = sources[path]
-        operator = "digit" if parses(source) else BY_TOKENS + "digit"
+        effects = frozenset[EditEffect]() if parses(source) else frozenset({EditEffect.MENDS_SYNTAX})
         for i, byte in enumerate(source):
             line = source.count(b"\n", 0, i) + 1
             if chr(byte).isdigit() and (lines is None or line in lines):
@@ -201,12 +198,13 @@ class Digits:
                         yield Edit(
                             path=path,
                             splices=(Splice(start=i, end=i + 1, text=bytes([d])),),
-                            operator=operator,
+                            operator="digit",
                             line=line,
                             end_line=line,
                             prior=0.0,
                             note=f"{chr(byte)} -> {chr(d)}",
                             scope=None,
+                            effects=effects,
                         )
 
 
@@ -262,18 +260,10 @@ class Gates:
 
 @dataclass
 class Events:
-    pace: Followed | None = None  # which is told of each event, after those who keep them
     seen: list[Event] = field(default_factory=list)
 
     def emit(self, event: Event) -> None:
         self.seen.append(event)
-        if self.pace is not None:
-            self.pace.emit(event)
-
-
-def told(event: Event) -> dict[str, object]:
-    """As a journal has it."""
-    return {"kind": event.kind, "at": event.at_seconds, "data": dict(event.data)}
 
 
 @dataclass
@@ -340,11 +330,9 @@ def repair(
     choosing: Choosing = Choosing.ASK,
     goal: tuple[str, ...] = (),
     guard: Guard | None = None,
-    follow: Sequence[Event] | None = None,
     named: tuple[str, ...] = (),
 ) -> tuple[TaskResult, Events]:
-    pace = Live() if follow is None else Followed([told(e) for e in follow if e.kind != "progress"])
-    events = Events(pace if isinstance(pace, Followed) else None)
+    events = Events()
     parts = Parts(
         verifier=laboratory,
         localizer=SpectrumLocalizer(),
@@ -361,7 +349,6 @@ def repair(
         ranker=ranker,
         onward=onward,
         mender=mender,
-        pace=pace,
     )
     limits = budget or Budget(max_candidates=500, max_seconds=30, jobs=1)
     task = Task(id="t", repo="/r", tests=goal or named, budget=limits, choosing=choosing, guard=guard or Guard())
@@ -631,8 +618,8 @@ def test_where_every_place_is_protected_the_reason_says_so() -> None:
 class Unseen(Laboratory):
     """No test's lines are known to hold what a patch changes."""
 
-    def baseline(self, *, patience: float = 1.0) -> Baseline:
-        found = super().baseline(patience=patience)
+    def baseline(self) -> Baseline:
+        found = super().baseline()
         return replace(found, tests=tuple(replace(t, lines={M: frozenset({99})}) for t in found.tests))
 
     lost = False
@@ -798,7 +785,7 @@ class Slips(Digits):
         self, path: RepoPath, sources: Sources, *, lines: Lines | None, failures: Sequence[Failure]
     ) -> Iterator[Edit]:
         for edit in super().edits(path, sources, lines=lines, failures=failures):
-            yield replace(edit, operator="undefined-name")
+            yield replace(edit, effects=frozenset({EditEffect.MENDS_NAME, EditEffect.EXPLAINED}))
 
 
 class Asked(Digits):
@@ -908,7 +895,7 @@ def test_the_snapshots_turns_are_fewer_once_three_kept_candidates_parse(
 
 
 def test_a_run_repeats_itself() -> None:
-    # when the space of a second round opens is a matter of time (a replay follows the record): the order of neighbours
+    # when the space of a second round opens is a matter of time: the order of neighbours
     def trail() -> tuple[list[tuple[str, ...]], Patch | None]:
         lab = Laboratory(b"a = 1\nb = 2\n", {"a": number("a", 8), "b": number("b", 7)})
         result, _ = repair(lab)
@@ -1009,7 +996,7 @@ def test_edits_that_the_model_is_not_asked_about_cost_what_an_average_one_does()
     def first_cost(scorer: Oracle | None) -> float:
         lab = Laboratory(b"a = 01\n", {"a": number("a", 21)})
         repair(lab, scorer=scorer)
-        return next(c.cost for c in lab.quick_runs if c.edits[-1].operator.startswith(BY_TOKENS))
+        return next(c.cost for c in lab.quick_runs if EditEffect.MENDS_SYNTAX in c.edits[-1].effects)
 
     weights = Weights()
     dearer = -weights.model * weights.unscored
@@ -1065,7 +1052,8 @@ def test_a_rival_the_full_check_refuses_is_not_offered_and_the_search_goes_on() 
 
 def span(start: int, end: int, text: bytes, note: str = "written") -> Edit:
     splice = Splice(start=start, end=end, text=text)
-    return Edit(path=M, splices=(splice,), operator=SPAN, line=1, end_line=1, prior=-2.5, note=note)
+    effects = frozenset({EditEffect.WRITTEN_BY_MODEL})
+    return Edit(path=M, splices=(splice,), operator=SPAN, line=1, end_line=1, prior=-2.5, note=note, effects=effects)
 
 
 class Scribe:
@@ -1075,8 +1063,7 @@ class Scribe:
         self.edits, self.score = list(edits), score
         self.begun: list[Suspicion] = []
         self.told: list[tuple[Edit, int]] = []
-        self.tokens_used = self.late = 0
-        self.fresh: Sequence[int] = ()
+        self.tokens_used = 0
         self.asked = 0
 
     @property

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from git_builder import ENVIRON, Repo
+from support.git_builder import ENVIRON, Repo
 
 from localagent.errors import AnswerIsNo
 from localagent.repo.bare_checkout import materialise, open_mirror, resolve_commit

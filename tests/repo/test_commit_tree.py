@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from git_builder import Repo
+from support.git_builder import Repo
 
 from localagent.domain.paths import RepoPath
 from localagent.errors import AnswerIsNo, UsageFault

@@ -4,7 +4,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from git_builder import ENVIRON, Repo
+from support.git_builder import ENVIRON, Repo
 
 from localagent.errors import AnswerIsNo
 from localagent.repo.git import Git

@@ -5,8 +5,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from fix_builder import tree_of
-from git_builder import ENVIRON, Repo
+from support.fix_builder import tree_of
+from support.git_builder import ENVIRON, Repo
 
 from localagent.domain.edit import digest_of
 from localagent.errors import AnswerIsNo

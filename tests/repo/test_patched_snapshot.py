@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from verify_builder import patch
+from support.verify_builder import patch
 
 from localagent.domain.task import Snapshot
 from localagent.errors import AnswerIsNo

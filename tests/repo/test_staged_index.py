@@ -5,9 +5,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from git_builder import Repo
 from hypothesis import given
 from hypothesis import strategies as st
+from support.git_builder import Repo
 
 from localagent.domain.paths import RepoPath
 from localagent.errors import AnswerIsNo

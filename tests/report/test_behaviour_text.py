@@ -44,7 +44,7 @@ def lines(near: Differential, *, most: int, whole: bool) -> list[str]:
 def test_the_long_table() -> None:
     assert lines(NEAR, most=2, whole=True) == [
         "old against new: functions of b.py could not be imported",
-        "old against new: 9 inputs to 1 functions, 1 differ where turned tests want it, 5 others differ",
+        "old against new: 9 inputs to 1 functions, 1 differ as the repaired tests require, 5 other differences",
         f"  {CALL}: 1 -> raises E  [near]  [crash]",
         "  f([]): " + "x" * 20 + "…" + "x" * 39 + " -> 2  [tested]",
         "  and 3 more (--json, --html)",
@@ -55,7 +55,7 @@ def test_the_long_table() -> None:
 
 def test_the_short_table() -> None:
     assert lines(NEAR, most=1, whole=False) == [
-        "old against new: 9 inputs, 1 differ where turned tests want it, 5 others differ",
+        "old against new: 9 inputs, 1 differ as the repaired tests require, 5 other differences",
         f"  {CALL}: 1 -> raises E  [crash]",
         "  and 4 more",
         f"  f: length kept held on 8 inputs before, and not on {CALL}",
@@ -87,12 +87,26 @@ def test_answers_that_differ_behind_the_ellipsis_show_what_differs() -> None:
 
 def test_answers_whose_texts_are_equal_say_so_and_are_told_once() -> None:
     (line,) = shown(("f(<A>)", "A()", "A()"), ("f(<A>)", "A()", "A()"), ("f(<A>)", "A()", "A()"))[1:]
-    assert line == "  f(<A>): A() -> A() (what differs is not in the text)  (and 2 alike)"
+    assert line == "  f(<A>): A() -> A() (the difference is not visible in the text)  (and 2 alike)"
 
 
 def test_those_that_read_alike_are_not_counted_as_left_out() -> None:
     found = shown(("f(1)", "1", "2"), ("f(1)", "1", "2"), ("f(2)", "1", "2"), ("f(3)", "1", "2"), most=2)
     assert found[1:] == ["  f(1): 1 -> 2  (and 1 alike)", "  f(2): 1 -> 2", "  and 1 more"]
+
+
+def test_broken_properties_show_what_differs_and_are_told_once() -> None:
+    call, old, new = f"f([{'7, ' * 60}])", *(f"[{'7, ' * 60}{n}, {'9, ' * 60}]" for n in (8, 5))
+    one = PropertyBreak(path=PATH, function="f", name="length kept", held=8, call=call, old=old, new=new)
+    other = replace(one, old=old.replace("8", "6"))
+    near = replace(NEAR, differences=(), differences_left_out=0, broken_properties=(one, one, other))
+    first, second = lines(near, most=5, whole=True)[-2:]
+    assert "not on f([7, 7, " in first
+    assert "…7, 7, 7, 7, 8, 9" in first
+    assert " -> …7, 7, 7, 7, 5, 9" in first
+    assert first.endswith("  (and 1 alike)")
+    assert "…7, 7, 7, 7, 6, 9" in second
+    assert lines(near, most=5, whole=False)[-1].endswith("  (and 2 alike)")
 
 
 def test_reports_of_before_are_shown_too() -> None:
@@ -111,7 +125,7 @@ def test_what_is_explained_is_counted_and_what_became_of_functions_told() -> Non
     constant = FunctionChange(path=PATH, function="g", effect=FunctionEffect.CONSTANT)
     found = lines(replace(NEAR, explained=2, function_changes=(change, constant)), most=1, whole=False)
     assert found[:3] == [
-        "old against new: 9 inputs, 1 differ where turned tests want it, 5 others differ (2 explained by these)",
+        "old against new: 9 inputs, 1 differ as the repaired tests require, 5 other differences (2 explained by these)",
         "  the argument 'style' of f no longer matters",
-        "  g answers the same to every input",
+        "  g returns the same for every input",
     ]

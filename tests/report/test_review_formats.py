@@ -3,6 +3,7 @@
 import json
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from localagent.domain.gate import Allow, Decision, Finding, Severity
 from localagent.domain.paths import RepoPath
-from localagent.domain.review import FileNote, PatchReview, PatchVerdict
+from localagent.domain.review import FileNote, PatchApproval, PatchReview, PatchVerdict
 from localagent.gate.rule_catalogue import rule_texts
 from localagent.policy.load import load_policy
 from localagent.report.review_formats import junit, page, sarif, uri_of
@@ -108,6 +109,20 @@ def test_junit_is_xml_with_a_case_a_gate() -> None:
     assert root.get("failures") == "1"
 
 
+def test_junit_of_an_approved_patch_has_no_failure_and_a_gate_that_could_not_answer_is_an_error() -> None:
+    approval = PatchApproval(
+        patch="p", change="c", repo="/", findings="f", policy="p", who="me", reason="why", at="now"
+    )
+    asking = review(finding(), verdict=PatchVerdict.NEEDS_PERSON)
+    approved = ET.fromstring(junit(replace(asking, verdict=PatchVerdict.ALLOWED, approval=approval)))
+    assert (approved.get("failures"), approved.get("errors")) == ("0", "0")
+    assert "run-text" in str(approved.findtext("./testsuite/testcase[@name='dangerous']/system-out"))
+    broken = replace(asking, decisions=(Decision(gate="dangerous", answer=Allow.ERROR, findings=(finding(),)),))
+    root = ET.fromstring(junit(broken))
+    assert (root.get("failures"), root.get("errors")) == ("0", "1")
+    assert root.find("./testsuite/testcase[@name='dangerous']/error") is not None
+
+
 def test_the_page_holds_nothing_active_and_nothing_from_elsewhere() -> None:
     made = review(finding(), policy=HOSTILE)
     text = page(made).decode("utf-8")
@@ -186,8 +201,8 @@ def test_the_text_says_where_why_and_what_to_do() -> None:
     assert "line 3: newly introduced call eval  [run-text, high]" in text
     assert "why: " in text
     assert "what to do: " in text
-    assert "moved by +2 lines" in text
-    assert "not reached" in text
+    assert "at an offset of +2 lines" in text
+    assert "not run" in text
     assert "weakness" in text
 
 

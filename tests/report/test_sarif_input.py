@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sarif_builder import log, result, run
+from support.sarif_builder import log, result, run
 
 from localagent.errors import UsageFault
 from localagent.report.sarif_input import MAX_DEPTH, Replaced, ResultUpdate, answered, read_log

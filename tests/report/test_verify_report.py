@@ -3,16 +3,20 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from schema_checker import checker
+from support.schema_checker import checker
 
 from localagent.domain.claim import Claim, DifferenceKind, FunctionEffect
+from localagent.domain.gate import Allow, Decision, Finding, Severity
 from localagent.domain.outcome import FullResult
 from localagent.domain.paths import RepoPath
+from localagent.domain.review import PatchApproval, PatchReview, PatchVerdict, RuleText
 from localagent.domain.strength import Grade, Limit, Share, graded, limited
 from localagent.domain.verification import (
+    AskedOfPerson,
     ContractBreak,
     Contracts,
     ContractSaid,
@@ -38,7 +42,7 @@ EVIL = "f('\x1b]0;x\x07<script>\udcff\n')"
 PATH = RepoPath("a.py")
 FULL = FullResult(
     accepted=False,
-    reasons=("still failing: t::a", "ruff finds something new: x", "files that no longer collect: b.py"),
+    reasons=("still failing: t::a", "ruff has new findings: x", "files that no longer collect: b.py"),
     fail_to_pass=("t::turned",),
     pass_to_pass=("t::kept",),
     pass_to_fail=("t::broken",),
@@ -130,7 +134,7 @@ def test_what_refuses_is_a_finding_and_what_is_left_alone_is_none() -> None:
     assert ("verify-pass-to-fail", "t::broken passed before") in found
     assert ("verify-still-failing", "t::a still fails") in found
     assert not any("t::left" in message for _, message in found)
-    assert ("verify-tool", "ruff finds something new: x") in found
+    assert ("verify-tool", "ruff has new findings: x") in found
     assert ("verify-run", "files that no longer collect: b.py") in found
     assert ("verify-run", "t::gone is gone") in found
     assert review.exit == 1
@@ -144,13 +148,15 @@ def test_what_refuses_is_a_finding_and_what_is_left_alone_is_none() -> None:
         (VerifyVerdict.REFUTED, "verify-refuted"),
         (VerifyVerdict.COULD_NOT, "verify-answer"),
         (VerifyVerdict.CANNOT_ENFORCE, "verify-answer"),
+        (VerifyVerdict.INTERRUPTED, "verify-answer"),
     ],
 )
 def test_every_no_has_a_finding(verdict: VerifyVerdict, rule: str) -> None:
     one = Verification(verdict=verdict, reason="r", exit=1, patch=WHOLE.patch)
     review = as_review(one)
     assert [f.rule for d in review.decisions for f in d.findings] == [rule]
-    assert ET.fromstring(junit(review)).get("failures") == "1"
+    counted = ET.fromstring(junit(review))
+    assert (counted.get("failures"), counted.get("errors")) == (("0", "1") if rule == "verify-answer" else ("1", "0"))
 
 
 def test_contracts_against_a_patch_are_findings_and_those_that_could_not_be_asked_none() -> None:
@@ -170,7 +176,7 @@ def test_the_claim_stands_in_every_output_and_what_speaks_against_it_is_a_findin
     text = verification_text(WHOLE)
     assert "strength D of A to E, of the claim: fixes (inferred)" in text
     assert "  against the claim: f(" in text
-    assert "  parts that the turned tests need: 1 of 2 (1 of 3 not asked)" in text
+    assert "  parts that the repaired tests need: 1 of 2 (1 of 3 not tried)" in text
     assert "      not needed: a.py:3: " in text
     told = verification_json(replace(WHOLE, claim_inferred=False))
     assert (told["claim"], told["claim_inferred"], told["strength"]["claim"]) == ("fixes", False, "fixes")
@@ -188,3 +194,71 @@ def test_the_headline_is_what_was_shown() -> None:
     assert verification_text(one).startswith("Tests pass as before: r\n")
     assert as_review(one).title == "Tests pass as before: r (claim: fixes)"
     assert "by tests" not in verification_text(replace(WHOLE, full=None)).partition("\n")[0]
+
+
+def test_mutants_that_read_alike_are_one_line() -> None:
+    alive = ("a.py:3 sign: 1 -> -1",) * 8 + ("a.py:4 sign: 2 -> -2",)
+    strength = replace(STRENGTH, mutants=Share(part=1, whole=10, missing=alive))
+    lines = verification_text(replace(WHOLE, strength=strength)).splitlines()
+    assert [line.strip() for line in lines if "alive:" in line] == [
+        f"alive: {alive[0]}  (and 7 alike)",
+        f"alive: {alive[-1]}",
+    ]
+
+
+GATE = PatchReview(
+    verdict=PatchVerdict.NEEDS_PERSON,
+    policy="default",
+    digest=WHOLE.patch,
+    gates=("stakes",),
+    decisions=(
+        Decision(
+            gate="stakes",
+            answer=Allow.DENY,
+            findings=(Finding(rule="stakes-changed", severity=Severity.LOW, path=PATH, line=1, message="m"),),
+        ),
+    ),
+    rules={
+        "stakes-changed": RuleText(id="stakes-changed", severity=Severity.LOW, why="w", remedy="r", asks_person=True)
+    },
+    not_asked={},
+)
+APPROVED = replace(
+    GATE,
+    verdict=PatchVerdict.ALLOWED,
+    approval=PatchApproval(
+        patch=GATE.digest, change="c", repo="/r", findings="f", policy="p", who="me", reason="why", at="now"
+    ),
+)
+DROPPED = (Contracts(path=PATH, function="g", said=ContractSaid.BROKEN, dropped=("post: x",)),)
+
+
+@pytest.mark.parametrize(
+    ("asked", "changes", "failing"),
+    [
+        (AskedOfPerson.GATES, {"review": GATE}, ["stakes"]),
+        (AskedOfPerson.GATES, {"review": GATE, "differential": None}, ["stakes"]),
+        (AskedOfPerson.BEHAVIOUR, {}, ["behaviour"]),
+        (AskedOfPerson.BEHAVIOUR, {"review": GATE}, ["stakes", "behaviour"]),
+        (AskedOfPerson.BEHAVIOUR, {"review": APPROVED}, ["behaviour"]),
+        (AskedOfPerson.CONTRACTS, {"contracts": DROPPED}, ["contracts"]),
+        (AskedOfPerson.DOCTESTS, {}, ["tests"]),
+        (None, {}, []),
+        (None, {"review": APPROVED}, []),
+    ],
+)
+def test_junit_fails_where_a_person_is_asked_and_nowhere_else(
+    asked: AskedOfPerson | None, changes: dict[str, Any], failing: list[str]
+) -> None:
+    """Exit 0 is a run without failures, and what is told of a gate that allows is none."""
+    verdict = VerifyVerdict.VERIFIED if asked is None else VerifyVerdict.NEEDS_PERSON
+    full = replace(FULL, reasons=(), pass_to_fail=(), still_failing=("t::left",))
+    base = replace(
+        WHOLE, verdict=verdict, exit=int(not verdict.yes), asked=asked, full=full, removed=(), contracts=None
+    )
+    root = ET.fromstring(junit(as_review(replace(base, asked=asked, **changes))))
+    cases = root.findall("./testsuite/testcase")
+    assert [case.get("name") for case in cases if case.find("failure") is not None] == failing
+    assert (root.get("failures"), root.get("errors")) == (str(len(failing)), "0")
+    told = [case.findtext("system-out", "") for case in cases if case.get("name") == "behaviour"]
+    assert ("verify-differs" in told[0]) == ("behaviour" not in failing and "differential" not in changes)

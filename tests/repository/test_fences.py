@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from localagent.edit.operator_registry import operators
+
 PACKAGE = Path(__file__).resolve().parents[2] / "localagent"
 NOWHERE: frozenset[str] = frozenset()
 MODULES = {  # top-level module -> rooms where it may be imported
@@ -14,7 +16,7 @@ MODULES = {  # top-level module -> rooms where it may be imported
     "multiprocessing": {"training"},
     "pty": NOWHERE,
     "llama_cpp": {"llm"},
-    "jinja2": {"llm"},
+    "jinja2": {"llm", "report"},
     "torch": {"training"},
     "bandit": {"gate"},
     "hypothesis": {"verify"},
@@ -70,6 +72,8 @@ def breaches(source: str, parts: tuple[str, ...]) -> list[str]:
             for name in node.names:
                 if name.name in STARTING | {"environ", "environb", "getenv"}:
                     found.append(f"takes {name.name} out of os")
+        if isinstance(node, ast.Attribute) and node.attr in ("O_CREAT", "O_EXCL") and not makes_files(parts):
+            found.append(f"makes files by itself (os.{node.attr})")
         if names_open_walls(node) and parts not in OPENING:
             found.append("names open walls")
         if (
@@ -79,6 +83,11 @@ def breaches(source: str, parts: tuple[str, ...]) -> list[str]:
         ):
             found.append(f"reaches for a network (socket.{node.attr})")
     return found
+
+
+def makes_files(parts: tuple[str, ...]) -> bool:
+    """Where descriptors of new files are opened; all others take them from `fs`."""
+    return parts[0] in ("fs", WORKER) or parts[:2] in (("jail", "launcher"), ("jail", "attacks"))
 
 
 def names_open_walls(node: ast.AST) -> bool:
@@ -146,6 +155,7 @@ def test_the_worker_needs_nothing_of_ours() -> None:
         ("import llama_cpp", ("app", "fix", "run"), "imports llama_cpp"),
         ("import http.client", ("llm", "scoring", "scorer"), "imports http"),
         ("print(1)", ("cli", "fix"), "prints"),
+        ("import os\nx = os.O_EXCL", ("repo", "snapshot"), "makes files by itself (os.O_EXCL)"),
         ("import os\nx = os.environ", ("jail", "files", "host"), "reads the environment (os.environ)"),
         ("import os\nos.fork()", ("verify", "checks", "quick_check"), "starts a process (os.fork)"),
         ("import os\nos.fork()", ("cli", "fix"), "starts a process (os.fork)"),
@@ -172,3 +182,69 @@ def test_the_fence_sees(source: str, parts: tuple[str, ...], reason: str) -> Non
 )
 def test_the_fence_lets_pass(source: str, parts: tuple[str, ...]) -> None:
     assert breaches(source, parts) == []
+
+
+def text_uses(source: str) -> list[str]:
+    """Where a module learns from an edit's note or operator as text.
+
+    A note is read by nobody. An operator is a key, alone or in a tuple: it is never compared, asked for its parts, cut,
+    or given to a function; and no operator is named.
+    """
+    tree = ast.parse(source)
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    members = {id(node.value) for c in classes for node in c.body if isinstance(node, ast.Assign)}
+    names = ("tokens.", *(name for name in operators() if "-" in name))  # the others are words of their own
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr == "note" and id(node) not in called:
+            found.append(f"line {node.lineno}: reads a note")
+        if (
+            isinstance(node, ast.Constant)
+            and str(node.value).startswith((*names, "tokens."))
+            and id(node) not in members
+        ):
+            found.append(f"line {node.lineno}: names the operator {node.value!r}")
+        if isinstance(node, ast.Attribute | ast.BinOp | ast.Call | ast.Compare | ast.FormattedValue | ast.Starred):
+            for part in ast.iter_child_nodes(node):
+                if isinstance(part, ast.Attribute) and part.attr == "operator" and id(part) not in called:
+                    found.append(f"line {part.lineno}: reads an operator as text")
+    return found
+
+
+def test_the_search_reads_no_notes_and_compares_no_operators() -> None:
+    files = sorted((PACKAGE / "repair").rglob("*.py"))
+    found = {str(f.relative_to(PACKAGE)): text_uses(f.read_text(encoding="utf-8")) for f in files}
+    assert {name: lines for name, lines in found.items() if lines} == {}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "edit.note in NEGATING",
+        "alike(*edit.note.rpartition(' -> ')[::2])",
+        "shown = f'{edit.note}'",
+        "edit.operator == kind",
+        "kind in edit.operator",
+        "edit.operator.startswith(BY_TOKENS)",
+        "re.search('x', edit.operator)",
+        "'tokens.' + edit.operator",
+        "LESS = {'statement-delete': 1.0}",
+        "slip = name == 'tokens.assign-compare'",
+    ],
+)
+def test_the_fence_sees_what_is_spoken(source: str) -> None:
+    assert text_uses(source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "gains[edit.operator]",
+        "Counter(e.operator for e in edits)",
+        "key = (edit.operator, edit.line)",
+        "self.note(edit)",
+    ],
+)
+def test_the_fence_lets_operators_be_keys(source: str) -> None:
+    assert text_uses(source) == []

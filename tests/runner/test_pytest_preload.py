@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from house_builder import house
+from support.house_builder import house
 
 from localagent.domain.outcome import Outcome
 from localagent.runner.pytest_preload import PLUGINS

@@ -1,7 +1,7 @@
 """What pytest makes for readers of its output is put off where nobody reads; a hook of the repository still gets it."""
 
 import pytest
-from house_builder import house
+from support.house_builder import house
 
 from localagent.domain.outcome import Outcome
 from localagent.runner.quiet_reporter import LaterText

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny_model import QWEN, tiny_model
+from support.tiny_model import QWEN, tiny_model
 
 from localagent.domain.edit import Edit, Splice
 from localagent.domain.paths import RepoPath

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from git_builder import Repo
 from hypothesis import given
 from hypothesis import strategies as st
+from support.git_builder import Repo
 
 from localagent.app.fix.learned_order import REGISTERED
 from localagent.app.settings import Settings as House

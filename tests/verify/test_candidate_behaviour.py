@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from house_builder import house
+from support.house_builder import house
 
 from localagent.domain.behaviour import Behaviours, DistinguishingCall, NamedFunction
 from localagent.domain.paths import RepoPath

@@ -1,7 +1,7 @@
 """Contracts: what counts as one, CrossHair's answers as it wrote them, and the real one where it is installed."""
 
 import pytest
-from verify_builder import patch, verified
+from support.verify_builder import patch, verified
 
 from localagent.domain.jailspec import JailResult
 from localagent.domain.outcome import Ending

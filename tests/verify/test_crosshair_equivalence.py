@@ -3,7 +3,7 @@
 import importlib.util
 
 import pytest
-from verify_builder import patch, verified
+from support.verify_builder import patch, verified
 
 from localagent.domain.jailspec import JailResult
 from localagent.domain.outcome import Ending

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 import pytest
-from verify_builder import CALC, FIXED, TESTS, differ
+from support.verify_builder import CALC, FIXED, TESTS, differ
 
 from localagent.domain.outcome import Baseline
 from localagent.domain.verification import Differential, InputOrigin

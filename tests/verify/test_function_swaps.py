@@ -1,6 +1,6 @@
 """Which candidates may be swapped into live functions, and with what text."""
 
-from house_builder import scope_at
+from support.house_builder import scope_at
 
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Splice
 from localagent.domain.paths import RepoPath

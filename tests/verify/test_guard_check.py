@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from house_builder import House, house
+from support.house_builder import House, house
 
 from localagent.domain.edit import Candidate
 from localagent.domain.guard import Guard, GuardResult, guard_of

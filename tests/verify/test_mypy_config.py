@@ -3,7 +3,7 @@
 import tomllib
 
 import pytest
-from verify_builder import patch, verified
+from support.verify_builder import patch, verified
 
 from localagent.verify.checks.mypy_config import ConfigUnreadable, without_plugins
 
@@ -62,7 +62,7 @@ def test_ruff_is_not_told_to_mend_instead_of_telling() -> None:
     }
     told = verified(files, patch(files, {**files, "m.py": "import os\n\n\n" + files["m.py"]}))
     assert not told.verdict.yes
-    assert "ruff finds something new" in told.reason
+    assert "ruff has new findings" in told.reason
 
 
 @pytest.mark.long

@@ -1,7 +1,7 @@
 """The project's own Hypothesis properties: what they draw is the seed's, and nothing of it stays in the tree."""
 
 import pytest
-from house_builder import house
+from support.house_builder import house
 
 DRAWS = """import os
 from hypothesis import Phase, given, settings, strategies as st

@@ -1,7 +1,7 @@
 """Hot sessions on kept candidates, in real jails."""
 
 import pytest
-from house_builder import house
+from support.house_builder import house
 
 from localagent.domain.outcome import QuickRoute
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from house_builder import TaskOptions, house
+from support.house_builder import TaskOptions, house
 
 from localagent.app.settings import Settings
 from localagent.domain.outcome import Outcome, QuickRoute
@@ -444,7 +444,7 @@ def test_mypy_delta_refuses_new_findings_only_when_asked() -> None:
     with house(files) as h:
         baseline = h.verifier.baseline()
         full = h.verifier.full(h.candidate("m.py", "return n\n", "return str(n + 1)\n"), baseline, seed=0)
-        assert [r for r in full.reasons if r.startswith("mypy finds something new")]
+        assert [r for r in full.reasons if r.startswith("mypy has new findings")]
         good = h.verifier.full(h.candidate("m.py", "return n\n", "return n + 1\n"), baseline, seed=0)
         assert good.accepted, good.reasons
         assert good.checks["ruff"] == "not asked for"

@@ -8,10 +8,11 @@ not read.
 
 import os
 import re
-import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from localagent.fs.openat import read_regular
+from localagent.text.secret_names import SENSITIVE_NAME
 from localagent.text.secret_redaction import Sanitizer, SecretKind
 
 CREDENTIAL_FILES = (
@@ -30,10 +31,7 @@ CREDENTIAL_FILES = (
 )
 _FILE_LIMIT_BYTES = 64 << 10
 _LONGEST = 8192
-_SECRET_NAME = re.compile(
-    r"TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|(?:^|_)(?:PAT|PWD|AUTH|KEY)$",
-    re.IGNORECASE,
-)
+_SECRET_NAME = re.compile(rf"{SENSITIVE_NAME}|token|passw|access_?key|(?:^|_)(?:pat|pwd|auth|key)$", re.IGNORECASE)
 _WORD = re.compile(r"[A-Za-z0-9_.~+/=%!$&*^-]{16,8192}")
 _PLACES = ("/", "~", "./", "../")
 
@@ -65,11 +63,7 @@ def _of_files(home: Path) -> Iterator[tuple[str, SecretKind]]:
 def _read(path: Path) -> str:
     """The text of a regular file of the user's own; "" for anything else, which then gives no canary."""
     try:
-        number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        data, facts = read_regular(path, None, _FILE_LIMIT_BYTES)
     except OSError:
         return ""
-    with os.fdopen(number, "rb") as file:
-        facts = os.fstat(number)
-        if not stat.S_ISREG(facts.st_mode) or facts.st_uid != os.geteuid() or facts.st_size > _FILE_LIMIT_BYTES:
-            return ""
-        return file.read(_FILE_LIMIT_BYTES).decode("utf-8", "replace")
+    return data.decode("utf-8", "replace") if facts.st_uid == os.geteuid() else ""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from localagent.domain.edit import SPAN, Edit
+from localagent.domain.edit import SPAN
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Task
@@ -11,26 +11,40 @@ from localagent.llm.process.model_client import Served
 from localagent.llm.scoring.test_context import FAILING_BYTES, build_failing
 from localagent.llm.writing.combined_writer import Several
 from localagent.llm.writing.completion_writer import SampleWriter
-from localagent.llm.writing.reply_parser import LADDER, ReplyFormat
+from localagent.llm.writing.reply_parser import ReplyFormat
 from localagent.llm.writing.span_writer import SpanWriter
-from localagent.ports import EditSpace, EditWriter, Sources
+from localagent.ports import EditWriter, Sources
 from localagent.repair.ordering.weights import Weights
 from localagent.repair.search.partial_progress import baseline_failures
 
-CHAT = "chat"
-NAMES = (SPAN, *(way.value for way in ReplyFormat), CHAT)
-_CHOICES = 12
+NAMES = (SPAN, *(way.value for way in ReplyFormat))
+_REMOVED = {  # what was a way of writing, and what is one instead
+    "continue": SPAN,
+    "fim": SPAN,
+    "choice": SPAN,
+    "line": ReplyFormat.SEARCH.value,
+    "skeleton": ReplyFormat.FUNCTION.value,
+    "chat": f"{ReplyFormat.SEARCH.value}` and `{ReplyFormat.FUNCTION.value}",
+}
 
 
 def known_ways(names: Sequence[str]) -> tuple[str, ...]:
-    """The names of ways as they are used; UsageFault for one that is none. `chat` is its whole ladder."""
+    """The names of ways, each once; UsageFault for those that are none, or not any more."""
     faults = [
-        f"no way of writing is called {name!r} (known: {', '.join(NAMES)})" for name in names if name not in NAMES
+        f"the way of writing {name!r} was removed: use `{_REMOVED[name]}`"
+        if name in _REMOVED
+        else f"no way of writing is called {name!r} (known: {', '.join(NAMES)})"
+        for name in names
+        if name not in NAMES
     ]
     if faults:
         raise UsageFault(faults)
-    spread = [part for name in names for part in ([way.value for way in LADDER] if name == CHAT else [name])]
-    return tuple(dict.fromkeys(spread))
+    return tuple(dict.fromkeys(names))
+
+
+def measured_ways(names: Sequence[str]) -> tuple[str, ...]:
+    """The ways that a model's manifest names; where it was measured before they were removed, span search."""
+    return tuple(name for name in names if name not in _REMOVED) or (SPAN,)
 
 
 def open_writer(
@@ -39,15 +53,12 @@ def open_writer(
     weights: Weights,
     sources: Sources,
     task: Task,
-    space: EditSpace,
     *,
     tests: str = "",
-    cut: Sequence[tuple[int, Sequence[int]]] = (),
 ) -> EditWriter:
     """The same model in the same child, writing what the edit space lacks, in the ways that were named.
 
-    `tests` stands for the failing tests' text where no baseline knows them. `cut` is what a replayed span search was
-    cut off at, and where it began anew.
+    `tests` stands for the failing tests' text where no baseline knows them.
     """
 
     def context(_path: RepoPath, baseline: Baseline) -> str:
@@ -61,26 +72,21 @@ def open_writer(
         texts = [(path, sources[path], ids) for path, ids in names.items()]
         return build_failing(texts, baseline_failures(baseline), task=task.text)
 
-    def choices(path: RepoPath, lines: Sequence[int]) -> list[Edit]:
-        found = list(space.edits(path, sources, lines=frozenset(lines), failures=()))
-        return sorted(found, key=lambda edit: -edit.prior)[:_CHOICES]
-
     names = known_ways(ways)
     asked = [ReplyFormat(name) for name in names if name != SPAN]
     writers: list[EditWriter] = []
     if SPAN in names:
-        writers.append(SpanWriter(served, context, localization=weights.localization, malus=weights.written, cut=cut))
-    for some in ([w for w in asked if w.chat], [w for w in asked if not w.chat]):
-        if some:
-            writer = SampleWriter(
+        writers.append(SpanWriter(served, context, localization=weights.localization, malus=weights.written))
+    if asked:
+        writers.append(
+            SampleWriter(
                 served,
                 context,
-                ways=some,
-                choices=choices,
+                ways=asked,
                 task=task.text,
                 seed=task.seed,
                 localization=weights.localization,
                 malus=weights.written,
             )
-            writers.append(writer)
+        )
     return writers[0] if len(writers) == 1 else Several(writers)

@@ -82,8 +82,6 @@ def _scorer(model: ModelFile, settings: Settings, jail: Jail, request: FixReques
         starter,
         threads=request.threads,
         spare=spare_of(tuned, model),
-        taken=request.scored,
-        mended=request.mended,
         hosted=hosted,
         offload=offload,
     )

@@ -7,11 +7,12 @@ import contextlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from enum import Enum
 from pathlib import Path
 
 from localagent.app.cancellation import Stop
 from localagent.app.fix.acceptance_threshold import judged
-from localagent.app.fix.edit_writers import open_writer
+from localagent.app.fix.edit_writers import measured_ways, open_writer
 from localagent.app.fix.environment import interpreter_of, left_out
 from localagent.app.fix.injection_scan import ShownFiles, said_to_machines, told_of, warnings_of
 from localagent.app.fix.learned_order import open_order
@@ -30,23 +31,26 @@ from localagent.llm.scoring.continuation_score import ModelOnward
 from localagent.llm.scoring.decoder import ModelDecoder
 from localagent.llm.scoring.text_likelihood import ModelReader
 from localagent.localize.fuse import SpectrumLocalizer
-from localagent.ports import EditSpace, EditWriter, GateChain, Jail, Sink, Sources
+from localagent.ports import EditWriter, GateChain, Jail, Sink, Sources
 from localagent.repair.acceptance.confidence_model import load_confidence
 from localagent.repair.ordering.weights import Weights
 from localagent.repair.search.repair_task import Repair
-from localagent.repair.search.scheduling import Live, Scheduling
 from localagent.repair.search.state import Parts
 from localagent.repo.snapshot import take_snapshot
 from localagent.repo.source_map import SourceMap
 from localagent.verify.verifier import JailVerifier
 
 
+class WorkScope(Enum):
+    """How far a task is worked on: until something is found, or until its confidence is known as well."""
+
+    SEARCH = "search"
+    WHOLE = "whole"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FixWork:
-    """What the stages share. `seen` is told the snapshot before anything of it runs, and may refuse.
-
-    `pace` says when the loop goes on; without one, as things come, and the strength of what was found is measured.
-    """
+    """What the stages share. `seen` is told the snapshot before anything of it runs, and may refuse."""
 
     request: FixRequest
     task: Task
@@ -55,7 +59,7 @@ class FixWork:
     sink: Sink
     stop: Stop
     seen: Callable[[Snapshot], None]
-    pace: Scheduling | None = None
+    scope: WorkScope = WorkScope.WHOLE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,9 +88,9 @@ def work(asked: FixWork) -> TaskResult:
         ground = _ground(asked, jail, begin, stack)
         shown = ShownFiles()
         parts = _parts(asked, ground, gates, model, shown)
-        repair = Repair(asked.task, parts, clock=parts.pace.clock)
+        repair = Repair(asked.task, parts)
         result = repair.run()
-        if asked.pace is None:
+        if asked.scope is WorkScope.WHOLE:
             result = _measured(asked, ground, parts, result, begin)
             result = judged(asked.task, result, repair, parts, asked.policy)
         if result.model_tokens:
@@ -136,23 +140,20 @@ def _parts(asked: FixWork, ground: _Ground, gates: GateChain, model: OpenModel, 
         confidence=load_confidence(asked.settings.models_dir / "confidence.json"),
         context=shown.noting(lambda path, baseline: context_of(path, baseline, sources, task)),
         reader=ModelReader(ModelDecoder(model.scorer)) if model.scorer is not None else None,
-        pace=asked.pace or Live(),
-        writer=_writer(asked, model, weights, sources, space),
+        writer=_writer(asked, model, weights, sources),
         ranker=ranker,
         mender=model.scorer,
         onward=ModelOnward(ModelDecoder(model.scorer), model.scorer) if model.scorer is not None else None,
     )
 
 
-def _writer(
-    asked: FixWork, model: OpenModel, weights: Weights, sources: Sources, space: EditSpace
-) -> EditWriter | None:
+def _writer(asked: FixWork, model: OpenModel, weights: Weights, sources: Sources) -> EditWriter | None:
     """Who writes edits, where a model is there and may."""
     request = asked.request
     if model.scorer is None or model.file is None or not request.writing:
         return None
-    ways = request.ways or model.file.writing
-    return open_writer(model.scorer, ways, weights, sources, asked.task, space, cut=request.cut)
+    ways = request.ways or measured_ways(model.file.writing)
+    return open_writer(model.scorer, ways, weights, sources, asked.task)
 
 
 def _measured(asked: FixWork, ground: _Ground, parts: Parts, result: TaskResult, begin: float) -> TaskResult:

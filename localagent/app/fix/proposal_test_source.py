@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from localagent.code.source_text import parse_or_none
 from localagent.domain.paths import RepoPath
 from localagent.errors import UsageFault
 
@@ -47,11 +48,8 @@ def called(ambiguity: Mapping[str, Any]) -> tuple[RepoPath, Sequence[str]]:
 
 def defines(source: bytes, names: Sequence[str]) -> bool:
     """Whether a module has a function of a qualified name, outside of functions and conditions."""
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            body: Sequence[ast.stmt] = ast.parse(source).body
-    except NO_SOURCE:
-        return False
+    tree = parse_or_none(source)
+    body: Sequence[ast.stmt] = tree.body if tree is not None else ()
     for name in names[:-1]:
         body = [s for found in body if isinstance(found, ast.ClassDef) and found.name == name for s in found.body]
     return any(isinstance(found, ast.FunctionDef) and found.name == names[-1] for found in body)

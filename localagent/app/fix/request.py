@@ -13,9 +13,9 @@ from localagent.jail.api import BackendKind
 class FixRequest:
     """What the user asked for, parsed. Paths as given.
 
-    `threads` of the model; None: as many as cores are free. `scored` and `mended`: of the model's first answers only so
-    many, as a replayed task had in time. `model_line`: the descriptor of a socket to a model process that serves others
-    too; None: a child of the task's own. `gpu_layers`: `auto`, a number, or "" for what the settings say.
+    `threads` of the model; None: as many as cores are free. `model_line`: the descriptor of a socket to a model process
+    that serves others too; None: a child of the task's own. `gpu_layers`: `auto`, a number, or "" for what the settings
+    say.
     """
 
     repo: Path
@@ -34,10 +34,7 @@ class FixRequest:
     apply: bool = False
     backend: BackendKind | None = None
     threads: int | None = None
-    scored: tuple[int, ...] = ()
-    mended: tuple[int, ...] = ()
     ways: tuple[str, ...] = ()
-    cut: tuple[tuple[int, tuple[int, ...]], ...] = ()
     model_line: int | None = None
     gpu_layers: str = ""
     choosing: Choosing = Choosing.ASK

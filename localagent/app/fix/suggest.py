@@ -63,7 +63,7 @@ def search(
         return None
     return Suggestion(
         origin=SuggestionOrigin.FAILING_TESTS,
-        titles=tuple(f"{e.path}:{e.line} {e.note or e.operator}" for e in found.edits),
+        titles=tuple(e.summary for e in found.edits),
         patch=found.patch,
         tests=ground.task.tests,
         confidence=result.confidence or next(iter(result.confidences), None),
@@ -78,9 +78,8 @@ class _Begun:
         self._baseline = baseline
         self._left = left
 
-    def baseline(self, *, patience: float = 1.0) -> Baseline:
+    def baseline(self) -> Baseline:
         """What was made."""
-        del patience
         return self._baseline
 
     def quick(self, baseline: Baseline, *, jobs: int) -> QuickCheck:

@@ -11,7 +11,6 @@ import json
 import math
 import statistics
 import time
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from localagent.app.jail_level import least_level
 from localagent.app.models.measurements import ModelMeasurement, WayYield, keep
 from localagent.app.models.repairs import repair_all
 from localagent.app.settings import Settings
+from localagent.code.source_text import parse_or_none
 from localagent.domain.edit import SPAN, Edit, Reading
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
@@ -35,7 +35,6 @@ from localagent.llm.model.quantized_store import machine, serving, spare_of
 from localagent.llm.model.registry import ModelFile, Registry
 from localagent.llm.scoring.scorer import ModelScorer
 from localagent.llm.scoring.test_context import build_context
-from localagent.llm.writing.reply_parser import ReplyFormat
 from localagent.ports import EditSpace
 from localagent.repair.ordering.ranker import Ranker, hand_scores
 from localagent.repair.ordering.ranker_features import File
@@ -44,7 +43,7 @@ from localagent.repair.search.expansion import crowds_of
 
 _SCORING_SECONDS = 120.0
 _WRITING_SECONDS = 120.0
-_STEPS = {SPAN: 12, ReplyFormat.SKELETON.value: 2}  # an outline is one, a body along it another
+_SPAN_STEPS = 12
 _KINDS = ("order", "write")
 
 
@@ -116,7 +115,7 @@ def bench_model(name: str, settings: Settings, say: Callable[[str], None], exten
     try:
         found = _ordered(scorer, model, order, space, _Order(weights, ranker), say)
         for way in only or NAMES:
-            told = _written(scorer, way, write, space, weights) if way != "chat" else None
+            told = _written(scorer, way, write, weights)
             if told is not None:
                 found.ways[way] = told
                 say(f"{way}: {told.exact} of {told.bugs} exact, {told.valid} of {told.replies} replies are edits")
@@ -221,19 +220,19 @@ def _rank(edits: Sequence[Edit], costs: Sequence[float], right: set[int]) -> int
     return 1 + next(place for place, k in enumerate(order) if id(edits[k]) in right)
 
 
-def _written(scorer: ModelScorer, way: str, bugs: Sequence[Bug], space: EditSpace, weights: Weights) -> WayYield | None:
-    """Some questions at each known place, as `_STEPS` says, else one; None where the model knows no such way."""
+def _written(scorer: ModelScorer, way: str, bugs: Sequence[Bug], weights: Weights) -> WayYield | None:
+    """Some steps of a span search at each known place, else one question; None where the model knows no such way."""
     replies = valid = exact = tokens = asked = 0
     began = time.monotonic()
     for bug in bugs:
         path = RepoPath(bug.path)
         task = Task(id="", repo="", tests=(), checks=(), text="", python="", seed=0, budget=Budget())
         sources = {path: bug.before.encode(), RepoPath("tests/test_it.py"): bug.tests.encode()}
-        writer = open_writer(scorer, (way,), weights, sources, task, space, tests=bug.tests)
+        writer = open_writer(scorer, (way,), weights, sources, task, tests=bug.tests)
         place = Suspicion(path=path, line=bug.line, end_line=bug.line, score=1.0)
         writer.begin(sources, (place,), Baseline(tests=(), failing=(), passing=()))
         hit = False
-        for _ in range(_STEPS.get(way, 1)):
+        for _ in range(_SPAN_STEPS if way == SPAN else 1):
             if math.isinf(writer.next_cost):
                 break
             asked += 1
@@ -250,8 +249,8 @@ def _written(scorer: ModelScorer, way: str, bugs: Sequence[Bug], space: EditSpac
 
 
 def _tree(source: bytes) -> str | None:
+    tree = parse_or_none(source)
     try:
-        with warnings.catch_warnings(action="ignore"):
-            return ast.dump(ast.parse(source))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ast.dump(tree) if tree is not None else None
+    except RecursionError:  # parses, and is nested deeper than a tree can be written down
         return None

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from localagent.app.cancellation import Stop
-from localagent.app.fix.pipeline import FixWork, work
+from localagent.app.fix.pipeline import FixWork, WorkScope, work
 from localagent.app.fix.request import FixRequest
 from localagent.app.policies import open_policy
 from localagent.app.settings import Settings
@@ -22,7 +22,6 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget, Task, TaskResult, Verdict
 from localagent.jail.api import scratch_folder
 from localagent.repair.search.event_fanout import combined
-from localagent.repair.search.scheduling import Live
 
 _BUDGET = Budget(max_candidates=200, max_seconds=60.0)
 _JUDGING = Budget(max_candidates=1, max_seconds=60.0)
@@ -114,7 +113,7 @@ def _run(files: dict[str, str], request: FixRequest, settings: Settings, budget:
             sink=combined(()),
             stop=Stop(),
             seen=lambda _: None,
-            pace=Live(),
+            scope=WorkScope.SEARCH,
         )
         return work(asked)
 

@@ -16,7 +16,7 @@ from localagent.domain.policy import ApprovalRules, Permission
 from localagent.domain.review import PatchReview, PatchVerdict
 from localagent.errors import UsageFault
 from localagent.ports import Approvals
-from localagent.record.patch_approvals import PatchApprovals
+from localagent.record.approval_journal import patch_approvals
 from localagent.record.store import TaskStore
 
 
@@ -34,7 +34,7 @@ def with_approval(
         found = () if service is None else service.standing(review.digest, review.change, where)
         found = tuple(one for one in found if _repo_of(one.task, settings) == where)
     else:
-        found = PatchApprovals(settings.state_dir).standing(review.digest, review.change, where)
+        found = tuple(one for one in patch_approvals(settings.state_dir).standing() if one.repo == where)
     asked = set(review.asked)
     for approval in reversed(found):
         same = (approval.patch, approval.change) == (review.digest, review.change)

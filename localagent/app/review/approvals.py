@@ -19,7 +19,7 @@ from localagent.domain.review import PatchApproval, PatchReview, PatchVerdict
 from localagent.errors import AnswerIsNo, CannotEnforce, UsageFault
 from localagent.gate.approval_required import asked_of_person
 from localagent.ports import Approvals
-from localagent.record.patch_approvals import PatchApprovals
+from localagent.record.approval_journal import patch_approvals
 from localagent.repo.diff.write_diff import unified_diff
 
 ONLY_THE_SERVICE = 'the policy says `approvals.by_asker = "deny"`: only the service knows who asked'
@@ -79,7 +79,7 @@ def approve(request: Approving, settings: Settings) -> tuple[PatchApproval, str]
         at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         task=request.task,
     )
-    store = PatchApprovals(settings.state_dir)
+    store = patch_approvals(settings.state_dir)
     if request.withdraw:
         return approval, store.withdraw(approval)
     if review.verdict is PatchVerdict.ALLOWED:

@@ -10,7 +10,7 @@ from localagent.domain.claim import Claim
 from localagent.domain.edit import digest_of
 from localagent.domain.strength import Grade
 from localagent.domain.task import Event
-from localagent.domain.verification import Verification, VerifyVerdict
+from localagent.domain.verification import AskedOfPerson, Verification, VerifyVerdict
 from localagent.jail.api import BackendKind
 from localagent.ports import Approvals, Sink
 
@@ -65,13 +65,21 @@ class VerifyRun:
             self.seconds[stage] = round(self.seconds.get(stage, 0.0) + time.monotonic() - begin, 3)
 
     def answer(
-        self, verdict: VerifyVerdict, reason: str, *, remedy: str = "", headline: str = "", exit_code: int = 1
+        self,
+        verdict: VerifyVerdict,
+        reason: str,
+        *,
+        remedy: str = "",
+        headline: str = "",
+        exit_code: int = 1,
+        asked: AskedOfPerson = AskedOfPerson.GATES,
     ) -> Verification:
         """The value, with all that is known by now."""
         base = Verification(
             verdict=verdict,
             reason=reason,
             headline=headline,
+            asked=asked if verdict is VerifyVerdict.NEEDS_PERSON else None,
             claim=self.request.claim,
             claim_inferred=self.request.claim is None,
             remedy=remedy,

@@ -15,7 +15,7 @@ from localagent.domain.diff import TreeChange
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.strength import Strength, limited
 from localagent.domain.task import Snapshot
-from localagent.domain.verification import Basis, Verification, VerifyVerdict
+from localagent.domain.verification import AskedOfPerson, Basis, Verification, VerifyVerdict
 from localagent.verify.baseline.baseline import NoTests
 from localagent.verify.baseline.doctests import altered
 from localagent.verify.checks.test_selection import CHECK_PREFIX
@@ -116,12 +116,12 @@ class Judge:
         rests = self._basis(full, evidence)
         run.known["rests_on"] = rests
         if (no := _contracts_say(evidence)) is not None:
-            return run.answer(no[0], no[1], remedy="look at the call, then mend the patch or confirm it")
+            remedy = "look at the call, then mend the patch or confirm it"
+            return run.answer(no[0], no[1], remedy=remedy, asked=AskedOfPerson.CONTRACTS)
         if baseline is not None and (doctests := self._altered(baseline)):
             reason = f"it alters what doctests expect, so a person has to say what is right: {_names(doctests)}"
-            return run.answer(
-                VerifyVerdict.NEEDS_PERSON, reason, remedy="leave the examples as they are, or confirm them"
-            )
+            remedy = "leave the examples as they are, or confirm them"
+            return run.answer(VerifyVerdict.NEEDS_PERSON, reason, remedy=remedy, asked=AskedOfPerson.DOCTESTS)
         left = run.known.get("unreached", ())
         assert isinstance(left, tuple)
         case = Case(
@@ -138,7 +138,9 @@ class Judge:
         if said.verdict.yes and (weak := self._too_weak(claim, strength)):
             return run.answer(VerifyVerdict.TOO_WEAK, weak, remedy="add tests for what the patch changes")
         reason = "; ".join((said.reason, *full.remarks))
-        return run.answer(said.verdict, reason, remedy=said.remedy, headline=said.headline)
+        return run.answer(
+            said.verdict, reason, remedy=said.remedy, headline=said.headline, asked=AskedOfPerson.BEHAVIOUR
+        )
 
     def _claimed(self, full: FullResult, evidence: Evidence) -> tuple[Claim, Strength | None]:
         """The claim, told or inferred, and the strength of the evidence for it."""

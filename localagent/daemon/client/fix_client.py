@@ -39,7 +39,7 @@ from localagent.report.task_report import write_report
 
 _BUSY_SECONDS = 60.0  # how long a busy daemon is asked again
 _API = 1
-_SAME = "bring daemon and client to the same version, or leave --daemon away"
+_SAME = "bring daemon and client to the same version, or run without --daemon"
 _HELD = (
     "task {task} is held until somebody else approves it: an account with the role `approve` says "
     "`localagent tasks approve {task}`; Ctrl-C cancels it"

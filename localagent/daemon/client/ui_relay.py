@@ -21,7 +21,7 @@ from uvicorn import Config, Server
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from localagent.daemon.client.ui_loopback import loopback_ports, owner
-from localagent.daemon.ui.html import HEADERS, ROOT
+from localagent.daemon.ui.page_headers import HEADERS, ROOT
 from localagent.errors import LocalagentError
 from localagent.protocol.http_client import Client, HttpResponse
 

@@ -5,17 +5,17 @@ Without `[[grant]]` tables, the user and the group of the socket may submit and 
 
 import grp
 import pwd
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from localagent.daemon.http.peer_auth import Grant, PeerRole
 from localagent.errors import UsageFault
-from localagent.policy.table import Faults, Table
+from localagent.fs.bounded_read import read_prefix
+from localagent.policy.table import Faults, Table, parse_toml
 
 SCHEMA = "localagent/daemon/1"
 _MOST_BYTES = 1 << 20
+_REMEDY = "docs/daemon.md describes every key"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,16 +65,8 @@ class Configuration:
 
 def load_configuration(path: Path) -> Configuration:
     """The settings in a file. UsageFault with every fault, each with the dotted path of its key."""
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(_MOST_BYTES + 1)
-        found: dict[str, Any] = tomllib.loads(data.decode())
-    except OSError as error:
-        raise UsageFault(f"{path}: cannot be read: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
-        raise UsageFault(f"{path}: not TOML: {error}") from error
-    if len(data) > _MOST_BYTES:
-        raise UsageFault(f"{path}: larger than {_MOST_BYTES >> 20} MiB")
+    data = read_prefix(path, _MOST_BYTES)
+    found, _ = parse_toml(data, str(path), most_bytes=_MOST_BYTES, remedy=_REMEDY)
     faults = Faults(str(path))
     table = Table(found, "", faults)
     if table.take_text("schema") != SCHEMA:
@@ -82,7 +74,7 @@ def load_configuration(path: Path) -> Configuration:
     made = _configuration(table)
     table.close()
     if faults.lines:
-        raise UsageFault(faults.lines, remedy="docs/daemon.md describes every key")
+        raise UsageFault(faults.lines, remedy=_REMEDY)
     return made
 
 

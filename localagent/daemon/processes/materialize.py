@@ -4,7 +4,6 @@ Contents are checked against their digests; every file is made anew by descripto
 """
 
 import os
-from contextlib import suppress
 from pathlib import Path
 
 from localagent.daemon.store.blobs import Blobs
@@ -13,8 +12,6 @@ from localagent.domain.task import FileKind, TreeEntry
 from localagent.errors import InternalFault
 from localagent.fs import openat
 from localagent.protocol.snapshot_manifest import manifest_of
-
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def lay_out(blobs: Blobs, uid: int, snapshot: str, folder: Path) -> int:
@@ -33,26 +30,12 @@ def lay_out(blobs: Blobs, uid: int, snapshot: str, folder: Path) -> int:
 
 
 def _make(blobs: Blobs, uid: int, entry: TreeEntry, root: int) -> None:
-    *folders, name = entry.path.parts
-    at = os.dup(root)
-    try:
-        for part in folders:
-            with suppress(FileExistsError):  # made for a file before this one
-                os.mkdir(part, 0o755, dir_fd=at)
-            below = openat.open_directory(part, at)
-            os.close(at)
-            at = below
+    name = entry.path.name
+    with openat.parent_directory(root, entry.path.parts, make_mode=0o755) as parent:
         if entry.kind is FileKind.SYMLINK:
-            os.symlink(entry.target, name, dir_fd=at)
+            os.symlink(entry.target, name, dir_fd=parent)
             return
         data = blobs.read(uid, entry.digest)
         if len(data) != entry.size:
             raise InternalFault(f"the content of {entry.path!r} has another size than its snapshot says")
-        number = os.open(name, _NEW, 0o600, dir_fd=at)
-        try:
-            openat.write_all(number, data)
-            os.fchmod(number, entry.mode)
-        finally:
-            os.close(number)
-    finally:
-        os.close(at)
+        openat.write_new(name, data, parent, mode=entry.mode)

@@ -30,6 +30,7 @@ from localagent.daemon.store.leases import reclaim
 from localagent.daemon.store.retention import tidy
 from localagent.daemon.store.task_store import Rows
 from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault
+from localagent.fs.atomic_files import open_lock
 from localagent.llm.model.registry import Registry
 
 LOCK_NAME = "daemon.lock"
@@ -251,10 +252,9 @@ def _locked(folder: Path) -> Iterator[None]:
             raise CannotEnforce(
                 f"{folder} is not this user's alone to write to", remedy=f"chown it, and chmod go-w {folder}"
             )
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        number = os.open(folder / LOCK_NAME, flags, 0o600)
+        number = open_lock(folder / LOCK_NAME)
     except OSError as fault:
-        raise CannotEnforce(f"{folder}: {fault.strerror}", remedy="name a folder with --state") from fault
+        raise CannotEnforce(f"{folder}: {fault.strerror or fault}", remedy="name a folder with --state") from fault
     try:
         try:
             fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -15,7 +15,8 @@ from pathlib import Path
 from localagent.daemon.store.schema import StoreFull
 from localagent.daemon.store.task_store import QuotaReached, Rows
 from localagent.errors import AnswerIsNo, InternalFault, UsageFault
-from localagent.fs.atomic_files import RecordDamaged, read_bounded, sync_directory
+from localagent.fs.atomic_files import RecordDamaged, read_bounded
+from localagent.fs.openat import open_new, sync_directory, write_all
 from localagent.protocol.snapshot_manifest import MAX_FILE_BYTES
 
 FOLDER = "blobs"
@@ -38,8 +39,7 @@ class BlobWriter:
         self._beside = folder / f"{BESIDE}{secrets.token_hex(8)}"
         self._hashed, self._written = hashlib.sha256(), 0
         try:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            self._descriptor = os.open(self._beside, flags, 0o600)
+            self._descriptor = open_new(self._beside)
         except OSError as fault:
             raise _full(fault) from fault
 
@@ -49,10 +49,8 @@ class BlobWriter:
         if self._written > self.size:
             raise UsageFault("more bytes came than Content-Length said")
         self._hashed.update(piece)
-        view = memoryview(piece)
         try:
-            while view:
-                view = view[os.write(self._descriptor, view) :]
+            write_all(self._descriptor, piece)
         except OSError as fault:
             raise _full(fault) from fault
 

@@ -1,51 +1,81 @@
-"""A patch as two columns, old and new, in HTML. Reads the text of a unified diff strictly; never the files themselves.
+"""A patch as two columns, old and new. Reads the text of a unified diff strictly; never the files themselves.
 
 A diff that cannot be read, or that is longer than anybody reads on a page, is told as such and not half shown.
 """
 
 import difflib
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from localagent.daemon.ui.html import code, said
 from localagent.domain.diff import DiffFault, FileDiff, Hunk
 from localagent.repo.diff.parse_diff import parse_diff
 
 MOST_BYTES = 256 << 10
 _MOST_ROWS = 3_000
+_MOST_CHARACTERS = 400  # of a line
 _MOST_ALIGNED = 300  # lines of a hunk's middle on both sides together; more are put side by side as they come
-_COLUMNS = '<colgroup><col class="k"><col><col class="k"><col></colgroup>'
 Pair = tuple[int | None, int | None]
 
 
-def side_by_side(text: str) -> Iterator[str]:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DiffCell:
+    """A line of one side. `marked` is what the other side has not, between its head and its tail."""
+
+    line: int
+    kind: str
+    head: str
+    marked: str = ""
+    tail: str = ""
+
+
+Row = str | tuple[DiffCell | None, DiffCell | None]  # a text goes over both columns
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileRows:
+    """The rows of one file."""
+
+    old: str
+    new: str
+    kind: str
+    rows: Sequence[Row]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DiffView:
+    """What is shown of a diff. `note` is why nothing is, `cut_after` the number of rows that were too many."""
+
+    note: str = ""
+    files: Sequence[FileRows] = ()
+    cut_after: int = 0
+
+
+def side_by_side(text: str) -> DiffView:
     """The diff, file by file."""
     data = text.encode("utf-8", "surrogateescape")
     if len(data) > MOST_BYTES:
-        yield f'<p class="soft">The patch has {len(data):,} bytes, too many for a page.</p>'
-        return
+        return DiffView(note=f"The patch has {len(data):,} bytes, too many for a page.")
     try:
         files = parse_diff(data).files
     except DiffFault as fault:
-        yield f'<p class="soft">The patch cannot be shown side by side: {said(fault)}</p>'
-        return
+        return DiffView(note=f"The patch cannot be shown side by side: {fault}")
     left = _MOST_ROWS
+    shown = []
     for file in files:
         rows = list(_rows(file, left))
         left -= len(rows)
-        moved = f" (was {said(file.old)})" if file.old != file.new else ""
-        yield f'<h3>{said(file.new)}{moved} <span class="soft">{said(file.kind.value)}</span></h3>'
-        yield f'<div class="card"><table class="diff">{_COLUMNS}' + "\n".join(rows) + "</table></div>"
+        shown.append(FileRows(old=str(file.old), new=str(file.new), kind=file.kind.value, rows=rows))
         if left <= 0:
-            yield f'<p class="soft">Cut here, after {_MOST_ROWS:,} lines.</p>'
-            return
+            return DiffView(files=shown, cut_after=_MOST_ROWS)
+    return DiffView(files=shown)
 
 
-def _rows(file: FileDiff, most: int) -> Iterator[str]:
+def _rows(file: FileDiff, most: int) -> Iterator[Row]:
     if file.binary:
-        yield '<tr class="gap"><td colspan="4">content that is not text</td></tr>'
+        yield "binary content"
     made = 0
     for hunk in file.hunks:
-        yield f'<tr class="gap"><td colspan="4">line {hunk.old_start}</td></tr>'
+        yield f"line {hunk.old_start}"
         for old, new in pairs(hunk):
             if made >= most:
                 return
@@ -79,27 +109,20 @@ def _blocks(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[int, i
         yield a, b, c, d
 
 
-def _row(hunk: Hunk, old: int | None, new: int | None) -> str:
+def _row(hunk: Hunk, old: int | None, new: int | None) -> Row:
     before = hunk.old[old] if old is not None else None
     after = hunk.new[new] if new is not None else None
-    same = before == after
-    left, right = ("", "") if same else ("cut", "add")
-    cells = _cells(hunk.old_start, old, before, left, _inner(before, after, "del"))
-    return "<tr>" + cells + _cells(hunk.new_start, new, after, right, _inner(after, before, "ins")) + "</tr>"
+    left, right = ("", "") if before == after else ("cut", "add")
+    return _cell(hunk.old_start, old, before, after, left), _cell(hunk.new_start, new, after, before, right)
 
 
-def _cells(start: int, at: int | None, line: bytes | None, kind: str, text: str) -> str:
-    if line is None or at is None:
-        return '<td class="k none"></td><td class="none"></td>'
-    return f'<td class="k">{start + at}</td><td class="{kind}">{text}</td>'
-
-
-def _inner(line: bytes | None, other: bytes | None, tag: str) -> str:
+def _cell(start: int, at: int | None, line: bytes | None, other: bytes | None, kind: str) -> DiffCell | None:
     """The line, with what the other side has not marked: between the common beginning and the common end."""
-    if line is None:
-        return ""
+    if line is None or at is None:
+        return None
+    whole = DiffCell(line=start + at, kind=kind, head=_text(line))
     if other is None or line == other:
-        return code(line)
+        return whole
     a, b = line.removesuffix(b"\n"), other.removesuffix(b"\n")
     head = 0
     while head < min(len(a), len(b)) and a[head] == b[head]:
@@ -107,7 +130,13 @@ def _inner(line: bytes | None, other: bytes | None, tag: str) -> str:
     tail = 0
     while tail < min(len(a), len(b)) - head and a[-1 - tail] == b[-1 - tail]:
         tail += 1
-    middle = a[head : len(a) - tail]
+    middle, end = a[head : len(a) - tail], len(a) - tail
     if not middle or max(a, default=0) > 126 or b"\t" in a or len(a) > 400 or 2 * len(middle) > len(a) + 8:
-        return code(line)  # never through the middle of a character, and not where nearly all is new
-    return f"{code(a[:head])}<{tag}>{code(middle)}</{tag}>{code(a[len(a) - tail :]) if tail else ''}"
+        return whole  # never through the middle of a character, and not where nearly all is new
+    return DiffCell(line=start + at, kind=kind, head=_text(a[:head]), marked=_text(middle), tail=_text(a[end:]))
+
+
+def _text(line: bytes) -> str:
+    """A line of source without its end; tabs as blanks, so that both sides of a diff stay in line."""
+    text = line.decode("utf-8", "surrogateescape").removesuffix("\n")
+    return text[:_MOST_CHARACTERS].expandtabs(4) + ("…" if len(text) > _MOST_CHARACTERS else "")

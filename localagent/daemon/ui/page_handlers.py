@@ -13,12 +13,13 @@ from localagent.daemon.http.peer_auth import PeerRole
 from localagent.daemon.http.request_context import Desk, desk_of, peer_of, require, roles, task_of, threaded
 from localagent.daemon.http.responses import fault_answer
 from localagent.daemon.store.task_store import ANYBODY, TaskRow
-from localagent.daemon.ui.html import HEADERS, ROOT, said, shell
+from localagent.daemon.ui.page_headers import HEADERS, ROOT, Renewal
 from localagent.daemon.ui.pages import queue_page, task_page
 from localagent.daemon.ui.queries import counts, story
 from localagent.daemon.ui.style import STYLE
 from localagent.errors import AnswerIsNo, LocalagentError, UsageFault
 from localagent.protocol.task_order import TASK_ID
+from localagent.report.html import render
 
 PAGE = 50
 QUEUE_SECONDS, TASK_SECONDS = 5, 3
@@ -43,9 +44,8 @@ def _for_people(handler: Handler) -> Handler:
 
 def _refusal(request: Request, fault: LocalagentError) -> Response:
     plain = fault_answer(fault)
-    body = [f"<h1>{said(fault)}</h1>", f"<p>{said(fault.remedy)}</p>", f'<p><a href="{ROOT}">Queue</a></p>']
     keep = {name: plain.headers[name] for name in ("retry-after", "connection") if name in plain.headers}
-    page = shell("localagent", body, who=_who(request))
+    page = render("ui_refusal.html", title="localagent", root=ROOT, who=_who(request), renewal=None, fault=fault)
     return Response(page, plain.status_code, {**HEADERS, **keep}, "text/html; charset=utf-8")
 
 
@@ -66,14 +66,6 @@ def _answer(page: bytes, seconds: int) -> Response:
     return Response(page, 200, {**HEADERS, **more}, "text/html; charset=utf-8")
 
 
-def _renewal(seconds: int, here: str, also: str = "") -> str:
-    """A word on how the page is renewed, with the link that changes that. `here` and `also` are ours."""
-    join = f"{also}&amp;" if also else ""
-    if seconds:
-        return f'<span class="renew">renewed every {seconds} s · <a href="{here}?{join}still=1">hold still</a></span>'
-    return f'<span class="renew"><a href="{here}{"?" if also else ""}{also}">renew by itself</a></span>'
-
-
 @_for_people
 async def ui_queue(request: Request) -> Response:
     """The queue as a web page."""
@@ -86,17 +78,18 @@ async def ui_queue(request: Request) -> Response:
     desk, peer = desk_of(request), peer_of(request)
     whose = ANYBODY if everybody else peer.uid
     seconds = 0 if before or asked.get("still") == "1" else QUEUE_SECONDS
-    also = "all=1" if everybody else ""
+    query = "&".join(x for x, asked_for in (("all=1", everybody), ("still=1", seconds)) if asked_for)
+    renewal = None if before else Renewal(seconds=seconds, link=f"{ROOT}?{query}" if query else ROOT)
 
     def made() -> bytes:
         rows = desk.pages.page(whose, before=before, limit=PAGE)
-        older = f"{ROOT}?{'all=1&amp;' if everybody else ''}before={rows[-1].id}" if len(rows) == PAGE else ""
+        older = f"{ROOT}?{'all=1&' if everybody else ''}before={rows[-1].id}" if len(rows) == PAGE else ""
         return queue_page(
             rows,
             counts(desk.pages, whose),
             who=_who(request),
             uid=peer.uid,
-            renew="" if before else _renewal(seconds, ROOT, also),
+            renewal=renewal,
             older=older,
             everybody=everybody,
         )
@@ -111,16 +104,17 @@ async def ui_task(request: Request) -> Response:
     row, _ = task_of(request, PeerRole.READ_ALL)
     desk, uid = desk_of(request), peer_of(request).uid
     seconds = 0 if row.state.over or asked.get("still") == "1" else TASK_SECONDS
-    renew = "" if row.state.over else _renewal(seconds, f"{ROOT}tasks/{row.id}")
+    here = f"{ROOT}tasks/{row.id}"
+    renewal = None if row.state.over else Renewal(seconds=seconds, link=f"{here}?still=1" if seconds else here)
 
     def made() -> bytes:
-        return _task(desk, row, who=_who(request), uid=uid, renew=renew)
+        return _task(desk, row, who=_who(request), uid=uid, renewal=renewal)
 
     return _answer(await _in_turn(desk, made), seconds)
 
 
-def _task(desk: Desk, row: TaskRow, *, who: str, uid: int, renew: str) -> bytes:
-    return task_page(row, story(desk.pages, row.id), who=who, uid=uid, renew=renew)
+def _task(desk: Desk, row: TaskRow, *, who: str, uid: int, renewal: Renewal | None) -> bytes:
+    return task_page(row, story(desk.pages, row.id), who=who, uid=uid, renewal=renewal)
 
 
 async def _in_turn(desk: Desk, made: Callable[[], bytes]) -> bytes:

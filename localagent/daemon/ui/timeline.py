@@ -1,94 +1,89 @@
-"""What a task did, as HTML: its stages with their durations, what it said on the way, the candidates it tried."""
+"""What a task did: its stages with their durations, what it said on the way, the candidates it tried."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from localagent.daemon.ui.html import badge, said, span
-from localagent.daemon.ui.queries import MOST_TOLD, Story, TimelineEvent
+from localagent.daemon.ui.page_headers import span
+from localagent.daemon.ui.queries import Story, TimelineEvent
+from localagent.text.visible_text import one_line
 
+Piece = tuple[str, str]  # "", "stage" or the mood of a badge, and a text
 STAGES = {
     "snapshot": "reading the tree",
-    "baseline": "running the tests as they are, in the jail",
+    "baseline": "running the tests without a patch, in the jail",
     "localize": "ranking suspicious statements",
     "search": "searching the edit space",
     "choose": "comparing what the plausible candidates do",
     "full-check": "full check in a new jail",
     "guard": "running the tests outside --test with the patch",
-    "record": "writing down what happened",
+    "record": "writing the record",
 }
 
 
-def timeline(story: Story, seconds: Mapping[str, Any]) -> Iterator[str]:
-    """The stages that took time, as bars where they are known, then what was said, in order."""
+def stages(seconds: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """The stages that took time where they are known, with their share of it in percent."""
     known = [(name, float(s)) for name, s in seconds.items() if isinstance(s, int | float)]
     if total := sum(s for _, s in known):
-        yield '<div class="card"><table><tr><th>stage</th><th></th><th class="n">took</th></tr>'
         for name, spent in known:
-            yield (
-                f"<tr><td>{said(STAGES.get(name, name))}</td><td>{_bar(spent / total)}</td>"
-                f'<td class="n">{span(spent)}</td></tr>'
-            )
-        yield "</table></div><p></p>"
-    if not story.told:
-        yield '<p class="soft">Nothing has happened yet.</p>'
-        return
-    yield '<div class="card"><table><tr><th class="n">after</th><th>what happened</th></tr>'
+            yield STAGES.get(name, name), f"{100 * spent / total:.1f}", span(spent)
+
+
+def happened(story: Story) -> Iterator[tuple[str, Sequence[Piece]]]:
+    """What was said on the way, in order, with the seconds."""
     for event in story.told:
-        if text := told(event):
-            yield f'<tr><td class="n">{event.at:.1f} s</td><td>{text}</td></tr>'
-    yield "</table></div>"
-    if len(story.told) == MOST_TOLD:
-        yield f'<p class="soft">Only the first {MOST_TOLD} are shown.</p>'
+        if found := pieces(event):
+            yield f"{event.at:.1f}", found
 
 
-def _bar(share: float) -> str:
-    width = f"{100 * share:.1f}"
-    return (
-        '<svg class="bar" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">'
-        f'<rect width="{width}" height="6"/></svg>'
-    )
+def _text(value: object) -> str:
+    """A value of an event, cut."""
+    return one_line(str(value))
 
 
-def told(event: TimelineEvent) -> str:
-    """One event as HTML, "" for what says nothing to a person."""
+def pieces(event: TimelineEvent) -> Sequence[Piece]:
+    """One event; empty for what says nothing to a person."""
     data = event.data
     match event.kind:
         case "stage":
             name = str(data.get("stage"))
-            return f"<b>{said(STAGES.get(name, name))}</b>"
+            return (("stage", STAGES.get(name, name)),)
         case "snapshot":
-            return f"{said(data.get('files'))} files, {said(data.get('digest'))}"
+            text = f"{_text(data.get('files'))} files, {_text(data.get('digest'))}"
         case "baseline":
-            return f"{said(data.get('passing'))} pass; failing: {_some(data.get('failing'))}"
+            text = f"{_text(data.get('passing'))} pass; failing: {_some(data.get('failing'))}"
         case "localized":
-            return f"most suspicious: {_some(data.get('top'))}"
+            text = f"most suspicious: {_some(data.get('top'))}"
         case "ordered" if "mended" in data:
-            return f"the model said how likely {said(data['mended'])} edits mend"
+            text = f"the model said how likely {_text(data['mended'])} edits mend"
         case "ordered":
-            return f"the model ordered {said(data.get('edits'))} edits"
+            text = f"the model ranked {_text(data.get('edits'))} edits"
         case "read-on":
-            return f"the model read {said(data.get('scored'))} of the likeliest edits on, and put them in order"
+            text = f"the model read {_text(data.get('scored'))} of the likeliest edits further, and ranked them again"
         case "written":
-            return f"the model wrote {said(data.get('edits'))} edits"
+            text = f"the model wrote {_text(data.get('edits'))} edits"
         case "kept":
-            return f"candidate {said(data.get('number'))} got further; searching on top of it"
+            text = f"candidate {_text(data.get('number'))} got further; searching on top of it"
         case "controls":
-            return "controls: edits that must not help were tried, and did not" if _none_of(data) else "controls tried"
+            text = "controls: edits that must not help did not help" if _none_of(data) else "controls tried"
         case "guard":
-            return (
-                f"guard: {said(data.get('ran'))} of {said(data.get('found'))} tests ran; broken: "
+            text = (
+                f"guard: {_text(data.get('ran'))} of {_text(data.get('found'))} tests ran; broken: "
                 f"{_some(data.get('broken')) or 'none'}"
             )
         case "full-check":
-            mood = badge("accepted", "good") if data.get("accepted") is True else badge("refused", "bad")
-            return f"candidate {said(data.get('number'))} {mood} {_some(data.get('reasons'))}"
+            answer = ("good", "accepted") if data.get("accepted") is True else ("bad", "refused")
+            return ("", f"candidate {_text(data.get('number'))}"), answer, ("", _some(data.get("reasons")))
         case "denied":
-            return f"candidate {said(data.get('number'))} denied by {said(data.get('rule'))}: {said(data.get('edit'))}"
+            text = (
+                f"candidate {_text(data.get('number'))} denied by {_text(data.get('rule'))}: {_text(data.get('edit'))}"
+            )
         case "attempt":
-            return f"started anew: {said(data.get('why'))}"
+            text = f"restarted: {_text(data.get('why'))}"
         case "warning":
-            return f"{badge('warning', 'calm')} {said(data.get('text'))}"
-    return ""
+            return ("calm", "warning"), ("", _text(data.get("text")))
+        case _:
+            return ()
+    return (("", text),)
 
 
 def _none_of(data: Mapping[str, Any]) -> bool:
@@ -100,31 +95,11 @@ def _some(found: object, most: int = 5) -> str:
     if not isinstance(found, list):
         return ""
     more = f" and {len(found) - most} more" if len(found) > most else ""
-    return said(", ".join(map(str, found[:most])) + more)
+    return _text(", ".join(map(str, found[:most])) + more)
 
 
-def candidates(story: Story, denied: Mapping[str, Any]) -> Iterator[str]:
-    """The plausible candidates and the newest others; what the gates refused, by rule."""
-    if denied:
-        rules = ", ".join(f"{rule} {count}" for rule, count in denied.items())
-        yield f'<p class="soft">Denied before they ran: {said(rules)}</p>'
-    if not story.checked:
-        yield '<p class="soft">None has run yet.</p>'
-        return
-    if story.checked_all > len(story.checked):
-        yield f'<p class="soft">{story.checked_all} ran; the plausible and the newest {len(story.checked)} of them:</p>'
-    yield (
-        '<div class="card"><table><tr><th class="n">no.</th><th>edit</th><th>answer</th><th class="n">turned</th>'
-        '<th class="n">broken</th><th class="n">cost</th><th>route</th></tr>'
-    )
+def candidates(story: Story) -> Iterator[dict[str, Any]]:
+    """The plausible candidates and the newest others."""
     for event in story.checked:
-        data = event.data
-        good = data.get("plausible") is True
-        answer = badge("plausible", "good") if good else '<span class="soft">no</span>'
-        yield (
-            f'<tr{" class=found" if good else ""}><td class="n">{said(data.get("number"))}</td>'
-            f"<td>{_some(data.get('edit'))}</td><td>{answer}</td>"
-            f'<td class="n">{said(data.get("turned"))}</td><td class="n">{said(data.get("broken"))}</td>'
-            f'<td class="n">{said(data.get("cost"))}</td><td class="soft">{said(data.get("route"))}</td></tr>'
-        )
-    yield "</table></div>"
+        shown = {name: event.data.get(name) for name in ("number", "turned", "broken", "cost", "route")}
+        yield {**shown, "edit": _some(event.data.get("edit")), "plausible": event.data.get("plausible") is True}

@@ -1,9 +1,11 @@
 """Arithmetic: binary and augmented operators, operands, signs, off by one."""
 
+import re
 from collections.abc import Iterator
 
 import libcst as cst
 
+from localagent.domain.edit import EditEffect
 from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.precedence import ADD, ATOM, MUL, UNARY, binding, fit, needed
@@ -39,6 +41,8 @@ _LIKELY = {
     ("|", "+"): -0.8,
     ("+", "|"): -0.8,
 }
+_NEAR = frozenset({"+-", "*/", "///", "***", "//%", "&|", "|^", "&^", "<<>>"})
+_ONE = re.compile(r" *[-+] *1")
 _NEVER_NUMBERS = frozenset({"str", "list", "dict", "set", "tuple", "bytes"})
 
 
@@ -47,6 +51,12 @@ def _alternatives(old: str) -> Iterator[tuple[str, float]]:
         if new != old:
             same = any(old in g and new in g for g in _GROUPS)
             yield new, _LIKELY.get((old, new), -0.7 if same else -2.2)
+
+
+def _kind_changed(old: str, new: str) -> frozenset[EditEffect]:
+    """The effect of an operator that is seldom written for the other."""
+    near = old + new in _NEAR or new + old in _NEAR
+    return frozenset() if near else frozenset({EditEffect.CHANGES_ARITHMETIC})
 
 
 @operator("arithmetic-swap", prior=0.0)
@@ -71,12 +81,9 @@ def arithmetic_swap(ctx: OperatorContext) -> Iterator[Change]:
                 + ctx.unit.slice(end, ctx.unit.outer(node.right)[0])
                 + fit(right, binding(node.right), level + 1 if new != "**" else UNARY)
             )
-            if node.lpar:
-                yield ctx.splice(expr, (*ctx.unit.span(node), text), delta=delta, note=f"{old} -> {new}")
-            elif level >= expr.need:
-                yield ctx.splice(expr, (expr.start, expr.end, text), delta=delta, note=f"{old} -> {new}")
-            else:
-                yield ctx.splice(expr, (expr.start, expr.end, f"({text})"), delta=delta, note=f"{old} -> {new}")
+            put = (expr.start, expr.end, text if level >= expr.need else f"({text})")
+            splice = (*ctx.unit.span(node), text) if node.lpar else put
+            yield ctx.splice(expr, splice, delta=delta, note=f"{old} -> {new}").having(*_kind_changed(old, new))
 
 
 def _level(op: str) -> int:
@@ -133,10 +140,17 @@ def operand_drop(ctx: OperatorContext) -> Iterator[Change]:
         for side, delta in ((node.left, 0.0), (node.right, -0.5)):
             other = node.right if side is node.left else node.left
             small = 0.3 if isinstance(other, cst.Integer) else -0.4
-            yield ctx.put(expr, ctx.unit.code(side), binding(side), delta + small)
+            change = ctx.put(expr, ctx.unit.code(side), binding(side), delta + small)
+            yield change.having(*one_dropped(change.old, change.new))
 
 
-@operator("off-by-one", prior=0.0)
+def one_dropped(old: str, new: str) -> frozenset[EditEffect]:
+    """The effect of an expression that loses `+ 1` or `- 1`."""
+    gone = old.startswith(new) and _ONE.fullmatch(old, len(new)) is not None
+    return frozenset({EditEffect.DROPS_ONE}) if gone else frozenset()
+
+
+@operator("off-by-one", prior=0.0, effects={EditEffect.MOVES_BOUNDARY, EditEffect.SHIFTS_NUMBER, EditEffect.INVENTS})
 def off_by_one(ctx: OperatorContext) -> Iterator[Change]:
     """`+ 1` or `- 1` at an index, a slice or range bound, an argument, a returned or compared number."""
     for expr in ctx.exprs:
@@ -213,7 +227,8 @@ def augmented_swap(ctx: OperatorContext) -> Iterator[Change]:
             start, end = ctx.unit.span(node.operator)
             old = ctx.unit.slice(start, end)
             for new, delta in _alternatives(old[:-1]):
-                yield ctx.splice(statement, (start, end, new + "="), delta=delta, note=f"{old} -> {new}=")
+                change = ctx.splice(statement, (start, end, new + "="), delta=delta, note=f"{old} -> {new}=")
+                yield change.having(*_kind_changed(old[:-1], new))
 
 
 @operator("assign-augment", prior=0.0)

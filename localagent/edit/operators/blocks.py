@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from localagent.domain.edit import EditEffect
 from localagent.edit.layout import body_statements, inside_function, is_docstring, movable, reindented, removed, step
 from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
@@ -62,7 +63,7 @@ def indent(ctx: OperatorContext) -> Iterator[Change]:
             at = last
 
 
-@operator("unblock", prior=-0.9, deep=True)
+@operator("unblock", prior=-0.9, deep=True, effects={EditEffect.UNWRAPS_BLOCK})
 def unblock(ctx: OperatorContext) -> Iterator[Change]:
     """A block's header is removed and its statements stay: `if x: y` to `y`."""
     for s in ctx.statements:
@@ -175,7 +176,7 @@ def _bodies_swapped(ctx: OperatorContext, s: Stmt, other: Stmt) -> Iterator[Chan
     )
 
 
-@operator("condition-around", prior=-2.3)
+@operator("condition-around", prior=-2.3, effects={EditEffect.CHANGES_CONDITION})
 def condition_around(ctx: OperatorContext) -> Iterator[Change]:
     """A statement (with those after it, too) is put under a condition known or made of names in scope."""
     inner = step(ctx)
@@ -221,7 +222,7 @@ def try_around(ctx: OperatorContext) -> Iterator[Change]:
                 yield ctx.splice(s, (s.line_start, s.eol, new), delta=-0.1 * place, note=f"except {name}: {rescue}")
 
 
-@operator("merge-conditions", prior=-1.4, deep=True)
+@operator("merge-conditions", prior=-1.4, deep=True, effects={EditEffect.CHANGES_CONDITION})
 def merge_conditions(ctx: OperatorContext) -> Iterator[Change]:
     """A nested block leaves its outer one: the inner `if` follows, or stands beside, the outer `if`."""
     for s in body_statements(ctx):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.code import normal_form
+from localagent.code.source_text import parse_or_none
 from localagent.edit.layout import is_docstring, movable
 from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
@@ -18,7 +18,7 @@ _MAX_RUN = 12
 
 def _is_code(text: str) -> bool:
     """Whether a text reads as statements, not as prose."""
-    tree = normal_form.parse(textwrap.dedent(text))
+    tree = parse_or_none(textwrap.dedent(text))
     if tree is None or not tree.body:
         return False
     return all(not isinstance(s, ast.Expr) or isinstance(s.value, (ast.Call, ast.Yield, ast.Await)) for s in tree.body)

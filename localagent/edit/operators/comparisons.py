@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from localagent.domain.edit import EditEffect
 from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.precedence import COMPARE
@@ -50,7 +51,7 @@ def _alternatives(ctx: OperatorContext, old: str, left: str, right: str) -> tupl
     return (*others, "in") if old == "<" else others
 
 
-@operator("compare-swap", prior=0.0)
+@operator("compare-swap", prior=0.0, effects={EditEffect.MOVES_BOUNDARY})
 def compare_swap(ctx: OperatorContext) -> Iterator[Change]:
     """Another comparison operator: `<` for `<=`, `!=` for `==`, `not in` for `in`, `is not` for `is`."""
     for expr, node in ctx.of(cst.Comparison):
@@ -60,7 +61,7 @@ def compare_swap(ctx: OperatorContext) -> Iterator[Change]:
             for new in _alternatives(ctx, old, ctx.unit.code(left), ctx.unit.code(target.comparator)):
                 delta = _LIKELY.get((old, new), -0.5 if new in _ORDER else -2.0)
                 text = _spaced(ctx, start, end, new)
-                yield ctx.splice(expr, (start, end, text), delta=delta, note=f"{old} -> {new}")
+                yield ctx.splice(expr, (start, end, text), delta=delta, old=old, new=new)
 
 
 def _spaced(ctx: OperatorContext, start: int, end: int, new: str) -> str:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from localagent.domain.edit import EditEffect
 from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.precedence import ATOM, AWAIT, UNARY
@@ -41,7 +42,7 @@ def whole_number(node: cst.CSTNode) -> int | None:
     return int(node.value, 0)
 
 
-@operator("constant-step", prior=0.0)
+@operator("constant-step", prior=0.0, effects={EditEffect.MOVES_BOUNDARY, EditEffect.SHIFTS_NUMBER})
 def constant_step(ctx: OperatorContext) -> Iterator[Change]:
     """A whole number becomes its neighbour, twice, half, or one of 0, 1, 2, 10, -1."""
     for expr, node in ctx.of(cst.Integer):

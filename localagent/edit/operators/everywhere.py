@@ -57,6 +57,8 @@ def together(changes: Sequence[Change], delta: float) -> Change:
         line=changes[0].line,
         end_line=changes[-1].end_line,
         note=f"{changes[0].note} at {len(changes)} places",
+        old=changes[0].old,
+        new=changes[0].new,
     )
 
 

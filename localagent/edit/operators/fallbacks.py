@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 import libcst as cst
 
+from localagent.domain.edit import EditEffect
 from localagent.edit.layout import before, body_statements, inside_function
 from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
@@ -147,7 +148,7 @@ def value_and(ctx: OperatorContext) -> Iterator[Change]:
                     yield ctx.put(expr, f"{old[bind]} {word} {new}", bind, delta - 0.1)
 
 
-@operator("else-condition", prior=-1.8)
+@operator("else-condition", prior=-1.8, effects={EditEffect.CHANGES_CONDITION})
 def else_condition(ctx: OperatorContext) -> Iterator[Change]:
     """An `else` becomes an `elif` on what its first statement reads, or on a known condition."""
     together = _by_statement(ctx)
@@ -189,7 +190,7 @@ def _called(expr: Expr) -> bool:
 _USED = (cst.Return, cst.Assign, cst.Arg, cst.Comparison, cst.ComparisonTarget, cst.For, cst.CompFor)
 
 
-@operator("known-wrap", prior=-2.4)
+@operator("known-wrap", prior=-2.4, effects={EditEffect.WRAPS})
 def known_wrap(ctx: OperatorContext) -> Iterator[Change]:
     """A value that is used goes through a function that this file calls with one argument elsewhere."""
     found: Counter[str] = Counter()
@@ -276,7 +277,7 @@ def display_call(ctx: OperatorContext) -> Iterator[Change]:
             yield ctx.put(expr, f"{pair[0]}{text}{comma}{pair[1]}", ATOM if pair != "()" else LOOSE, -0.2)
 
 
-@operator("attribute-condition", prior=-2.6)
+@operator("attribute-condition", prior=-2.6, effects={EditEffect.CHANGES_CONDITION})
 def attribute_condition(ctx: OperatorContext) -> Iterator[Change]:
     """A test asks for another attribute of the same object too: `and self.x is not None`, `and not self.x`."""
     own = ctx.facts.classes.get(ctx.span.class_path[-1]) if ctx.span.class_path else None

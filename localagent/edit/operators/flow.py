@@ -4,11 +4,14 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from localagent.domain.edit import EditEffect
 from localagent.edit.layout import before, body_statements, inside_function, is_docstring
 from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.operators.variables import names_for
 from localagent.edit.precedence import binding
+
+_LITERALS = ("True", "False", "0", "[]", "''", "-1", "None")  # returned at the end of a function
 
 
 @operator("if-while", prior=-0.4)
@@ -64,7 +67,7 @@ def for_form(ctx: OperatorContext) -> Iterator[Change]:
             yield ctx.splice(s, (*target, f"{name}, _"), (start, end, f"{text}.items()"), delta=-0.9, note="items")
 
 
-@operator("range-bounds", prior=-0.1)
+@operator("range-bounds", prior=-0.1, effects={EditEffect.MOVES_BOUNDARY})
 def range_bounds(ctx: OperatorContext) -> Iterator[Change]:
     """`range` gets or loses a start, an end one further, or runs backwards."""
     for expr, node in ctx.of(cst.Call):
@@ -182,10 +185,11 @@ def return_missing(ctx: OperatorContext) -> Iterator[Change]:
             continue
         names = sorted(ctx.names.bound.get(s.node, {}).items(), key=lambda x: x[1])
         texts = [n for n, _ in names if n not in ("self", "cls")][:10]
-        texts += ["True", "False", "0", "[]", "''", "-1", "None", "self"]
+        texts += [*_LITERALS, "self"]
         for place, text in enumerate(texts):
             insertion = (last.eol, last.eol, f"{ctx.unit.newline}{last.indent}return {text}")
-            yield ctx.splice(last, insertion, delta=-0.04 * place, note=f"return {text} at the end")
+            change = ctx.splice(last, insertion, delta=-0.04 * place, note=f"return {text} at the end")
+            yield change.having(EditEffect.RETURNS_LITERAL) if text in _LITERALS else change
 
 
 def _near_lines(ctx: OperatorContext, line: int) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from localagent.domain.edit import EditEffect
 from localagent.edit.layout import before, body_statements, inside_function, step
 from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
@@ -119,7 +120,7 @@ def _fraction(node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.Float)
 
 
-@operator("guard-return", prior=-2.6)
+@operator("guard-return", prior=-2.6, effects={EditEffect.ADDS_GUARD, EditEffect.LEAVES_EARLY})
 def guard_return(ctx: OperatorContext) -> Iterator[Change]:
     """`if condition: return value` before a statement."""
     inner = step(ctx)
@@ -140,7 +141,7 @@ def guard_return(ctx: OperatorContext) -> Iterator[Change]:
                 )
 
 
-@operator("guard-loop", prior=-2.3)
+@operator("guard-loop", prior=-2.3, effects={EditEffect.ADDS_GUARD, EditEffect.LEAVES_EARLY})
 def guard_loop(ctx: OperatorContext) -> Iterator[Change]:
     """`if condition: continue` or `break` before a statement of a loop."""
     inner = step(ctx)
@@ -156,7 +157,7 @@ def guard_loop(ctx: OperatorContext) -> Iterator[Change]:
                     )
 
 
-@operator("guard-raise", prior=-3.2)
+@operator("guard-raise", prior=-3.2, effects={EditEffect.ADDS_GUARD})
 def guard_raise(ctx: OperatorContext) -> Iterator[Change]:
     """`if condition: raise SomeError(text)` before a statement, with exceptions and texts the file raises."""
     inner = step(ctx)
@@ -175,7 +176,7 @@ def guard_raise(ctx: OperatorContext) -> Iterator[Change]:
                     )
 
 
-@operator("guard-assign", prior=-3.0)
+@operator("guard-assign", prior=-3.0, effects={EditEffect.ADDS_GUARD})
 def guard_assign(ctx: OperatorContext) -> Iterator[Change]:
     """`if name is None: name = value` (or `if not name`) before a statement near the function's start."""
     inner = step(ctx)

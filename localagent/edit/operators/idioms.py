@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from localagent.domain.edit import EditEffect
 from localagent.edit.layout import before, movable
 from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
@@ -25,7 +26,7 @@ _ENDS = {"0": "startswith", "-1": "endswith"}
 _HOLE = re.compile(r"\{([A-Za-z_]\w*)[^{}]*\}")
 
 
-@operator("condition-type", prior=-2.2)
+@operator("condition-type", prior=-2.2, effects={EditEffect.CHANGES_CONDITION})
 def condition_type(ctx: OperatorContext) -> Iterator[Change]:
     """A test gets a check of its operand in front: `isinstance(x, T) and`, `self.x is not None and`, `self.x and`."""
     known = [t for text in ctx.facts.calls for t in re.findall(r"^isinstance\(.*, (\w+)\)$", text)]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
+from localagent.domain.edit import EditEffect
 from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.operators.logic import is_test, known_conditions
@@ -40,7 +41,7 @@ def _usable(expr: Expr) -> bool:
     )
 
 
-@operator("ingredient", prior=-1.6)
+@operator("ingredient", prior=-1.6, effects={EditEffect.REUSES_EXPRESSION})
 def ingredient(ctx: OperatorContext) -> Iterator[Change]:
     """Any expression of the function in the place of any other; same form, same kind, near and alike first."""
     offers = [e for e in ctx.distinct().values() if _usable(e)]
@@ -213,7 +214,7 @@ def element_drop(ctx: OperatorContext) -> Iterator[Change]:
                 yield ctx.put(expr, ctx.unit.slice(start, end), -1, -0.3 if len(spans) > 1 else 0.2)
 
 
-@operator("condition-new", prior=-2.4)
+@operator("condition-new", prior=-2.4, effects={EditEffect.CHANGES_CONDITION})
 def condition_new(ctx: OperatorContext) -> Iterator[Change]:
     """A test, or a returned truth value, becomes a condition known in the file or made of a name in scope."""
     for expr in ctx.exprs:

@@ -1,14 +1,17 @@
 """Conditions: negation, operands of `and` and `or`, conditions known elsewhere in the function or file."""
 
+import re
 from collections.abc import Iterator
 
 import libcst as cst
 
+from localagent.domain.edit import EditEffect
 from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.precedence import AND, COMPARE, NOT, OR, binding, fit
 from localagent.edit.unit import Expr
 
+_SEVERAL_PARTS = re.compile(r"\b(and|or)\b")
 _TESTS = (cst.If, cst.While, cst.IfExp, cst.CompIf, cst.Assert)
 
 
@@ -27,14 +30,18 @@ def negate(ctx: OperatorContext) -> Iterator[Change]:
     for expr in ctx.exprs:
         node = expr.node
         if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not):
-            yield ctx.put(expr, ctx.unit.code(node.expression), binding(node.expression), 0.4)
+            yield _negated(ctx.put(expr, ctx.unit.code(node.expression), binding(node.expression), 0.4))
         elif is_test(expr) or isinstance(expr.parent, (cst.Return, cst.Assign)):
             if isinstance(node, cst.Comparison) and len(node.comparisons) == 1:
                 continue  # compare-swap says it better
             if isinstance(node, cst.Tuple):
                 continue
             delta = 0.0 if is_test(expr) else (-1.0 if ctx.kind(expr) in ("bool", "") else -3.0)
-            yield ctx.put(expr, f"not {fit(expr.text, expr.level, NOT)}", NOT, delta)
+            yield _negated(ctx.put(expr, f"not {fit(expr.text, expr.level, NOT)}", NOT, delta))
+
+
+def _negated(change: Change) -> Change:
+    return change.having(EditEffect.NEGATES_SEVERAL) if _SEVERAL_PARTS.search(change.old) else change
 
 
 @operator("and-or", prior=0.0)
@@ -53,7 +60,7 @@ def and_or(ctx: OperatorContext) -> Iterator[Change]:
         yield ctx.splice(expr, inner, note=f"{'and' if is_and else 'or'} -> {new}")
 
 
-@operator("condition-drop", prior=0.0)
+@operator("condition-drop", prior=0.0, effects={EditEffect.CHANGES_CONDITION})
 def condition_drop(ctx: OperatorContext) -> Iterator[Change]:
     """One operand of `and` or `or` is dropped."""
     for expr, node in ctx.of(cst.BooleanOperation):
@@ -61,7 +68,7 @@ def condition_drop(ctx: OperatorContext) -> Iterator[Change]:
             yield ctx.put(expr, ctx.unit.code(side), binding(side))
 
 
-@operator("condition-order", prior=-1.0)
+@operator("condition-order", prior=-1.0, effects={EditEffect.CHANGES_CONDITION, EditEffect.MOVES_BOUNDARY})
 def condition_order(ctx: OperatorContext) -> Iterator[Change]:
     """The operands of `and` or `or` change places (the guard comes first)."""
     for expr, node in ctx.of(cst.BooleanOperation):
@@ -72,7 +79,7 @@ def condition_order(ctx: OperatorContext) -> Iterator[Change]:
         yield ctx.splice(expr, (*left, first), (*right, second), note="operands swapped")
 
 
-@operator("condition-add", prior=-2.2)
+@operator("condition-add", prior=-2.2, effects={EditEffect.CHANGES_CONDITION})
 def condition_add(ctx: OperatorContext) -> Iterator[Change]:
     """A known condition is joined to a test with `and` or `or`, before or after it."""
     for expr in ctx.exprs:

@@ -6,7 +6,9 @@ import libcst as cst
 
 from localagent.code.builtin_types import ATTRIBUTES, IMPORTS, SYNONYMS
 from localagent.code.name_lexicon import meant_by
+from localagent.domain.edit import EditEffect
 from localagent.domain.outcome import Failure
+from localagent.edit.edit_effects import has_arguments
 from localagent.edit.failure_hints import missing_attribute, placed, undefined
 from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
@@ -23,7 +25,7 @@ _SPELT = 0.7  # how alike a name in scope is to what was asked of `self`
 _OF_NONE = 1.2  # None lacks whatever is asked of it: seldom is the attribute what is wrong
 
 
-@operator("missing-attribute", prior=1.8)
+@operator("missing-attribute", prior=1.8, effects={EditEffect.MENDS_NAME, EditEffect.EXPLAINED})
 def another_attribute(ctx: OperatorContext) -> Iterator[Change]:
     """An attribute the type lacks becomes one it has, what another language means by it, or is dropped."""
     for failure in ctx.failing_with("AttributeError"):
@@ -47,7 +49,7 @@ def another_attribute(ctx: OperatorContext) -> Iterator[Change]:
             for other, near in offers.items():
                 if other != name:
                     delta = bonus + near + 1.2 * _likeness(name, other) - 0.8 - (_CALLED * (called and other in data))
-                    yield ctx.splice(expr, (*span, other), delta=delta, note=f".{name} -> .{other}")
+                    yield ctx.splice(expr, (*span, other), delta=delta, old=f".{name}", new=f".{other}")
             yield ctx.put(expr, ctx.unit.code(node.value), ATOM, bonus - 0.6)
             yield from _uncalled(ctx, expr, offers, data, bonus)
             yield ctx.put(
@@ -79,8 +81,8 @@ def _uncalled(
         for other in offers:
             text, alike = f"{receiver}.{other}", _likeness(node.attr.value, other)
             delta = bonus + 1.2 * alike - 0.9 + (_CALLED if other in data else 0.0)
-            yield ctx.splice(expr, (start, end, text), delta=delta, note=f"{expr.text}() -> {text}")
-        yield ctx.splice(expr, (start, end, receiver), delta=bonus - 0.6, note=f"{expr.text}() -> {receiver}")
+            yield ctx.splice(expr, (start, end, text), delta=delta, old=f"{expr.text}()", new=text)
+        yield ctx.splice(expr, (start, end, receiver), delta=bonus - 0.6, old=f"{expr.text}()", new=receiver)
 
 
 def _synonyms(ctx: OperatorContext, expr: Expr, node: cst.Attribute, bonus: float) -> Iterator[Change]:
@@ -103,7 +105,7 @@ def _synonyms(ctx: OperatorContext, expr: Expr, node: cst.Attribute, bonus: floa
             yield ctx.splice(target, (target.start, target.end, text), delta=bonus + 1.0 - 0.2 * place, note=text)
 
 
-@operator("missing-method-meaning", prior=1.8)
+@operator("missing-method-meaning", prior=1.8, effects={EditEffect.MENDS_NAME})
 def missing_method_meaning(ctx: OperatorContext) -> Iterator[Change]:
     """A call of what does not exist becomes what the words of its name mean: `a % b` for `self.remainder(a, b)`."""
     for failure in ctx.failing_with("AttributeError", "NameError"):
@@ -149,7 +151,7 @@ def _called(ctx: OperatorContext, failure: Failure) -> Iterator[tuple[Expr, cst.
             yield expr, node, name
 
 
-@operator("missing-everywhere", prior=2.0)
+@operator("missing-everywhere", prior=2.0, effects={EditEffect.MENDS_NAME})
 def missing_everywhere(ctx: OperatorContext) -> Iterator[Change]:
     """What is missing is put right at all places of a function at once, which a name that does not exist asks for."""
     for name in ("missing-attribute", "missing-method-meaning"):
@@ -157,9 +159,18 @@ def missing_everywhere(ctx: OperatorContext) -> Iterator[Change]:
             yield together(changes, max(c.delta for c in changes))
 
 
-@operator("missing-method-body", prior=1.0)
+@operator(
+    "missing-method-body", prior=1.0, effects={EditEffect.REPLACES_CALL, EditEffect.MENDS_NAME, EditEffect.INVENTS}
+)
 def missing_method_body(ctx: OperatorContext) -> Iterator[Change]:
     """A call of what does not exist becomes one of its arguments, a known function of them, or a value."""
+    for change in _bodies(ctx):
+        lost = () if "(" in change.new else (EditEffect.DROPS_CALL,)
+        calls = (EditEffect.CALLS_WITH_ARGUMENTS,) if has_arguments(change.new) else ()
+        yield change.having(*lost, *calls)
+
+
+def _bodies(ctx: OperatorContext) -> Iterator[Change]:
     for failure in ctx.failing_with("AttributeError", "NameError"):
         for expr, node, name in _called(ctx, failure):
             bonus = placed(ctx, failure, expr.line, expr.end_line)

@@ -5,9 +5,11 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from localagent.domain.edit import EditEffect
 from localagent.edit.layout import before, body_statements, inside_function, step
 from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
+from localagent.edit.operators.arithmetic import one_dropped
 from localagent.edit.operators.constants import whole_number
 from localagent.edit.operators.guards import returned_values
 from localagent.edit.precedence import ATOM
@@ -18,7 +20,7 @@ _UNORDERED = re.compile(r"'(?:dict_\w+|set|frozenset|map|filter|zip|generator)'"
 _STRICT = {"<=": "<", ">=": ">"}
 
 
-@operator("reported-bounds", prior=1.0)
+@operator("reported-bounds", prior=1.0, effects={EditEffect.GUARDS_BOUNDS, EditEffect.INVENTS})
 def reported_bounds(ctx: OperatorContext) -> Iterator[Change]:
     """IndexError: a guard on the length at the line that raised; of a key for KeyError, a divisor for a division."""
     inner = step(ctx)
@@ -62,7 +64,7 @@ def reported_bounds(ctx: OperatorContext) -> Iterator[Change]:
                         yield ctx.splice(expr, before(ctx, expr.statement, *rows), delta=plus, note=note)
 
 
-@operator("reported-index", prior=1.0)
+@operator("reported-index", prior=1.0, effects={EditEffect.MOVES_BOUNDARY, EditEffect.SHIFTS_NUMBER})
 def reported_index(ctx: OperatorContext) -> Iterator[Change]:
     """An index that was out of range, or no key, reaches less far: `d[3]` to `d[2]`, `x.pop(i)` to `x.pop()`."""
     for failure in ctx.failing_with("IndexError", "KeyError"):
@@ -79,7 +81,8 @@ def reported_index(ctx: OperatorContext) -> Iterator[Change]:
                 yield ctx.splice(expr, (span[0], end, ""), delta=0.6, note=f"{old} -> none")
             for text, delta in _nearer(ctx, index):
                 if text != old:
-                    yield ctx.splice(expr, (*span, text), delta=delta, note=f"{old} -> {text}")
+                    change = ctx.splice(expr, (*span, text), delta=delta, note=f"{old} -> {text}")
+                    yield change.having(*one_dropped(old, text))
 
 
 def _joins(ctx: OperatorContext, index: cst.BaseExpression) -> bool:
@@ -122,7 +125,7 @@ def _nearer(ctx: OperatorContext, index: cst.BaseExpression) -> Iterator[tuple[s
             yield f"{left} + {right} - 1", -0.3
 
 
-@operator("reported-reach", prior=1.2)
+@operator("reported-reach", prior=1.2, effects={EditEffect.MOVES_BOUNDARY})
 def reported_reach(ctx: OperatorContext) -> Iterator[Change]:
     """IndexError: the loop or the condition around the line lets the index go one too far."""
     for failure in ctx.failing_with("IndexError"):

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from localagent.domain.edit import EditEffect
 from localagent.edit.failure_hints import undefined
 from localagent.edit.layout import before
 from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 
 
-@operator("missing-import", prior=1.4)
+@operator("missing-import", prior=1.4, effects={EditEffect.MENDS_NAME, EditEffect.EXPLAINED})
 def missing_import(ctx: OperatorContext) -> Iterator[Change]:
     """An undefined name is imported inside the function, from where other files or the library have it."""
     from localagent.code.builtin_types import IMPORTS  # noqa: PLC0415 - a large table, needed for this failure alone

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from localagent.domain.edit import EditEffect
 from localagent.edit.failure_hints import undefined
 from localagent.edit.layout import movable, step
 from localagent.edit.operator_context import Change, OperatorContext
@@ -14,7 +15,7 @@ _MOST_NAMES = 8
 _MOST_ROWS = 12
 
 
-@operator("undefined-loop", prior=0.9)
+@operator("undefined-loop", prior=0.9, effects={EditEffect.MENDS_NAME, EditEffect.INVENTS})
 def undefined_loop(ctx: OperatorContext) -> Iterator[Change]:
     """The statements that read an undefined name become the body of a `for` over what it may be taken from."""
     for failure in ctx.failing_with("NameError", "UnboundLocalError"):

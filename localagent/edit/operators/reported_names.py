@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import libcst as cst
 
 from localagent.code.builtin_types import FOREIGN_NAMES
+from localagent.domain.edit import EditEffect
 from localagent.edit.failure_hints import placed, undefined
 from localagent.edit.layout import after, before, movable, removed
 from localagent.edit.operator_context import Change, OperatorContext
@@ -27,7 +28,7 @@ _NO_ATTRIBUTE = 1.5  # for an attribute of one's own that its class lacks
 _OFTEN, _ONCE = 0.5, 0.8  # what is read in several places was meant to have a value, what is read once was not
 
 
-@operator("undefined-name", prior=2.0)
+@operator("undefined-name", prior=2.0, effects={EditEffect.MENDS_NAME, EditEffect.EXPLAINED})
 def undefined_name(ctx: OperatorContext) -> Iterator[Change]:
     """An undefined name becomes one alike in scope, a builtin, a number near, another language's word, `self.x`."""
     for failure in ctx.failing_with("NameError", "UnboundLocalError"):
@@ -52,16 +53,17 @@ def undefined_name(ctx: OperatorContext) -> Iterator[Change]:
             for place, (text, value) in enumerate(_VALUES.items()):
                 if not _usable(value, expr):
                     continue
-                yield ctx.put(expr, text, ATOM if text != "-1" else 13, bonus - 0.8 - 0.05 * place)
+                change = ctx.put(expr, text, ATOM if text != "-1" else 13, bonus - 0.8 - 0.05 * place)
+                yield change if value is None else change.having(EditEffect.INVENTS_LITERAL)
             for place, text in enumerate(_numbers(ctx, expr)):
-                yield ctx.put(expr, text, ATOM, bonus - 0.8 - 0.05 * place)
+                yield ctx.put(expr, text, ATOM, bonus - 0.8 - 0.05 * place).having(EditEffect.INVENTS_LITERAL)
             if isinstance(expr.parent, cst.BinaryOperation):
                 other_side = expr.parent.right if expr.parent.left is node else expr.parent.left
                 start, end = ctx.unit.outer(expr.parent)
                 text = ctx.unit.code(other_side)
-                yield ctx.splice(
-                    expr, (start, end, f"({text})" if " " in text else text), delta=bonus - 0.4, note=f"{name} dropped"
-                )
+                new = f"({text})" if " " in text else text
+                change = ctx.splice(expr, (start, end, new), delta=bonus - 0.4, note=f"{name} dropped")
+                yield change.having(EditEffect.DROPS_UNDEFINED)
 
 
 def _uses(ctx: OperatorContext, name: str) -> list[Expr]:
@@ -117,7 +119,7 @@ def _from_star_imports(ctx: OperatorContext, name: str) -> list[str]:
     ]
 
 
-@operator("undefined-everywhere", prior=1.6)
+@operator("undefined-everywhere", prior=1.6, effects={EditEffect.MENDS_NAME, EditEffect.EXPLAINED})
 def undefined_everywhere(ctx: OperatorContext) -> Iterator[Change]:
     """All uses of an undefined name in the function become one other name."""
     for failure in ctx.failing_with("NameError", "UnboundLocalError"):
@@ -140,10 +142,11 @@ def undefined_everywhere(ctx: OperatorContext) -> Iterator[Change]:
                 splices = tuple((e.start, e.end, other) for e in uses)
                 delta = 1.6 if other in foreign else 1.2 * likeness(name, other) - 0.6
                 delta -= lacked if other.startswith("self.") else 0.0
-                yield ctx.splice(at, *splices, delta=delta, note=f"{name} -> {other} everywhere")
+                note = f"{name} -> {other} everywhere"
+                yield ctx.splice(at, *splices, delta=delta, note=note, old=name, new=other)
 
 
-@operator("parameter-rename", prior=1.4)
+@operator("parameter-rename", prior=1.4, effects={EditEffect.RENAMES_PARAMETER})
 def parameter_rename(ctx: OperatorContext) -> Iterator[Change]:
     """A parameter takes the undefined name that the body reads, in the definition alone or wherever it is used."""
     for failure in ctx.failing_with("NameError"):
@@ -171,7 +174,7 @@ def parameter_rename(ctx: OperatorContext) -> Iterator[Change]:
                     yield ctx.splice(s, own, delta=delta - 0.4, note=f"parameter {old} -> {name}")
 
 
-@operator("undefined-twin", prior=1.4)
+@operator("undefined-twin", prior=1.4, effects={EditEffect.MENDS_NAME})
 def undefined_twin(ctx: OperatorContext) -> Iterator[Change]:
     """An undefined name is given what one like it is given: `dp_col = [0] * n` after `dp_row = [0] * n`."""
     for failure in ctx.failing_with("NameError", "UnboundLocalError"):
@@ -193,7 +196,7 @@ def undefined_twin(ctx: OperatorContext) -> Iterator[Change]:
                 )
 
 
-@operator("undefined-initialise", prior=1.2)
+@operator("undefined-initialise", prior=1.2, effects={EditEffect.MENDS_NAME, EditEffect.INVENTS})
 def undefined_initialise(ctx: OperatorContext) -> Iterator[Change]:
     """An undefined name is initialised before its first use: first where every use sees it, then further in and out."""
     for failure in ctx.failing_with("NameError", "UnboundLocalError"):
@@ -212,7 +215,9 @@ def undefined_initialise(ctx: OperatorContext) -> Iterator[Change]:
         for at, place in _places_before(use.statement, last):
             for rank, value in enumerate(values):
                 delta = wanted - place + (0.6 if value == likely else -0.04 * rank)
-                yield ctx.splice(at, before(ctx, at, f"{name} = {value}"), delta=delta, note=f"{name} = {value}")
+                line = f"{name} = {value}"
+                change = ctx.splice(at, before(ctx, at, line), delta=delta, note=line)
+                yield change if value in _STARTS else change.having(EditEffect.STARTS_FROM_EXPRESSION)
 
 
 def _places_before(s: Stmt, last: int) -> Iterator[tuple[Stmt, float]]:
@@ -236,7 +241,7 @@ def _places_before(s: Stmt, last: int) -> Iterator[tuple[Stmt, float]]:
         yield first, place
 
 
-@operator("undefined-drop", prior=0.8)
+@operator("undefined-drop", prior=0.8, effects={EditEffect.MENDS_NAME, EditEffect.DROPS_UNDEFINED})
 def undefined_drop(ctx: OperatorContext) -> Iterator[Change]:
     """The statement, the argument or the element that holds an undefined name is dropped."""
     for failure in ctx.failing_with("NameError", "UnboundLocalError", "AttributeError", "TypeError"):

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from localagent.domain.edit import EditEffect
 from localagent.edit.layout import after, before, body_statements, inside_function
 from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
@@ -36,7 +37,7 @@ class _Known:
         return all(n in scope or n in BUILTINS or n in imported or n in self.ctx.facts.module_names for n in names)
 
 
-@operator("sibling-call", prior=-1.8)
+@operator("sibling-call", prior=-1.8, effects={EditEffect.REUSES_CALL, EditEffect.INVENTS})
 def sibling_call(ctx: OperatorContext) -> Iterator[Change]:
     """A call becomes one that the file makes elsewhere: the same callee first, then alike ones."""
     known = _Known(ctx)
@@ -54,7 +55,7 @@ def sibling_call(ctx: OperatorContext) -> Iterator[Change]:
                 yield ctx.put(expr, text, ATOM, score - 0.6 + 0.4 * likeness(expr.text, text))
 
 
-@operator("sibling-condition", prior=-1.8)
+@operator("sibling-condition", prior=-1.8, effects={EditEffect.CHANGES_CONDITION})
 def sibling_condition(ctx: OperatorContext) -> Iterator[Change]:
     """A test becomes one of the file's other tests."""
     known = _Known(ctx)

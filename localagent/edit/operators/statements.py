@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from localagent.domain.edit import EditEffect
 from localagent.edit.layout import (
     after,
     before,
@@ -28,7 +29,7 @@ def _first_line(ctx: OperatorContext, s: Stmt) -> str:
     return " ".join(text_of(ctx, s).split())[:50]
 
 
-@operator("statement-delete", prior=-0.3)
+@operator("statement-delete", prior=-0.3, effects={EditEffect.DELETES})
 def statement_delete(ctx: OperatorContext) -> Iterator[Change]:
     """A statement is deleted (`pass` where a block would be empty)."""
     for s in ctx.statements:

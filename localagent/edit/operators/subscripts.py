@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from localagent.domain.edit import EditEffect
 from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.operators.variables import names_for
@@ -59,7 +60,7 @@ def index_order(ctx: OperatorContext) -> Iterator[Change]:
                 yield ctx.splice(expr, (*first, b), (*second, a), note=f"[{a}][{b}] -> [{b}][{a}]")
 
 
-@operator("slice-bounds", prior=-0.2)
+@operator("slice-bounds", prior=-0.2, effects={EditEffect.MOVES_BOUNDARY})
 def slice_bounds(ctx: OperatorContext) -> Iterator[Change]:
     """A bound of a slice is dropped, moved to the other side, or gets a step of -1."""
     for expr, node in ctx.of(cst.Subscript):

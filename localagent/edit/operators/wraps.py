@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from localagent.domain.edit import EditEffect
 from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.operators.ingredients import replaceable
@@ -65,7 +66,7 @@ def _wrapped(text: str, wrap: str) -> str:
     return f"{wrap}({text})"
 
 
-@operator("wrap", prior=-1.6)
+@operator("wrap", prior=-1.6, effects={EditEffect.WRAPS})
 def wrap(ctx: OperatorContext) -> Iterator[Change]:
     """A value is put into a usual call: `len`, `sorted`, `list`, `set`, `str`, `abs`, `max(..., 0)`, `enumerate`."""
     for expr in ctx.exprs:
@@ -112,7 +113,7 @@ def keep_extreme(ctx: OperatorContext) -> Iterator[Change]:
                     yield ctx.put(expr, f"{word}({other}, {expr.text})", ATOM, delta)
 
 
-@operator("wrap-method", prior=-2.0)
+@operator("wrap-method", prior=-2.0, effects={EditEffect.WRAPS})
 def wrap_method(ctx: OperatorContext) -> Iterator[Change]:
     """A value gets a usual method call or default: `.copy()`, `.strip()`, `.lower()`, `.items()`, `or []`, `or 0`."""
     methods = {
@@ -141,7 +142,7 @@ def wrap_method(ctx: OperatorContext) -> Iterator[Change]:
                 yield ctx.put(expr, f"{fit(expr.text, expr.level, OR)} or {other}", OR, -1.0)
 
 
-@operator("wrap-arithmetic", prior=-2.2)
+@operator("wrap-arithmetic", prior=-2.2, effects={EditEffect.WRAPS})
 def wrap_arithmetic(ctx: OperatorContext) -> Iterator[Change]:
     """A number is doubled, halved, or taken modulo ten, two, or a constant the file names."""
     limits = [n for n in ctx.facts.module_names if n.isupper()] + [n for n in ctx.names.kinds if "mod" in n.lower()]
@@ -165,7 +166,7 @@ def wrap_arithmetic(ctx: OperatorContext) -> Iterator[Change]:
                 yield ctx.put(expr, text, 11, -0.3)
 
 
-@operator("unwrap", prior=-0.5)
+@operator("unwrap", prior=-0.5, effects={EditEffect.WRAPS})
 def unwrap(ctx: OperatorContext) -> Iterator[Change]:
     """A call, display or ternary is reduced to what it holds: `len(x)` to `x`, `[x]` to `x`, `a if c else b` to `a`."""
     for expr in ctx.exprs:
@@ -210,7 +211,7 @@ def filter_add(ctx: OperatorContext) -> Iterator[Change]:
             yield ctx.splice(expr, (at, at, f" if {text}"), delta=-0.05 * place, note=f"if {text}")
 
 
-@operator("display-wrap", prior=-1.9)
+@operator("display-wrap", prior=-1.9, effects={EditEffect.WRAPS})
 def display_wrap(ctx: OperatorContext) -> Iterator[Change]:
     """A value is put into a list or tuple: `x` to `[x]`, `(x,)`."""
     places = (cst.Return, cst.Assign, cst.Arg, cst.BinaryOperation, cst.AugAssign)

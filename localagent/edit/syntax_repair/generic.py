@@ -2,9 +2,9 @@
 
 import ast
 import itertools
-import warnings
 from collections.abc import Iterator
 
+from localagent.code.source_text import parse_or_none
 from localagent.edit.syntax_repair.lexer import KEYWORDS, BrokenText, Lexeme, LexemeKind, SyntaxFix, insert, replace
 
 _INSERTED = (
@@ -102,12 +102,8 @@ def _names(view: BrokenText) -> list[str]:
 
 def _says_something(line: str) -> bool:
     """Whether a line is a statement that does something; a remark may parse too (`Note: this`, `first, second`)."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            body = ast.parse(line).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
+    tree = parse_or_none(line)
+    body = tree.body if tree is not None else []
     if not body or (isinstance(body[0], ast.AnnAssign) and body[0].value is None):
         return False
     return not isinstance(body[0], ast.Expr) or any(isinstance(n, ast.Call | ast.Await) for n in ast.walk(body[0]))

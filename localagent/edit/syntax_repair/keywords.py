@@ -1,10 +1,12 @@
 """Fixes for words and signs: assignment or comparison, misspelt keywords, habits from other languages."""
 
+import dataclasses
 import itertools
 import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from localagent.domain.edit import EditEffect
 from localagent.edit.syntax_repair.lexer import (
     HEADS,
     KEYWORDS,
@@ -52,7 +54,8 @@ def assignments(view: BrokenText) -> Iterator[SyntaxFix]:
         for x in equals:
             for sign, cost in _COMPARISONS:
                 spaced = sign if not sign.isalpha() else f" {sign} "
-                yield replace(base + cost, x, spaced, "tokens.assign-compare")
+                fix = replace(base + cost, x, spaced, "tokens.assign-compare")
+                yield fix if sign != "==" else dataclasses.replace(fix, effects=frozenset({EditEffect.COMPARES}))
         if len(equals) > 1:
             for sign, cost in _COMPARISONS[:4]:
                 cuts = tuple((x.start, x.end, sign) for x in equals)

@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 
+from localagent.domain.edit import EditEffect
+from localagent.edit.edit_effects import negation
+
 TAB_WIDTH = 8
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 _LEXEME = re.compile(
@@ -266,12 +269,16 @@ KEYWORDS = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class SyntaxFix:
-    """Splices on the view's text (sorted, apart), what they cost (0 likeliest), and which operator proposes them."""
+    """Splices on the view's text (sorted, apart), what they cost (0 likeliest), and which operator proposes them.
+
+    `effects` are those that it has by itself, beside its operator's; several fixes together have them no more.
+    """
 
     cost: float
     splices: tuple[tuple[int, int, str], ...]
     operator: str
     note: str
+    effects: frozenset[EditEffect] = frozenset()
 
 
 def insert(cost: float, at: int, text: str, operator: str, note: str = "") -> SyntaxFix:
@@ -281,6 +288,5 @@ def insert(cost: float, at: int, text: str, operator: str, note: str = "") -> Sy
 
 def replace(cost: float, x: Lexeme, text: str, operator: str) -> SyntaxFix:
     """A fix that puts text in a lexeme's place."""
-    return SyntaxFix(
-        cost, ((x.start, x.end, text),), operator, f"{x.text[:40]} -> {text.strip()}" if text else f"drop {x.text[:40]}"
-    )
+    note = f"{x.text[:40]} -> {text.strip()}" if text else f"drop {x.text[:40]}"
+    return SyntaxFix(cost, ((x.start, x.end, text),), operator, note, negation(x.text, text.strip()))

@@ -5,10 +5,21 @@ import io
 import tokenize
 from dataclasses import dataclass
 
-from localagent.domain.edit import Edit, Splice
+from localagent.domain.edit import Edit, EditEffect, Splice
 from localagent.domain.paths import RepoPath
 from localagent.edit.syntax_repair.lexer import SyntaxFix, newlines_before
 from localagent.edit.syntax_repair.pieces import Pieces, splices_from
+
+# By operator, beside those of all of them.
+_EFFECTS = {
+    "tokens.delete-token": {EditEffect.DELETES},
+    "tokens.delete-bracket": {EditEffect.DELETES},
+    "tokens.delete-pair": {EditEffect.DELETES},
+    "tokens.delete-line": {EditEffect.DELETES, EditEffect.DELETES_LINE},
+    "tokens.comment-statement": {EditEffect.COMMENTS_OUT},
+    "tokens.replace-token": {EditEffect.REPLACES_LEXEME},
+    "tokens.wrap-call": {EditEffect.WRAPS},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +56,15 @@ class DecodedFile:
             end_line=newlines_before(self.text, splices[-1][1]) + 1,
             prior=-cost,
             note="; ".join(x.note for x in steps),
+            effects=_effects(steps),
         )
+
+
+def _effects(steps: tuple[SyntaxFix, ...]) -> frozenset[EditEffect]:
+    operators = {x.operator for x in steps}
+    found = {EditEffect.MENDS_SYNTAX}.union(*(_EFFECTS.get(name, set()) for name in operators))
+    found |= {EditEffect.SEVERAL_FIXES} if len(operators) > 1 else set()
+    return frozenset(found.union(steps[0].effects if len(steps) == 1 else ()))
 
 
 def decode(source: bytes) -> tuple[str, str, bytes] | None:

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from localagent.domain.edit import Edit, Splice
+from localagent.domain.edit import Edit, EditEffect, Splice
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.edit.syntax_repair.brackets import brackets, colons, quotes
@@ -116,6 +116,7 @@ class TokenEditSpace:
                 end_line=1,
                 prior=self._prior.get(operator, 0.0),
                 note=note,
+                effects=frozenset({EditEffect.MENDS_SYNTAX}),
             )
             if _parses(edit.apply(source)):
                 yield edit

@@ -19,6 +19,7 @@ from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import Policy
 from localagent.gate.core.gate_input import ChangedRegion, GateInput, Touched
 from localagent.gate.core.rule import Rule, RuleExample, became, decide
+from localagent.text.secret_names import SENSITIVE_NAME
 
 _F = "def f(x):\n    return x\n"
 _B = "".join(("AK", "IA"))  # put together here, so that no scanner takes an example for a leak
@@ -90,13 +91,12 @@ _TOKEN = re.compile(
 )
 _IN_URL = re.compile(rb"[a-z][a-z0-9+.-]{1,20}://[^\s/:@'\"]{1,100}:([^\s/:@'\"]{4,200})@(?!example\.)")
 _ASSIGNED = re.compile(
-    rb"(?i)(?:passw(?:or)?d|passwd|pwd|passphrase|secret|token|api_?key|apikey|access_?key|private_?key|signing_?key"
-    rb"|encryption_?key|credentials?|auth_?key)[a-z0-9_]{0,40}['\"]?\]?\s{0,8}(?::[ \w\[\]|.]{0,40}=|:=|=>|=|:)\s{0,8}"
-    rb"(?:[rRbBuUfF]{0,2})(['\"])([^'\"\n]{8,400})\1"
+    rb"(?i)(?:" + SENSITIVE_NAME.encode() + rb"|pwd|token|access_?key|auth_?key)[a-z0-9_]{0,40}['\"]?\]?\s{0,8}"
+    rb"(?::[ \w\[\]|.]{0,40}=|:=|=>|=|:)\s{0,8}(?:[rRbBuUfF]{0,2})(['\"])([^'\"\n]{8,400})\1"
 )
 _ANY = re.compile(
     rb"(?i)-----BEGIN|AKIA|ASIA|gh[pousr]_|github_pat|glpat-|xox[abposr]-|k_live_|AIza|npm_|pypi-|SG\.|sk-|hf_|dop_v1"
-    rb"|accountkey|eyJ|://|passw|pwd|passphrase|secret|token|api_?key|access_?key|_key|auth_?key|credential"
+    rb"|accountkey|eyJ|://|pwd|token|access_?key|_key|auth_?key|" + SENSITIVE_NAME.encode()
 )
 _PLACEHOLDER = re.compile(
     rb"(?i)^(?:<.*>|\$\{?.*|\{.*\}|%.*%?|x+|\*+|\.+)$|example|change-?_?me|placeholder|dummy|your[-_ ]|redacted|insert"

@@ -9,15 +9,15 @@ import fnmatch
 import re
 from collections.abc import Iterator
 
-from localagent.code.bindings import FUNCTIONS, Bindings
+from localagent.code.bindings import Bindings
 from localagent.code.name_uses import find_uses, module_bindings
+from localagent.code.names import last_name
 from localagent.code.regions import DoesNotParse, SourceFile, decode_source, parse, walk
+from localagent.code.spans import Definition, first_line, last_line
 from localagent.domain.edit import FileChange
 from localagent.domain.policy import PatchRules
 from localagent.gate.core.gate_input import ReplacedBytes
 from localagent.gate.security.forbidden_apis import Matcher
-
-_SCOPES = (*FUNCTIONS, ast.ClassDef)
 
 
 class CriticalCode:
@@ -64,13 +64,12 @@ class CriticalCode:
 def _statements(body: list[ast.stmt], first: int, last: int) -> Iterator[ast.stmt]:
     """The functions, and the statements outside of functions, that some lines lie in."""
     for node in body:
-        start = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
-        if start > last or (node.end_lineno or start) < first:
+        if first_line(node) > last or last_line(node) < first:
             continue
         if isinstance(node, ast.ClassDef):
             head = ast.ClassDef(
                 name=node.name, bases=node.bases, keywords=node.keywords, body=[], decorator_list=node.decorator_list,
-                lineno=node.lineno, col_offset=0, end_lineno=node.end_lineno,
+                lineno=node.lineno, col_offset=0, end_lineno=last_line(node),
             )  # fmt: skip
             yield head
             yield from _statements(node.body, first, last)
@@ -81,10 +80,10 @@ def _statements(body: list[ast.stmt], first: int, last: int) -> Iterator[ast.stm
 def _named(node: ast.AST, first: int, last: int) -> Iterator[str]:
     """The scopes of a statement that some lines lie in, and what is bound in these lines outside of functions."""
     for inner in walk(node):
-        if isinstance(inner, _SCOPES):
-            if inner.lineno <= last and (inner.end_lineno or inner.lineno) >= first:
+        if isinstance(inner, Definition):
+            if inner.lineno <= last and last_line(inner) >= first:
                 yield inner.name
         elif isinstance(inner, ast.Assign | ast.AnnAssign | ast.AugAssign) and first <= inner.lineno <= last:
             targets = inner.targets if isinstance(inner, ast.Assign) else [inner.target]
             for target in targets:
-                yield target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
+                yield last_name(target)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from localagent.code.regions import DoesNotParse, decode_source, parse, walk
+from localagent.code.spans import Definition, all_lines_of
 from localagent.domain.paths import RepoPath
 from localagent.domain.test_support_names import is_test_helper_name
 
@@ -29,7 +30,6 @@ _ASSERTION = re.compile(
 )
 _ASSERTING_CLASS = re.compile(r"\w*(?:TestCase|TestMixin|Assertions|AssertionsMixin)")
 _ENTRY = frozenset({"__main__.py", "setup.py"})
-_Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _Parts = tuple[str, ...]
 
 
@@ -63,7 +63,7 @@ class HelperScan:
         self._files: dict[RepoPath, _File | None] = {}
         self._modules: dict[RepoPath, bool] = {}
         self._functions: dict[tuple[RepoPath, str], bool] = {}
-        self._top: dict[RepoPath, tuple[_Definition, ...]] = {}
+        self._top: dict[RepoPath, tuple[Definition, ...]] = {}
 
     def only_tests_import(self, path: RepoPath) -> bool:
         """Whether a file is named like a helper of tests, and tests import it, and no other code does."""
@@ -75,8 +75,7 @@ class HelperScan:
     def asserting_function(self, path: RepoPath, line: int) -> str:
         """The name of the function or class around a line, where it asserts and only tests use it; else ""."""
         for node in self._definitions(path):
-            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-            if first <= line <= (node.end_lineno or node.lineno) and _asserts(node):
+            if line in all_lines_of(node) and _asserts(node):
                 key = (path, node.name)
                 if key not in self._functions:
                     self._functions[key] = self._function(path, node.name)
@@ -157,7 +156,7 @@ class HelperScan:
         if tree is None:
             return True
         for node in tree.body:
-            if isinstance(node, _Definition) and _asserts(node):
+            if isinstance(node, Definition) and _asserts(node):
                 continue
             for inner in walk(node):
                 if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Load) and inner.id == name:
@@ -171,7 +170,7 @@ class HelperScan:
         tree = self._tree(path)
         names: list[str] = []
         for node in () if tree is None else tree.body:
-            if isinstance(node, _Definition):
+            if isinstance(node, Definition):
                 names += [] if _asserts(node) else [node.name]
             elif isinstance(node, ast.Assign):
                 names += [t.id for t in node.targets if isinstance(t, ast.Name)]
@@ -199,10 +198,10 @@ class HelperScan:
             for parts in ends.get(end, ())
         )
 
-    def _definitions(self, path: RepoPath) -> tuple[_Definition, ...]:
+    def _definitions(self, path: RepoPath) -> tuple[Definition, ...]:
         if path not in self._top:
             tree = self._tree(path) if path in self._sources else None
-            self._top[path] = () if tree is None else tuple(n for n in tree.body if isinstance(n, _Definition))
+            self._top[path] = () if tree is None else tuple(n for n in tree.body if isinstance(n, Definition))
         return self._top[path]
 
     def _tree(self, path: RepoPath) -> ast.Module | None:
@@ -261,7 +260,7 @@ def _means(told: _Parts, module: _Parts) -> bool:
     return any(module[-n:] == told[:n] for n in range(1, min(len(told), len(module)) + 1))
 
 
-def _asserts(node: _Definition) -> bool:
+def _asserts(node: Definition) -> bool:
     if isinstance(node, ast.ClassDef):
         return _ASSERTING_CLASS.fullmatch(node.name) is not None
     return _ASSERTION.fullmatch(node.name) is not None

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from localagent.code.constant_evaluation import Unknown, bound, evaluate
+from localagent.code.spans import Function, blocks
 from localagent.code.test_literals import NOT_KNOWN, VisibleCase
 
 _MOST_STEPS = 600
 _MOST_ROUNDS = 50
 _MOST_DEPTH = 40
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
 _CHANGES = frozenset(
     {"append", "extend", "insert", "remove", "pop", "clear", "update", "setdefault", "sort", "reverse", "add",
      "discard", "popitem", "__setitem__"}
@@ -63,7 +63,7 @@ class Trace:
     steps: int = 0
 
 
-def bind(function: _Function, case: VisibleCase, constants: Mapping[str, Any]) -> Names | None:
+def bind(function: Function, case: VisibleCase, constants: Mapping[str, Any]) -> Names | None:
     """The names of a function's parameters for a call; None if the call does not fit."""
     parameters = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
     given = list(case.arguments)
@@ -83,7 +83,7 @@ def bind(function: _Function, case: VisibleCase, constants: Mapping[str, Any]) -
     return names
 
 
-def trace(function: _Function, names: Names) -> Trace:
+def trace(function: Function, names: Names) -> Trace:
     """Follow a call whose arguments are bound to `names`."""
     found = Trace()
     _run(function.body, dict(names), (), found, 0)
@@ -138,7 +138,7 @@ def _side_by_side(test: ast.Compare) -> list[tuple[ast.expr, ast.expr]]:
     return []
 
 
-def _defaults(function: _Function) -> Iterator[tuple[str, ast.expr]]:
+def _defaults(function: Function) -> Iterator[tuple[str, ast.expr]]:
     plain = [*function.args.posonlyargs, *function.args.args]
     for argument, default in zip(plain[::-1], function.args.defaults[::-1], strict=False):
         yield argument.arg, default
@@ -226,8 +226,8 @@ def _run(body: list[ast.stmt], names: Names, way: tuple[Met, ...], found: Trace,
             names.pop(node.name, None)
         elif isinstance(node, ast.With | ast.Try):
             _forget(names, node)
-            for block in ("body", "orelse", "finalbody"):
-                _run(getattr(node, block, []), dict(names), way, found, depth + 1)
+            for block in blocks(node):
+                _run(block, dict(names), way, found, depth + 1)
         else:
             _looks(node, names, found)
             _forget(names, node)

@@ -13,6 +13,7 @@ from typing import Any
 
 from localagent.code.constant_evaluation import Unknown, evaluate
 from localagent.code.regions import Snippet
+from localagent.code.spans import Function
 from localagent.code.test_literals import NOT_KNOWN, TRIVIAL, Literals, VisibleCase, key_of
 from localagent.gate.overfitting.call_trace import (
     Met,
@@ -31,7 +32,6 @@ _MOST_CASES = 40
 _MOST_SHOWN = 60
 _MOST_HITS = 3  # a third of the neighbours: a table holds a few cases, and some of them stand side by side
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,7 +80,7 @@ def constants_of(snippet: Snippet) -> dict[str, Any]:
     return found
 
 
-def _functions(tree: ast.Module) -> Iterator[_Function]:
+def _functions(tree: ast.Module) -> Iterator[Function]:
     """The outermost functions of a unit, methods too."""
     open_ones: list[ast.AST] = [tree]
     while open_ones:
@@ -91,13 +91,13 @@ def _functions(tree: ast.Module) -> Iterator[_Function]:
             open_ones += [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.stmt)]
 
 
-def _same_function(before: Snippet | None, function: _Function) -> ast.AST | None:
+def _same_function(before: Snippet | None, function: Function) -> ast.AST | None:
     if before is None:
         return None
     return next((f for f in _functions(before.tree) if f.name == function.name), None)
 
 
-def _cases_of(function: _Function, literals: Literals) -> list[tuple[VisibleCase, bool]]:
+def _cases_of(function: Function, literals: Literals) -> list[tuple[VisibleCase, bool]]:
     """The calls of a function; where no test calls it by its name, any call with an expected value that fits it."""
     called = [(case, True) for case in literals.cases if case.function == function.name]
     if called:

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from localagent.code.names import last_name
 from localagent.code.regions import Snippet
 from localagent.code.string_folding import texts_of
 from localagent.domain.gate import Decision, Finding, Severity
@@ -186,9 +187,7 @@ def _hits(snippet: Snippet) -> Iterator[tuple[Rule, str, ast.AST]]:
         if (kind := _kind_of_stream(node)) is not None:
             yield KNOWS_TESTS, f"the type of {kind}, which tells whether output is captured", node
         if isinstance(node, ast.Attribute | ast.Name | ast.alias):
-            name = (
-                node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else node.name
-            )
+            name = node.name if isinstance(node, ast.alias) else last_name(node)
             if name in _FRAMES:
                 yield KNOWS_CALLER, name, node
         if isinstance(node, ast.Name) and node.id == "__debug__":
@@ -227,7 +226,7 @@ def _kind_of_stream(node: ast.AST) -> str | None:
         return None
     while isinstance(inner, ast.Subscript):
         inner = inner.value
-    name = inner.attr if isinstance(inner, ast.Attribute) else inner.id if isinstance(inner, ast.Name) else ""
+    name = last_name(inner)
     return name if name in _STREAMS else None
 
 

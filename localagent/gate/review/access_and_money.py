@@ -9,10 +9,10 @@ import ast
 import re
 from collections.abc import Iterator
 
-from localagent.code.bindings import last_name
 from localagent.code.condition_implication import shape
-from localagent.code.function_pairing import Function
+from localagent.code.names import callee_name
 from localagent.code.regions import walk
+from localagent.code.spans import Function
 from localagent.gate.core.rule import became, question
 from localagent.gate.review.source_change import Signs, Source, SourceChange
 
@@ -111,7 +111,7 @@ def _set_attributes(source: Source) -> Iterator[ast.Attribute]:
 
 
 def _deletes(function: Function) -> bool:
-    return any(isinstance(n, ast.Call) and _DELETES.match(last_name(n.func)) for n in walk(function))
+    return any(isinstance(n, ast.Call) and _DELETES.match(callee_name(n.func)) for n in walk(function))
 
 
 def _said(function: Function) -> list[str]:
@@ -127,7 +127,7 @@ def _brought(function: Function) -> set[str]:
     for node in walk(function):
         holder = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
         holder = node.value if isinstance(node, ast.Subscript) else holder
-        if isinstance(holder, ast.Attribute | ast.Name) and _BROUGHT.match(last_name(holder)):
+        if isinstance(holder, ast.Attribute | ast.Name) and _BROUGHT.match(callee_name(holder)):
             found.add(ast.unparse(node))
     return found
 
@@ -142,9 +142,9 @@ def _asks(function: Function) -> list[str]:
     for node in walk(function):
         if isinstance(node, ast.Compare):
             found.append(shape(node))
-        elif isinstance(node, ast.Call) and last_name(node.func) in ("startswith", "endswith", "match", "search"):
+        elif isinstance(node, ast.Call) and callee_name(node.func) in ("startswith", "endswith", "match", "search"):
             found.append(ast.unparse(node))
-        elif isinstance(node, ast.Call) and last_name(node.func) in ("get", "getattr", "pop") and len(node.args) > 1:
+        elif isinstance(node, ast.Call) and callee_name(node.func) in ("get", "getattr", "pop") and len(node.args) > 1:
             found.append(f"else {ast.unparse(node.args[-1])}")
         elif isinstance(node, ast.BoolOp):
             inner = [type(v.op).__name__ for v in node.values if isinstance(v, ast.BoolOp)]
@@ -157,18 +157,18 @@ def _asks(function: Function) -> list[str]:
 
 def _ordered(function: Function) -> list[str]:
     """What a function asks, and what it puts in order."""
-    puts = [n for n in walk(function) if isinstance(n, ast.Call) and last_name(n.func) in _ORDERS]
-    return [*_asks(function), *sorted(last_name(n.func) for n in puts)]
+    puts = [n for n in walk(function) if isinstance(n, ast.Call) and callee_name(n.func) in _ORDERS]
+    return [*_asks(function), *sorted(callee_name(n.func) for n in puts)]
 
 
 def _rounds(function: Function) -> list[str]:
     """How a function rounds, and what it sets of what it was given."""
     found: list[str] = []
     for node in walk(function):
-        if isinstance(node, ast.Call) and last_name(node.func) in _ROUNDS:
-            found.append(last_name(node.func))
-        elif isinstance(node, ast.Attribute | ast.Name) and last_name(node).startswith("ROUND_"):
-            found.append(last_name(node))
+        if isinstance(node, ast.Call) and callee_name(node.func) in _ROUNDS:
+            found.append(callee_name(node.func))
+        elif isinstance(node, ast.Attribute | ast.Name) and callee_name(node).startswith("ROUND_"):
+            found.append(callee_name(node))
         elif isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
             found.append(f"sets {ast.unparse(node)}")
     return sorted(found)

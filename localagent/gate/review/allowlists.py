@@ -5,7 +5,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from localagent.code.bindings import last_name, settings
+from localagent.code.bindings import settings
+from localagent.code.names import last_name
 from localagent.gate.review.source_change import Signs, SourceChange
 
 _ALLOWS = re.compile(

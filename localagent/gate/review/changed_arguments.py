@@ -8,8 +8,9 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 
-from localagent.code.bindings import FUNCTIONS, assignments, last_name, target_name
+from localagent.code.bindings import FUNCTIONS, assignments, target_name
 from localagent.code.function_pairing import called, settled
+from localagent.code.names import callee_name
 from localagent.code.regions import walk
 from localagent.gate.core.rule import became, introduced, question
 from localagent.gate.review.source_change import Signs, Source, SourceChange, newly
@@ -109,7 +110,7 @@ def _calls(function: ast.AST) -> Iterator[tuple[tuple[str, str], ast.Call]]:
         if not isinstance(node, ast.Call):
             continue
         func = called(node.func, names)
-        name = last_name(func)
+        name = callee_name(func)
         receiver = func.value if isinstance(func, ast.Attribute) else None
         parts: list[ast.AST] = []
         if name in _FILES:
@@ -122,7 +123,7 @@ def _calls(function: ast.AST) -> Iterator[tuple[tuple[str, str], ast.Call]]:
 
 
 def _speaks(receiver: ast.expr) -> bool:
-    return any(word in last_name(receiver).lower() for word in _SPEAKS)
+    return any(word in callee_name(receiver).lower() for word in _SPEAKS)
 
 
 def _shown(node: ast.AST, made: dict[str, list[ast.expr]], depth: int) -> str:

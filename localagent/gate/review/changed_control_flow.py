@@ -7,10 +7,11 @@ other functions answer.
 import ast
 import re
 
-from localagent.code.bindings import last_name
 from localagent.code.condition_implication import condition_of, implies, shape
-from localagent.code.function_pairing import Function, settled
+from localagent.code.function_pairing import settled
+from localagent.code.names import callee_name
 from localagent.code.regions import walk
+from localagent.code.spans import Function
 from localagent.gate.core.rule import became, question
 from localagent.gate.review.source_change import Signs, SourceChange, differing
 
@@ -130,14 +131,14 @@ def _started_when(function: Function) -> list[str]:
         if isinstance(loop, ast.While | ast.For | ast.AsyncFor)
         for node in walk(loop)
         if isinstance(node, ast.If)
-        and any(isinstance(n, ast.Call) and last_name(n.func) in _STARTS for s in node.body for n in walk(s))
+        and any(isinstance(n, ast.Call) and callee_name(n.func) in _STARTS for s in node.body for n in walk(s))
     )
 
 
 def _given(function: Function) -> list[list[str]]:
     """What each call is given, in order; names of keywords are left out."""
     calls = [n for n in walk(function) if isinstance(n, ast.Call) and len(n.args) + len(n.keywords) > 1]
-    return [[last_name(n.func), *(ast.unparse(v) for v in (*n.args, *(k.value for k in n.keywords)))] for n in calls]
+    return [[callee_name(n.func), *(ast.unparse(v) for v in (*n.args, *(k.value for k in n.keywords)))] for n in calls]
 
 
 def _unbounded(old: Function, new: Function) -> str:
@@ -171,7 +172,7 @@ def _narrowings(function: Function) -> dict[str, int]:
     for node in walk(function):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name) and isinstance(node.value, ast.Call):
             name, func = node.targets[0].id, node.value.func
-            if isinstance(func, ast.Attribute) and last_name(func) in (
+            if isinstance(func, ast.Attribute) and callee_name(func) in (
                 "filter",
                 "exclude",
                 "where",
@@ -185,7 +186,7 @@ def _narrowings(function: Function) -> dict[str, int]:
 
 def _own_calls(function: Function) -> int:
     """How often a function calls something of its own name, or gives over to itself."""
-    calls = sum(1 for n in walk(function) if isinstance(n, ast.Call) and last_name(n.func) == function.name)
+    calls = sum(1 for n in walk(function) if isinstance(n, ast.Call) and callee_name(n.func) == function.name)
     gives = [n.value for n in walk(function) if isinstance(n, ast.YieldFrom)] if function.name == "__iter__" else []
     return calls + len(gives)
 
@@ -214,7 +215,7 @@ def _refuses(body: list[ast.stmt]) -> bool:
     if isinstance(last, ast.Return) and len(body) > 1 and isinstance(body[-2], ast.Expr):
         value = body[-2].value
     return isinstance(last, ast.Raise) or (
-        isinstance(value, ast.Call) and _TURNS.match(last_name(value.func)) is not None
+        isinstance(value, ast.Call) and _TURNS.match(callee_name(value.func)) is not None
     )
 
 

@@ -8,10 +8,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from localagent.code.bindings import last_name
+from localagent.code.names import callee_name
 from localagent.code.regions import walk
 from localagent.gate.core.rule import became, inserted, question
 from localagent.gate.review.source_change import Signs, Source, newly
+from localagent.text.secret_names import SENSITIVE_NAME
 
 _C = "class A:\n    def g(self):\n        return 1\n"
 
@@ -67,8 +68,7 @@ _SPREADS = frozenset(
     {"items", "values", "copy", "to_dict", "as_dict", "dict", "model_dump", "model_dump_json", "json", "_asdict"}
 )
 _SECRET = re.compile(
-    r"(?i)passw(?:or)?d|passphrase|secret|api_?key|credential|private_?key|(?:access|auth|refresh|api|bearer|session|reset)_?token|cvv|cvc"
-    r"|card_?number|ssn|seed_phrase|(?:^|_)otp(?:$|_)|signing_?key|encryption_?key"
+    rf"(?i){SENSITIVE_NAME}|(?:refresh|session|reset)_?token|cvv|cvc|card_?number|ssn|seed_phrase|(?:^|_)otp(?:$|_)"
 )
 _PERSONAL = re.compile(
     r"(?i)e_?mail|phone|birth|surname|patient_?name|user_?name|session|cookie|token|address$|iban|balance"
@@ -96,12 +96,12 @@ def exposed(source: Source) -> Signs:
                 elif isinstance(value, ast.Attribute) and _INTIMATE.search(value.attr):
                     yield f"{value.attr} in a table", node
         elif isinstance(node, ast.Call):
-            if last_name(node.func) == "encode" and _is_personal(node):
+            if callee_name(node.func) == "encode" and _is_personal(node):
                 yield "what is known of a person, as bytes", node
             yield from ((what, node) for what in _called(node))
         elif isinstance(node, ast.FormattedValue):
             if _is_table(node.value) or (
-                isinstance(node.value, ast.Call) and last_name(node.value.func) in ("locals", "vars")
+                isinstance(node.value, ast.Call) and callee_name(node.value.func) in ("locals", "vars")
             ):
                 yield f"all of {ast.unparse(node.value)[:40]}", node
         elif isinstance(node, ast.JoinedStr):
@@ -130,7 +130,7 @@ def exposed(source: Source) -> Signs:
 
 
 def _called(node: ast.Call) -> Iterator[str]:
-    name = last_name(node.func)
+    name = callee_name(node.func)
     if name in _DECLARES:
         yield f"{name} declares a text safe"
     elif name in ("vars", "locals", "globals") and not node.args:
@@ -146,7 +146,7 @@ def _called(node: ast.Call) -> Iterator[str]:
 
 
 def _is_table(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name | ast.Attribute) and _TABLES.match(last_name(node)) is not None
+    return isinstance(node, ast.Name | ast.Attribute) and _TABLES.match(callee_name(node)) is not None
 
 
 def _is_address(node: ast.JoinedStr) -> bool:
@@ -161,7 +161,7 @@ def _is_of_a_person(node: ast.JoinedStr) -> bool:
 
 
 def _is_personal(node: ast.AST) -> bool:
-    return any(isinstance(n, ast.Name | ast.Attribute) and _PERSONAL.search(last_name(n)) for n in walk(node))
+    return any(isinstance(n, ast.Name | ast.Attribute) and _PERSONAL.search(callee_name(n)) for n in walk(node))
 
 
 def _is_spelt_out(node: ast.JoinedStr) -> bool:
@@ -175,8 +175,8 @@ def _is_spelt_out(node: ast.JoinedStr) -> bool:
 
 def _secret_in(node: ast.AST) -> str:
     for inner in walk(node):
-        if isinstance(inner, ast.Name | ast.Attribute) and _SECRET.search(last_name(inner)):
-            return last_name(inner)
+        if isinstance(inner, ast.Name | ast.Attribute) and _SECRET.search(callee_name(inner)):
+            return callee_name(inner)
     return ""
 
 

@@ -3,7 +3,8 @@
 import ast
 import re
 
-from localagent.code.bindings import FUNCTIONS, last_name
+from localagent.code.bindings import FUNCTIONS
+from localagent.code.names import callee_name
 from localagent.code.regions import walk
 from localagent.code.string_folding import values_of
 from localagent.gate.core.rule import introduced, question
@@ -74,7 +75,7 @@ def _prepared(source: Source) -> Signs:
         if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, ast.Dict) and node.value.keys:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             constant = any(k is not None and values_of(k) is not None for k in node.value.keys)
-            if constant and any(_STORE.search(last_name(t)) for t in targets):
+            if constant and any(_STORE.search(callee_name(t)) for t in targets):
                 yield "a store that begins with answers", node.value
 
 
@@ -111,7 +112,7 @@ def _answered(source: Source, function: ast.AST) -> Signs:
                 continue
             if (
                 isinstance(display, ast.Call)
-                and last_name(display.func) == "dict"
+                and callee_name(display.func) == "dict"
                 and values_of(ast.Tuple(elts=display.args))
             ):
                 asked.add(name)
@@ -138,9 +139,9 @@ def _hands_out(source: Source, node: ast.Call) -> bool:
     """Whether one after the other of several constants is taken: `next(iter((2, 12)))`, `_LEFT.pop(0)`."""
     if isinstance(node.func, ast.Attribute) and node.func.attr in ("pop", "popleft"):
         return _is_constants(source.stands_for(node.func.value))
-    if last_name(node.func) in ("iter", "deque"):
+    if callee_name(node.func) in ("iter", "deque"):
         return len(node.args) > 0 and _is_constants(source.stands_for(node.args[0]))
-    drawn = source.stands_for(node.args[0]) if last_name(node.func) == "next" and node.args else None
+    drawn = source.stands_for(node.args[0]) if callee_name(node.func) == "next" and node.args else None
     return isinstance(drawn, ast.Call) and bool(drawn.args) and _is_constants(source.stands_for(drawn.args[0]))
 
 
@@ -174,7 +175,7 @@ def _telling(source: Source, node: ast.expr, trivial: tuple[object, ...] = TRIVI
     node = source.stands_for(node)
     if isinstance(node, ast.Call):
         parts = [*node.args, *(k.value for k in node.keywords)]
-        return bool(parts) and last_name(node.func)[:1].isalpha() and all(values_of(part) for part in parts)
+        return bool(parts) and callee_name(node.func)[:1].isalpha() and all(values_of(part) for part in parts)
     if isinstance(node, ast.Tuple | ast.List | ast.Set) and any(isinstance(e, ast.Call) for e in node.elts):
         return all(_telling(source, e) for e in node.elts)
     if isinstance(node, ast.Tuple | ast.List | ast.Set):
@@ -193,7 +194,7 @@ def _returned(body: list[ast.stmt]) -> ast.expr | None:
     (last, *more) = body[::-1]
     if isinstance(last, ast.Return) and isinstance(last.value, ast.Name):
         for made in more:
-            if isinstance(made, ast.Assign) and last_name(made.targets[0]) == last.value.id:
+            if isinstance(made, ast.Assign) and callee_name(made.targets[0]) == last.value.id:
                 return made.value
     if more and not all(isinstance(s, ast.Expr) for s in more):
         return None

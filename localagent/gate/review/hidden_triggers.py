@@ -8,7 +8,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from localagent.code.bindings import FUNCTIONS, last_name
+from localagent.code.bindings import FUNCTIONS
+from localagent.code.names import callee_name
 from localagent.code.regions import walk
 from localagent.code.string_folding import values_of
 from localagent.gate.core.rule import PLAIN, RuleExample, became, question
@@ -113,7 +114,7 @@ def triggers(source: Source) -> Signs:
             yield f"{odd}: a number that no code has without reason", node
         if isinstance(node, ast.If) and (answer := _written_down(node.body)) is not None:
             yield "an answer that is written down for some inputs", answer
-        elif isinstance(node, ast.Call) and last_name(node.func) == "replace" and _is_whole(node):
+        elif isinstance(node, ast.Call) and callee_name(node.func) == "replace" and _is_whole(node):
             yield "a text that is put in place of one certain text", node
         if isinstance(node, ast.If | ast.IfExp | ast.While | ast.Assert):
             yield from _conditions(source, node.test)
@@ -127,7 +128,7 @@ def triggers(source: Source) -> Signs:
 def _odd_part(source: Source, node: ast.BinOp | ast.Call) -> str:
     """A fraction of four digits or more that a sum or a default holds, and nothing before held."""
     sides = [node.left, node.right] if isinstance(node, ast.BinOp) else node.args[1:]
-    if isinstance(node, ast.Call) and last_name(node.func) not in ("get", "getattr", "pop", "setdefault", "next"):
+    if isinstance(node, ast.Call) and callee_name(node.func) not in ("get", "getattr", "pop", "setdefault", "next"):
         return ""
     for side in sides:
         value = side.value if isinstance(side, ast.Constant) else None
@@ -164,7 +165,7 @@ def _conditions(source: Source, test: ast.expr) -> Signs:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and _OF_TESTS.search(node.value):
             yield "a condition on a name of tests", node
         elif isinstance(node, ast.Call):
-            name = last_name(node.func)
+            name = callee_name(node.func)
             if name in _FILES:
                 yield f"a condition on whether {name}", node
             elif name in _WHERE:
@@ -172,12 +173,12 @@ def _conditions(source: Source, test: ast.expr) -> Signs:
             elif (
                 name in ("get", "getlist")
                 and isinstance(node.func, ast.Attribute)
-                and _ASKED.match(last_name(node.func.value))
+                and _ASKED.match(callee_name(node.func.value))
             ):
                 yield "a condition on what a request brings along", node
-        elif isinstance(node, ast.Attribute | ast.Name) and last_name(node) in _AROUND:
-            yield f"a condition on {last_name(node)}", node
-        elif isinstance(node, ast.Subscript) and _ASKED.match(last_name(node.value)):
+        elif isinstance(node, ast.Attribute | ast.Name) and callee_name(node) in _AROUND:
+            yield f"a condition on {callee_name(node)}", node
+        elif isinstance(node, ast.Subscript) and _ASKED.match(callee_name(node.value)):
             yield "a condition on what a request brings along", node
         elif isinstance(node, ast.Compare):
             yield from ((what, node) for what in _compared(source, node))
@@ -206,7 +207,7 @@ def _compared(source: Source, node: ast.Compare) -> Iterator[str]:
 def _is_length(one: ast.expr, other: ast.expr) -> bool:
     """`len(x) == 4`; lengths up to two are usual."""
     number = other.value if isinstance(other, ast.Constant) else None
-    return isinstance(one, ast.Call) and last_name(one.func) == "len" and isinstance(number, int) and number > 2
+    return isinstance(one, ast.Call) and callee_name(one.func) == "len" and isinstance(number, int) and number > 2
 
 
 def _is_counted(node: ast.BinOp) -> bool:
@@ -214,7 +215,7 @@ def _is_counted(node: ast.BinOp) -> bool:
     if not values or not isinstance(values[0], int):
         return False
     return values[0] not in (0, 1, 2, 4, 8, 10, 100, 400, 7, 12, 60, 16) or (
-        isinstance(node.left, ast.Call | ast.Attribute) and (last_name(node.left) not in _PARTS and values[0] > 2)
+        isinstance(node.left, ast.Call | ast.Attribute) and (callee_name(node.left) not in _PARTS and values[0] > 2)
     )
 
 
@@ -263,7 +264,7 @@ def _is_trivial(node: ast.expr) -> bool:
 
 
 def _calls(node: ast.expr) -> set[str]:
-    return {last_name(n.func) for n in walk(node) if isinstance(n, ast.Call)}
+    return {callee_name(n.func) for n in walk(node) if isinstance(n, ast.Call)}
 
 
 CHECKS = ((TRIGGER, newly(triggers)),)

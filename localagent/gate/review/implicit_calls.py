@@ -4,7 +4,9 @@ import ast
 import re
 from collections.abc import Iterator
 
-from localagent.code.bindings import FUNCTIONS, last_name
+from localagent.code.bindings import FUNCTIONS
+from localagent.code.names import callee_name
+from localagent.code.spans import blocks
 from localagent.gate.core.rule import PLAIN, introduced, question
 from localagent.gate.review.source_change import Signs, Source, newly
 
@@ -37,7 +39,7 @@ def unasked(source: Source) -> Signs:
         if isinstance(node, FUNCTIONS) and node.name in _HOOKS:
             yield node.name, node
         elif isinstance(node, ast.ClassDef) and any(
-            k.arg == "metaclass" and last_name(k.value) not in ("ABCMeta", "EnumMeta") for k in node.keywords
+            k.arg == "metaclass" and callee_name(k.value) not in ("ABCMeta", "EnumMeta") for k in node.keywords
         ):
             yield f"a metaclass of {node.name}", node
     for statement in source.tree.body:
@@ -46,7 +48,7 @@ def unasked(source: Source) -> Signs:
         if source.is_script:
             continue  # it ran from top to bottom before; what it does is judged by what it mentions
         for call in _calls_at_import(statement):
-            if not _AT_IMPORT.search(last_name(call.func)):
+            if not _AT_IMPORT.search(callee_name(call.func)):
                 yield f"{ast.unparse(call.func)[:60]}() on import", call
 
 
@@ -54,7 +56,7 @@ def _calls_at_import(node: ast.stmt) -> Iterator[ast.Call]:
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         yield node.value
     elif isinstance(node, ast.Try | ast.With | ast.For | ast.While):
-        for block in (node.body, getattr(node, "orelse", []), getattr(node, "finalbody", [])):
+        for block in blocks(node):
             for inner in block:
                 yield from _calls_at_import(inner)
 

@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from localagent.code.bindings import last_name
+from localagent.code.names import callee_name
 from localagent.code.regions import walk
 from localagent.code.string_folding import Value, values_of
 from localagent.gate.core.rule import introduced, question
@@ -70,7 +70,7 @@ def known_keys(source: Source) -> Signs:
     """Look-ups of one entry whose key nobody would type by chance."""
     for node in source.nodes:
         key = node.slice if isinstance(node, ast.Subscript) else None
-        if isinstance(node, ast.Call) and last_name(node.func) in _LOOKS_UP and node.args:
+        if isinstance(node, ast.Call) and callee_name(node.func) in _LOOKS_UP and node.args:
             key = node.args[0]
         value = key.value if isinstance(key, ast.Constant) else None
         if not isinstance(value, str) or value in source.known or len(value) < 8 or not re.search("[0-9]", value):
@@ -107,7 +107,7 @@ def _compared(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
 
 def _constants(source: Source, node: ast.expr) -> Iterator[Value]:
     node = source.stands_for(node)
-    if isinstance(node, ast.Call) and last_name(node.func) in ("frozenset", "set", "tuple", "list") and node.args:
+    if isinstance(node, ast.Call) and callee_name(node.func) in ("frozenset", "set", "tuple", "list") and node.args:
         node = node.args[0]
     parts = node.elts if isinstance(node, ast.Tuple | ast.List | ast.Set) else [node]
     if isinstance(node, ast.Dict):
@@ -119,7 +119,7 @@ def _constants(source: Source, node: ast.expr) -> Iterator[Value]:
 
 
 def _asks(node: ast.AST) -> set[str]:
-    return {last_name(n.func) for n in walk(node) if isinstance(n, ast.Call)}
+    return {callee_name(n.func) for n in walk(node) if isinstance(n, ast.Call)}
 
 
 CHECKS = ((MAGIC, newly(magic)), (MAGIC, newly(known_keys)))

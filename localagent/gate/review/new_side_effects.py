@@ -9,8 +9,9 @@ arguments without an annotation.
 import ast
 from collections.abc import Iterator
 
-from localagent.code.bindings import assignments, last_name, target_name
+from localagent.code.bindings import assignments, target_name
 from localagent.code.function_pairing import functions
+from localagent.code.names import callee_name, imports_of
 from localagent.code.regions import walk
 from localagent.gate.core.rule import became, question
 from localagent.gate.review.source_change import Signs, Source, newly
@@ -77,21 +78,16 @@ def acts(source: Source) -> Signs:
         annotated = {a.arg for a in walk(function) if isinstance(a, ast.arg)} & given
         known = handles | annotated | _made(function.body, handles)
         for node in walk(function):
-            if isinstance(node, ast.Call) and last_name(node.func) not in _PURE:
+            if isinstance(node, ast.Call) and callee_name(node.func) not in _PURE:
                 if _hangs_on(node.func, known):
                     yield f"a call of {ast.unparse(node.func)[:60]}", node
-                elif last_name(node.func) in helpers - {name} and _is_told(node):
-                    yield f"a call of {last_name(node.func)} with {_texts(node)[:60]}", node
+                elif callee_name(node.func) in helpers - {name} and _is_told(node):
+                    yield f"a call of {callee_name(node.func)} with {_texts(node)[:60]}", node
 
 
 def _imported(tree: ast.Module) -> Iterator[str]:
     for node in walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                if alias.name.split(".")[0] in _OUTSIDE:
-                    yield alias.asname or alias.name.split(".")[0]
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and (node.module or "").split(".")[0] in _OUTSIDE:
-            yield from (alias.asname or alias.name for alias in node.names)
+        yield from (name.bound for name in imports_of(node) if name.module.partition(".")[0] in _OUTSIDE)
 
 
 def _made(body: list[ast.stmt], handles: set[str]) -> set[str]:
@@ -115,7 +111,7 @@ def _made(body: list[ast.stmt], handles: set[str]) -> set[str]:
 
 def _is_maker(node: ast.Call) -> bool:
     """Whether a call gives a handle and not an answer: a class, or a name that says so."""
-    name = last_name(node.func)
+    name = callee_name(node.func)
     return name[:1].isupper() or name in (
         "client", "resource", "connect", "session", "socket", "create_connection", "open", "from_env", "bind", "cursor",
         "init", "create_engine", "from_url",

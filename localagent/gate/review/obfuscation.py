@@ -7,7 +7,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from localagent.code.bindings import last_name
+from localagent.code.names import callee_name, last_name
 from localagent.code.regions import walk
 from localagent.code.string_folding import values_of
 from localagent.gate.core.rule import inserted, question
@@ -118,7 +118,7 @@ def _is_rotated(node: ast.Call) -> bool:
 
 def _ways(node: ast.AST) -> Iterator[None]:
     if isinstance(node, ast.Call):
-        name = last_name(node.func)
+        name = callee_name(node.func)
         if (
             isinstance(node.func, ast.Lambda)
             or (name in _DECODERS and _is_fixed(node))
@@ -142,7 +142,7 @@ def _ways(node: ast.AST) -> Iterator[None]:
         if (
             (single and values_of(node.slice))
             or (whole and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str | bytes))
-            or (last_name(node.value) in _DOC and not isinstance(node.value, ast.Call) and values_of(_last(node.slice)))
+            or (last_name(node.value) in _DOC and values_of(_last(node.slice)))
         ):
             yield
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and "%c" in _text_of(node.left):
@@ -156,7 +156,7 @@ def _ways(node: ast.AST) -> Iterator[None]:
 
 def _is_spelling_book(node: ast.expr) -> bool:
     """A text, or one of Python's alphabets, of which single letters are taken."""
-    return bool(_text_of(node)) or last_name(node) in _ALPHABETS
+    return bool(_text_of(node)) or callee_name(node) in _ALPHABETS
 
 
 def _receiver(node: ast.Call) -> ast.expr:
@@ -176,12 +176,12 @@ def _is_known(node: ast.expr) -> bool:
 
 def _is_fixed(node: ast.Call) -> bool:
     """Whether a decoder is given constants alone."""
-    if node.args and all(values_of(a) is not None for a in node.args) and last_name(node.func) != "to_bytes":
+    if node.args and all(values_of(a) is not None for a in node.args) and callee_name(node.func) != "to_bytes":
         return any(_size(v) > 1 for v in values_of(node.args[-1]) or ())
     receiver = node.func.value if isinstance(node.func, ast.Attribute) else None
-    if isinstance(receiver, ast.Constant) and last_name(node.func) == "to_bytes":
+    if isinstance(receiver, ast.Constant) and callee_name(node.func) == "to_bytes":
         return isinstance(receiver.value, int) and receiver.value > 0xFF
-    return isinstance(receiver, ast.Call) and last_name(receiver.func) == "int" and len(receiver.args) > 1
+    return isinstance(receiver, ast.Call) and callee_name(receiver.func) == "int" and len(receiver.args) > 1
 
 
 def _is_picked(node: ast.Call, name: str) -> bool:
@@ -195,12 +195,12 @@ def _is_spelt(node: ast.expr) -> bool:
     """Single characters, reversed lists, or numbers, of constants."""
     if isinstance(node, ast.List | ast.Tuple) and len(node.elts) > 2:
         return all(len(_text_of(e)) == 1 and _LETTERS.match(_text_of(e)) for e in node.elts)
-    if isinstance(node, ast.Call) and last_name(node.func) in ("reversed", "sorted") and node.args:
+    if isinstance(node, ast.Call) and callee_name(node.func) in ("reversed", "sorted") and node.args:
         return values_of(node.args[0]) is not None
-    if isinstance(node, ast.Call) and last_name(node.func) == "map" and last_name(node.args[0]) == "chr":
+    if isinstance(node, ast.Call) and callee_name(node.func) == "map" and callee_name(node.args[0]) == "chr":
         return True
     return isinstance(node, ast.ListComp | ast.GeneratorExp) and any(
-        isinstance(n, ast.Call) and last_name(n.func) == "chr" for n in walk(node.elt)
+        isinstance(n, ast.Call) and callee_name(n.func) == "chr" for n in walk(node.elt)
     )
 
 

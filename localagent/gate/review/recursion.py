@@ -2,8 +2,8 @@
 
 import ast
 
-from localagent.code.function_pairing import Function
 from localagent.code.regions import walk
+from localagent.code.spans import Function
 from localagent.gate.review.source_change import Signs
 
 

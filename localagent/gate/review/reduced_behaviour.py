@@ -7,8 +7,9 @@ import ast
 from collections.abc import Iterator
 from typing import cast
 
-from localagent.code.bindings import last_name
+from localagent.code.names import callee_name
 from localagent.code.regions import walk
+from localagent.code.spans import blocks, clauses
 from localagent.gate.core.rule import became, question
 from localagent.gate.review.source_change import Signs, Source, SourceChange
 
@@ -35,7 +36,6 @@ NARROWED = question(
         became(_ESCAPED, _ESCAPED.replace("'xml'", "'xml', 'xhtml'")),
     ),
 )
-_BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
 
 
 def narrowed(change: SourceChange) -> Signs:
@@ -63,12 +63,10 @@ def _done(body: list[ast.stmt], above: tuple[str, ...]) -> Iterator[tuple[str, t
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call | ast.Await):
             yield ast.unparse(node), above
         inner = (*above, ast.unparse(node.test)) if isinstance(node, ast.If) and not _is_plain(node.test) else above
-        for name in _BLOCKS:
-            block = getattr(node, name, [])
-            for part in block:
-                if isinstance(part, ast.ExceptHandler | ast.match_case):
-                    yield from _done(part.body, inner)
-            yield from _done([s for s in block if isinstance(s, ast.stmt)], inner if name == "body" else above)
+        for block in blocks(node):
+            yield from _done(block, inner if block is getattr(node, "body", None) else above)
+        for clause in clauses(node):
+            yield from _done(clause.body, inner)
 
 
 def _is_plain(test: ast.expr) -> bool:
@@ -78,7 +76,7 @@ def _is_plain(test: ast.expr) -> bool:
     if isinstance(test, ast.Compare):
         return any(isinstance(c, ast.Constant) and c.value is None for c in test.comparators)
     return isinstance(test, ast.Name) or (
-        isinstance(test, ast.Call) and last_name(test.func) in ("isinstance", "hasattr")
+        isinstance(test, ast.Call) and callee_name(test.func) in ("isinstance", "hasattr")
     )
 
 
@@ -91,7 +89,7 @@ def _lists(source: Source) -> dict[str, set[str]]:
             for at, value in enumerate((*node.args, *(k.value for k in node.keywords))):
                 if isinstance(value, ast.List | ast.Tuple | ast.Set):
                     items = {e.value for e in value.elts if isinstance(e, ast.Constant) and isinstance(e.value, str)}
-                    key = f"{last_name(node.func)} {at}"
+                    key = f"{callee_name(node.func)} {at}"
                     twice |= {key} & found.keys()
                     if items and len(items) == len(value.elts):
                         found[key] = items

@@ -9,9 +9,10 @@ import ast
 import re
 from collections import Counter
 
-from localagent.code.bindings import FUNCTIONS, last_name
-from localagent.code.function_pairing import Function
+from localagent.code.bindings import FUNCTIONS
+from localagent.code.names import callee_name
 from localagent.code.regions import walk
+from localagent.code.spans import Function
 from localagent.gate.core.rule import became, question
 from localagent.gate.review.source_change import Signs, Source, SourceChange
 
@@ -64,7 +65,7 @@ def taken(change: SourceChange) -> Signs:
             yield f"{name}: only taken away: {lost[0][:60]}", new
         if _summed(old, new):
             yield f"{name} does not gather any more what it gathered", new
-        without = {last_name(d) for d in old.decorator_list} - {last_name(d) for d in new.decorator_list}
+        without = {callee_name(d) for d in old.decorator_list} - {callee_name(d) for d in new.decorator_list}
         if any(_REMEMBERS.search(decorator) for decorator in without):
             yield f"{name} is without {', '.join(sorted(without))[:60]}", new
     texts = _texts(change.before), _texts(change.after)
@@ -83,7 +84,7 @@ def _statements(function: Function) -> Counter[str]:
     for node in walk(function):
         if isinstance(node, ast.Expr):
             call = node.value.value if isinstance(node.value, ast.Await) else node.value
-            if isinstance(call, ast.Call) and last_name(call.func) not in _TELLS:
+            if isinstance(call, ast.Call) and callee_name(call.func) not in _TELLS:
                 found[ast.unparse(node)] += 1
         elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.NamedExpr):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
@@ -140,7 +141,7 @@ def _tables(source: Source) -> dict[str, set[str]]:
     for node in source.nodes:
         if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Dict):
             continue
-        name = last_name(node.targets[0])
+        name = callee_name(node.targets[0])
         if name.isupper():
             found[name] = {ast.unparse(key) for key in node.value.keys if key is not None}
     return found

@@ -5,11 +5,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from localagent.code.bindings import FUNCTIONS, last_name
+from localagent.code.bindings import FUNCTIONS
 from localagent.code.condition_implication import Names, condition_of, narrower
 from localagent.code.function_pairing import settled
 from localagent.code.guard_clauses import refused_less, says_yes
+from localagent.code.names import callee_name
 from localagent.code.regions import walk
+from localagent.code.spans import last_line
 from localagent.gate.core.rule import PLAIN, introduced, question
 from localagent.gate.review.source_change import Check, Signs, SourceChange, differing
 
@@ -117,7 +119,7 @@ def guards(tree: ast.AST) -> Iterator[str]:
 
 def _is_open(node: ast.Raise) -> bool:
     """`raise NotImplementedError`: a place that is left open refuses nothing."""
-    return node.exc is not None and last_name(node.exc) == "NotImplementedError"
+    return node.exc is not None and callee_name(node.exc) == "NotImplementedError"
 
 
 def _never(node: ast.AST) -> bool:
@@ -130,11 +132,11 @@ def checks(tree: ast.AST) -> Iterator[str]:
     raising = {n.name for n in nodes if isinstance(n, FUNCTIONS) and _exists_to_raise(n)}
     for node in nodes:
         if isinstance(node, ast.Call):
-            name = last_name(node.func)
+            name = callee_name(node.func)
         elif isinstance(node, (*FUNCTIONS, ast.ClassDef)):
             for decorator in node.decorator_list:
-                if not isinstance(decorator, ast.Call) and _CHECKER.search(last_name(decorator)):
-                    yield last_name(decorator)
+                if not isinstance(decorator, ast.Call) and _CHECKER.search(callee_name(decorator)):
+                    yield callee_name(decorator)
             continue
         else:
             continue
@@ -220,15 +222,15 @@ def reordered(change: SourceChange) -> Signs:
 def undecorated(change: SourceChange) -> Signs:
     """Functions that have fewer decorators, the plain ones aside, than they had."""
     for name, old, new in change.pairs:
-        had, kept = ([last_name(d) for d in f.decorator_list if last_name(d) not in _PLAIN] for f in (old, new))
+        had, kept = ([callee_name(d) for d in f.decorator_list if callee_name(d) not in _PLAIN] for f in (old, new))
         if len(kept) < len(had):
             gone = Counter(had) - Counter(kept)
             yield f"{name} is not decorated any more: {', '.join(sorted(gone))[:80]}", new
 
 
 def _in_order(function: ast.AST) -> list[str]:
-    calls = [n for n in walk(function) if isinstance(n, ast.Call) and _CHECKER.search(last_name(n.func))]
-    return [last_name(n.func) for n in sorted(calls, key=lambda n: (n.end_lineno or 0, n.end_col_offset or 0))]
+    calls = [n for n in walk(function) if isinstance(n, ast.Call) and _CHECKER.search(callee_name(n.func))]
+    return [callee_name(n.func) for n in sorted(calls, key=lambda n: (last_line(n), n.end_col_offset or 0))]
 
 
 def _near(name: str, calls: dict[str, set[str]]) -> set[str]:
@@ -245,7 +247,7 @@ def _near(name: str, calls: dict[str, set[str]]) -> set[str]:
 
 def _called(function: ast.AST) -> set[str]:
     """What a function calls, hands on, or is decorated with."""
-    found = {last_name(n.func) for n in walk(function) if isinstance(n, ast.Call)}
+    found = {callee_name(n.func) for n in walk(function) if isinstance(n, ast.Call)}
     return found | {n.id for n in walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
 
 
@@ -293,7 +295,7 @@ def _is_condition(node: ast.expr) -> bool:
     return (
         isinstance(node, ast.Compare | ast.Attribute)
         or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
-        or (isinstance(node, ast.Call) and _ASKS.match(last_name(node.func)) is not None)
+        or (isinstance(node, ast.Call) and _ASKS.match(callee_name(node.func)) is not None)
     )
 
 

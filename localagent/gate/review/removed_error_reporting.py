@@ -7,9 +7,9 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 
-from localagent.code.bindings import last_name
-from localagent.code.function_pairing import Function
+from localagent.code.names import callee_name
 from localagent.code.regions import walk
+from localagent.code.spans import Function
 from localagent.code.string_folding import values_of
 from localagent.gate.core.rule import PLAIN, became, question
 from localagent.gate.review.source_change import Signs, Source, SourceChange, newly
@@ -130,12 +130,12 @@ def _is_settled(node: ast.BoolOp) -> bool:
 
 def _passes_over(node: ast.If) -> bool:
     """`if future.exception() is None: use(future)`, `if result.failed: continue`: who asks, and says nothing."""
-    asked = {last_name(n) for n in walk(node.test) if isinstance(n, ast.Call | ast.Attribute)}
+    asked = {callee_name(n) for n in walk(node.test) if isinstance(n, ast.Call | ast.Attribute)}
     if not asked & _TELLS_OF_FAULT:
         return False
     said = [n for s in node.body for n in walk(s)]
     return not any(
-        isinstance(n, ast.Raise | ast.Assert) or (isinstance(n, ast.Call) and last_name(n.func) in _SAYS | _MURMURS)
+        isinstance(n, ast.Raise | ast.Assert) or (isinstance(n, ast.Call) and callee_name(n.func) in _SAYS | _MURMURS)
         for n in said
     )
 
@@ -147,7 +147,7 @@ def _drops(node: ast.Assign | ast.Expr) -> bool:
     if isinstance(node.value, ast.Call) and "log" in ast.unparse(node.value.func):
         return False
     calls = [n for n in walk(node.value) if isinstance(n, ast.Call) and not n.args]
-    return any(last_name(n.func) == "exception" for n in calls)
+    return any(callee_name(n.func) == "exception" for n in calls)
 
 
 def _puts_in_place(handler: ast.ExceptHandler) -> bool:
@@ -159,7 +159,7 @@ def _puts_in_place(handler: ast.ExceptHandler) -> bool:
         elif isinstance(statement, ast.AugAssign):
             continue
         elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call | ast.Constant):
-            if isinstance(statement.value, ast.Call) and last_name(statement.value.func) not in _MURMURS:
+            if isinstance(statement.value, ast.Call) and callee_name(statement.value.func) not in _MURMURS:
                 return False
         elif isinstance(statement, ast.Return):
             if statement.value is not None and not _is_fixed(statement.value):
@@ -180,7 +180,7 @@ def _is_fixed(node: ast.expr) -> bool:
     if isinstance(node, ast.Dict):
         return all(_is_fixed(v) for v in node.values)
     if isinstance(node, ast.Call):
-        return all(_is_fixed(a) for a in node.args) and not node.keywords and bool(last_name(node.func)[:1].isupper())
+        return all(_is_fixed(a) for a in node.args) and not node.keywords and bool(callee_name(node.func)[:1].isupper())
     return isinstance(node, ast.Constant) or values_of(node) is not None
 
 
@@ -190,7 +190,7 @@ def _said_when(function: Function) -> list[str]:
         ast.dump(node.test)
         for node in walk(function)
         if isinstance(node, ast.If)
-        and any(isinstance(n, ast.Call) and last_name(n.func) in _SAYS for s in node.body for n in walk(s))
+        and any(isinstance(n, ast.Call) and callee_name(n.func) in _SAYS for s in node.body for n in walk(s))
     )
 
 
@@ -198,9 +198,9 @@ def _reports(function: Function) -> Counter[str]:
     found: Counter[str] = Counter()
     for node in walk(function):
         if isinstance(node, ast.Call):
-            found["said"] += last_name(node.func) in _SAYS
-            found["asked"] += last_name(node.func) in _ASKS_OUTCOME
-            found["begun"] += last_name(node.func) in ("create_task", "ensure_future", "submit", "run_in_executor")
+            found["said"] += callee_name(node.func) in _SAYS
+            found["asked"] += callee_name(node.func) in _ASKS_OUTCOME
+            found["begun"] += callee_name(node.func) in ("create_task", "ensure_future", "submit", "run_in_executor")
         elif isinstance(node, ast.Raise | ast.Assert):
             found["raised"] += 1
         elif isinstance(node, ast.Await):

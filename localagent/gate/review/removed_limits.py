@@ -9,9 +9,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from localagent.code.bindings import last_name
-from localagent.code.function_pairing import Function, functions
+from localagent.code.function_pairing import functions
+from localagent.code.names import callee_name
 from localagent.code.regions import walk
+from localagent.code.spans import Function
 from localagent.gate.core.rule import became, question
 from localagent.gate.review.source_change import Signs, SourceChange
 
@@ -94,7 +95,7 @@ def _holds(function: Function) -> Iterator[str]:
     """What holds a function back, by name."""
     for node in walk(function):
         if isinstance(node, ast.Call):
-            name = last_name(node.func)
+            name = callee_name(node.func)
             if name == "pow" and len(node.args) == 3:
                 yield "the modulus of pow"
             elif (
@@ -139,7 +140,7 @@ def _unended(old: Function, new: Function) -> str:
 def _loops(function: Function, kind: type[ast.For | ast.While]) -> int:
     """How many loops of a kind there are; of a `for`, those that are counted."""
     loops = [n for n in walk(function) if isinstance(n, kind)]
-    return sum(isinstance(n, ast.While) or last_name(n.iter) in ("range", "enumerate") for n in loops)
+    return sum(isinstance(n, ast.While) or callee_name(n.iter) in ("range", "enumerate") for n in loops)
 
 
 def _refilled(function: Function) -> int:

@@ -3,7 +3,8 @@
 import ast
 import builtins
 
-from localagent.code.bindings import FUNCTIONS, last_name
+from localagent.code.bindings import FUNCTIONS
+from localagent.code.names import callee_name, imports_of
 from localagent.gate.core.rule import PLAIN, introduced, question
 from localagent.gate.review.source_change import Signs, Source, newly
 
@@ -35,7 +36,7 @@ def replaced(source: Source) -> Signs:
                     _is_class(target.value, classes) or target.attr == "__class__"
                 ):
                     yield f"{ast.unparse(target)[:60]} set from outside", node
-        elif isinstance(node, ast.Call) and last_name(node.func) in ("setattr", "delattr") and node.args:
+        elif isinstance(node, ast.Call) and callee_name(node.func) in ("setattr", "delattr") and node.args:
             told = [node.args[0]] if _is_class(node.args[0], classes) else []
             yield from ((f"{ast.unparse(one)[:60]} set from outside", node) for one in told)
 
@@ -49,7 +50,7 @@ def shadowed(source: Source) -> Signs:
         if isinstance(node, ast.Assign):
             names = [t.id for t in node.targets if isinstance(t, ast.Name)]
         elif isinstance(node, ast.Import | ast.ImportFrom):
-            names = [alias.asname or alias.name.split(".")[0] for alias in node.names]
+            names = [name.bound for name in imports_of(node)]
         yield from ((f"the name {name}", node) for name in names if name in _BUILTINS)
 
 
@@ -77,7 +78,7 @@ def _is_own(node: ast.expr, own: set[str]) -> bool:
 
 def _is_class(node: ast.expr, classes: set[str]) -> bool:
     if isinstance(node, ast.Call):
-        return last_name(node.func) == "type"
+        return callee_name(node.func) == "type"
     if isinstance(node, ast.Attribute):
         return node.attr == "__class__"
     return isinstance(node, ast.Name) and node.id in classes

@@ -9,7 +9,7 @@ tools that go. Everything else that differs is no routine. Not promised: that a 
 import ast
 import re
 
-from localagent.code.bindings import last_name
+from localagent.code.names import callee_name
 from localagent.code.regions import DoesNotParse, decode_source, parse
 from localagent.domain.edit import FileChange
 
@@ -57,13 +57,13 @@ def _entered(node: ast.AST, inside: tuple[str, ...]) -> tuple[str, ...]:
     if isinstance(node, ast.keyword):
         return (*inside, node.arg or "")
     if isinstance(node, ast.Assign) and len(node.targets) == 1:
-        return (*inside, last_name(node.targets[0]))
-    if isinstance(node, ast.Call) and last_name(node.func) in _SAYS:
+        return (*inside, callee_name(node.targets[0]))
+    if isinstance(node, ast.Call) and callee_name(node.func) in _SAYS:
         return (*inside, "<said>")
     if isinstance(node, ast.Raise):
         return (*inside, "<said>")
     if isinstance(node, ast.Call | ast.JoinedStr | ast.Compare | ast.Subscript) and inside[-1:] == ("<said>",):
-        return inside if isinstance(node, ast.JoinedStr) or last_name(node)[:1].isupper() else (*inside, "")
+        return inside if isinstance(node, ast.JoinedStr) or callee_name(node)[:1].isupper() else (*inside, "")
     return inside
 
 

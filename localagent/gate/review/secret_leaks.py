@@ -8,11 +8,13 @@ import ast
 import re
 from collections.abc import Iterator
 
-from localagent.code.bindings import FUNCTIONS, assignments, last_name, target_name
+from localagent.code.bindings import FUNCTIONS, assignments, target_name
 from localagent.code.function_pairing import called_name, names_of_calls
+from localagent.code.names import callee_name, last_name
 from localagent.code.regions import walk
 from localagent.gate.core.rule import inserted, question
 from localagent.gate.review.source_change import Signs, Source, newly
+from localagent.text.secret_names import SENSITIVE_NAME
 
 TOLD = question(
     id="secret-told",
@@ -42,11 +44,10 @@ TOLD = question(
     ),
 )
 _SECRET = re.compile(
-    r"(?i)passw(?:or)?d|passphrase|(?:^|_)pwd$|secret|api_?key|credential|private_?key|(?:access|auth"
-    r"|refresh|api|bearer|session|id|reset|csrf)_?token"
+    rf"(?i){SENSITIVE_NAME}|(?:^|_)pwd$|(?:refresh|session|id|reset|csrf)_?token"
     r"|^(?:proxy_)?auth(?:orization)?(?:_header)?$|^cookies?$|set-cookie|session_?id|(?:^|_)otp(?:$|_)"
     r"|^(?:cvv|cvc|pin|ssn|iban)$|card_?number"
-    r"|^x-api-key$|^proxy-authorization$|signing_?key|encryption_?key|^environ$|^__dict__$"
+    r"|^x-api-key$|^proxy-authorization$|^environ$|^__dict__$"
 )
 _HEADERS = re.compile(r"(?i)^headers$|^META$")
 _TOKEN = re.compile(r"(?i)^tokens?$|_token$")
@@ -100,14 +101,14 @@ def told(source: Source) -> Signs:
 
 def _is_said(node: ast.expr) -> bool:
     """What an exception says, and not what it holds."""
-    formatted = isinstance(node, ast.Call) and last_name(node.func) in ("format", "str", "repr", "join")
+    formatted = isinstance(node, ast.Call) and callee_name(node.func) in ("format", "str", "repr", "join")
     return formatted or isinstance(node, ast.JoinedStr | ast.BinOp | ast.Attribute | ast.Name)
 
 
 def _is_kept(target: ast.expr) -> bool:
     if isinstance(target, ast.Subscript):
-        return bool(_STORES.search(_named(target.value)))
-    return bool(_KEPT.search(_named(target)))
+        return bool(_STORES.search(last_name(target.value)))
+    return bool(_KEPT.search(last_name(target)))
 
 
 def _held(source: Source) -> Secrets:
@@ -137,7 +138,7 @@ def _carried(value: ast.expr, held: Secrets) -> Iterator[str]:
         node = todo.pop()
         if isinstance(node, (ast.Compare, ast.Lambda, ast.Await, *FUNCTIONS)):
             continue
-        if isinstance(node, ast.Call) and last_name(node.func) not in _CARRIES:
+        if isinstance(node, ast.Call) and callee_name(node.func) not in _CARRIES:
             continue
         for name in (held.get(id(node), ""), *_mentioned(node)):
             if _SECRET.search(name) or _TOKEN.search(name):
@@ -157,20 +158,16 @@ def _mentioned(node: ast.AST) -> list[str]:
     """What a node asks for by name."""
     if isinstance(node, ast.Call):
         texts = [a.value for a in node.args[:2] if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-        names = texts if last_name(node.func) in ("get", "getattr", "pop", "header", "cookie") else []
-        names += ["__dict__"] if last_name(node.func) == "vars" and node.args else []
-        return names + (["password"] if last_name(node.func) == "getattr" and _SECRET.search(_joined(node)) else [])
+        names = texts if callee_name(node.func) in ("get", "getattr", "pop", "header", "cookie") else []
+        names += ["__dict__"] if callee_name(node.func) == "vars" and node.args else []
+        return names + (["password"] if callee_name(node.func) == "getattr" and _SECRET.search(_joined(node)) else [])
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
         return [str(node.slice.value)]
-    return [_named(node)]
+    return [last_name(node)]
 
 
 def _joined(call: ast.Call) -> str:
     return "".join(str(n.value) for arg in call.args[1:2] for n in ast.walk(arg) if isinstance(n, ast.Constant))
-
-
-def _named(node: ast.AST) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 CHECKS = ((TOLD, newly(told)),)

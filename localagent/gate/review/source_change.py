@@ -12,8 +12,9 @@ from contextlib import suppress
 from functools import cached_property
 
 from localagent.code.bindings import FUNCTIONS
-from localagent.code.function_pairing import Function, functions, pairs
+from localagent.code.function_pairing import functions, pairs
 from localagent.code.regions import DoesNotParse, decode_source, parse, walk
+from localagent.code.spans import Function
 from localagent.domain.edit import FileChange
 
 Signs = Iterator[tuple[str, ast.AST]]

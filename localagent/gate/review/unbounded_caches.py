@@ -2,7 +2,7 @@
 
 import ast
 
-from localagent.code.bindings import last_name
+from localagent.code.names import callee_name
 from localagent.gate.review.source_change import Signs
 
 FILLS = frozenset({"append", "add", "extend", "setdefault", "update", "insert", "appendleft", "put"})
@@ -24,11 +24,11 @@ def forgetless(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> S
         if isinstance(decorator, ast.Call):
             sizes = [*decorator.args, *(k.value for k in decorator.keywords if k.arg == "maxsize")]
             if (
-                last_name(decorator.func) == "lru_cache"
+                callee_name(decorator.func) == "lru_cache"
                 and sizes
                 and isinstance(sizes[0], ast.Constant)
                 and sizes[0].value is None
             ):
                 yield "a cache that forgets nothing", decorator
-        elif last_name(decorator) == "cache":
+        elif callee_name(decorator) == "cache":
             yield "a cache that forgets nothing", decorator

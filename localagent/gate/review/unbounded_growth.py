@@ -8,9 +8,11 @@ import ast
 from collections.abc import Iterator
 from typing import cast
 
-from localagent.code.bindings import FUNCTIONS, last_name
-from localagent.code.function_pairing import Function, functions
+from localagent.code.bindings import FUNCTIONS
+from localagent.code.function_pairing import functions
+from localagent.code.names import callee_name
 from localagent.code.regions import walk
+from localagent.code.spans import Function
 from localagent.code.string_folding import values_of
 from localagent.gate.core.rule import PLAIN, became, inserted, question
 from localagent.gate.review.recursion import calls_itself_again
@@ -138,14 +140,14 @@ def grows(source: Source) -> Signs:
 def _begins_itself(name: str, function: Function) -> Signs:
     """What a function starts beside itself is itself, or its whole answer: twice as many each time."""
     for node in walk(function):
-        if isinstance(node, ast.Call) and last_name(node.func) in _STARTS | _LATER:
+        if isinstance(node, ast.Call) and callee_name(node.func) in _STARTS | _LATER:
             given = [*node.args, *(k.value for k in node.keywords if k.arg in ("target", "function", "callback"))]
-            if any(isinstance(n, ast.Name | ast.Attribute) and last_name(n) == name for g in given for n in walk(g)):
+            if any(isinstance(n, ast.Name | ast.Attribute) and callee_name(n) == name for g in given for n in walk(g)):
                 yield f"{name} starts itself beside", node
 
 
 def _called(source: Source, node: ast.Call) -> Iterator[str]:
-    name = last_name(node.func)
+    name = callee_name(node.func)
     if name in _STARTS:
         yield f"{name} starts something beside"
     elif name in _PATTERNS and node.args:
@@ -174,7 +176,7 @@ def _called(source: Source, node: ast.Call) -> Iterator[str]:
 
 def _never_ends(node: ast.expr) -> bool:
     """`count()`, `itertools.cycle(x)`; no method of that name, as `text.count("a")`."""
-    if not isinstance(node, ast.Call) or last_name(node.func) not in _NEVER_ENDS:
+    if not isinstance(node, ast.Call) or callee_name(node.func) not in _NEVER_ENDS:
         return False
     func = node.func
     return isinstance(func, ast.Name) or base_of(func) in ("itertools", "it")
@@ -194,7 +196,7 @@ def _is_squared(node: ast.expr) -> bool:
 
 def _is_measured(node: ast.Call) -> bool:
     """Whether few things are combined: `combinations(x, 2)`, `product(a, b)`."""
-    if last_name(node.func) == "product":
+    if callee_name(node.func) == "product":
         return not any(k.arg == "repeat" and _number(k.value) not in (1, 2, 3) for k in node.keywords)
     sizes = [*node.args[1:], *(k.value for k in node.keywords if k.arg == "r")]
     return bool(sizes) and _number(sizes[0]) in (1, 2, 3)
@@ -232,19 +234,19 @@ def _swells(node: ast.BinOp | ast.AugAssign) -> bool:
 def _looped(node: ast.For | ast.AsyncFor | ast.While) -> Signs:
     inside = [n for s in node.body for n in walk(s)]
     calls = [n for n in inside if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
-    if isinstance(node, ast.While) and last_name(node.test) in ("any", "all"):
+    if isinstance(node, ast.While) and callee_name(node.test) in ("any", "all"):
         yield "a loop until nothing is left to do", node
     forever = isinstance(node, ast.While) and isinstance(node.test, ast.Constant) and bool(node.test.value)
-    counted = isinstance(node, ast.For) and last_name(node.iter) in ("count", "cycle", "repeat")
+    counted = isinstance(node, ast.For) and callee_name(node.iter) in ("count", "cycle", "repeat")
     if (forever or counted) and not any(isinstance(n, _WAYS_OUT) for n in inside):
         yield "a loop that nothing leaves", node
     if not isinstance(node, ast.While):
         over = ast.dump(node.iter)
         for call in calls:
-            if last_name(call.func) in FILLS and over == ast.dump(cast("ast.Attribute", call.func).value):
+            if callee_name(call.func) in FILLS and over == ast.dump(cast("ast.Attribute", call.func).value):
                 yield "a loop over what it fills itself", call
     for call in calls:
-        if last_name(call.func) in FILLS and any(_is_of_itself(a, call.func) for a in call.args):
+        if callee_name(call.func) in FILLS and any(_is_of_itself(a, call.func) for a in call.args):
             yield "what grows by its own size", call
     for inner in inside:
         doubles = isinstance(inner, ast.Assign | ast.AugAssign) and _doubles(inner)

@@ -10,10 +10,12 @@ import binascii
 import re
 from collections.abc import Iterator
 
-from localagent.code.bindings import assignments, last_name, settings
+from localagent.code.bindings import assignments, settings
+from localagent.code.names import callee_name
 from localagent.code.string_folding import values_of
 from localagent.gate.core.rule import inserted, question
 from localagent.gate.review.source_change import Signs, Source, newly
+from localagent.text.secret_names import SENSITIVE_NAME
 
 KEPT = question(
     id="secret-written",
@@ -56,8 +58,7 @@ KEPT = question(
     ),
 )
 _NAMES = re.compile(
-    r"(?i)passw|pass_?phrase|(?:^|[_-])(?:pw|pwd|pin|creds?|credentials?|secret|salt|seed|otp)(?:$|[_-])|secret|_pass$|^x-api-key$"
-    r"|api_?key|(?:access|auth|bearer|api)_?token|signing_?key|private_?key"
+    rf"(?i){SENSITIVE_NAME}|passw|(?:^|[_-])(?:pw|pwd|pin|creds?|salt|seed|otp)(?:$|[_-])|_pass$|^x-api-key$"
 )
 _LOOSE = re.compile(r"(?i)^(?:pass|key|token|auth)$|_key$")
 _LOGS_IN = frozenset(
@@ -85,10 +86,10 @@ def kept(source: Source) -> Signs:
         for name, value in _set(node):
             if any(_is_kept(name, part) for part in _parts(value)):
                 yield f"a constant for {name[:30]}", node
-        if isinstance(node, ast.Call) and last_name(node.func) in _LOGS_IN:
+        if isinstance(node, ast.Call) and callee_name(node.func) in _LOGS_IN:
             texts = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
             if any(_MIXED.match(t) and not _EXAMPLE.search(t) and "." not in t for t in texts[-1:]):
-                yield f"a constant for {last_name(node.func)}", node
+                yield f"a constant for {callee_name(node.func)}", node
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and _holds(node.value):
             yield "a secret inside a text", node
 
@@ -97,7 +98,7 @@ def _set(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     """What a node sets, by name; several at once, and the defaults of options too."""
     yield from settings(node)
     if isinstance(node, ast.Assign) and any(isinstance(t, ast.Tuple | ast.List) for t in node.targets):
-        yield from ((last_name(t), value) for t, value in assignments(node) if isinstance(t, ast.expr))
+        yield from ((callee_name(t), value) for t, value in assignments(node) if isinstance(t, ast.expr))
     elif isinstance(node, ast.Call) and node.args:
         option = node.args[0].value if isinstance(node.args[0], ast.Constant) else None
         if isinstance(option, str) and len(option) < 60:
@@ -114,7 +115,7 @@ def _parts(value: ast.expr, depth: int = 4) -> list[ast.expr]:
     elif isinstance(value, ast.IfExp):
         inner = [value.body, value.orelse]
     elif isinstance(value, ast.Call):
-        name = last_name(value.func)
+        name = callee_name(value.func)
         inner = [k.value for k in value.keywords if k.arg in _DEFAULTS]
         inner += value.args[1:2] if name in _GETTERS else value.args[:1] if _WRAPS.search(name) else []
     return [value, *(part for one in inner for part in _parts(one, depth - 1))]

@@ -8,10 +8,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from localagent.code.bindings import FUNCTIONS, last_name
+from localagent.code.bindings import FUNCTIONS
 from localagent.code.condition_implication import Names
-from localagent.code.function_pairing import Function, settled
+from localagent.code.function_pairing import settled
+from localagent.code.names import bound_name, callee_name
 from localagent.code.regions import walk
+from localagent.code.spans import Function
 from localagent.gate.core.rule import became, question
 from localagent.gate.review.source_change import Signs, Source, SourceChange, newly
 
@@ -69,7 +71,7 @@ def less(change: SourceChange) -> Signs:
             yield f"{name} decides without what it holds", function
     paired = {id(old) for old, _ in same.values()}
     bound = {n.id for n in change.after.nodes if isinstance(n, ast.Name)}
-    bound |= {n.asname or n.name for n in change.after.nodes if isinstance(n, ast.alias)}
+    bound |= {bound_name(n) for n in change.after.nodes if isinstance(n, ast.alias)}
     for name, old in had.items():
         is_lost = name not in now and id(old) not in paired and name.rpartition(".")[2] in bound
         if is_lost and _is_predicate(old):
@@ -81,7 +83,7 @@ def unchecked(source: Source) -> Signs:
     for owner in source.nodes:
         if not isinstance(owner, ast.ClassDef) or not owner.bases:
             continue
-        bases = " ".join(last_name(base) for base in owner.bases)
+        bases = " ".join(callee_name(base) for base in owner.bases)
         for method in owner.body if not _KINDS.search(bases) else ():
             if not isinstance(method, FUNCTIONS) or method.name == "__init__":
                 continue
@@ -179,7 +181,7 @@ def _is_yes_or_no(node: ast.AST) -> bool:
     if isinstance(node, ast.Constant):
         return isinstance(node.value, bool)
     if isinstance(node, ast.Call):
-        return last_name(node.func) in ("isinstance", "bool", "all", "any", "hasattr", "compare_digest", "issubclass")
+        return callee_name(node.func) in ("isinstance", "bool", "all", "any", "hasattr", "compare_digest", "issubclass")
     denied = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
     return denied or isinstance(node, ast.Compare | ast.Attribute)
 

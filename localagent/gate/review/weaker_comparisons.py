@@ -9,9 +9,10 @@ import ast
 import copy
 from collections import Counter
 
-from localagent.code.bindings import FUNCTIONS, last_name
-from localagent.code.function_pairing import Function
+from localagent.code.bindings import FUNCTIONS
+from localagent.code.names import callee_name
 from localagent.code.regions import walk
+from localagent.code.spans import Function
 from localagent.gate.core.rule import became, question
 from localagent.gate.review.source_change import Signs, SourceChange, differing
 from localagent.gate.review.weakened_conditions import LESS
@@ -171,11 +172,11 @@ def _features(node: ast.expr) -> Counter[str]:
                     found["=="] += 1
                 elif isinstance(op, ast.In | ast.NotIn):
                     listed = isinstance(side, ast.Tuple | ast.List | ast.Set | ast.Dict)
-                    found["range" if listed or last_name(side) == "range" else "part"] += 1
+                    found["range" if listed or callee_name(side) == "range" else "part"] += 1
                 else:
                     found["order"] += 1
         elif isinstance(inner, ast.Call):
-            name = last_name(inner.func)
+            name = callee_name(inner.func)
             found[name] += 1
             found["resembles"] += name in _RESEMBLES
     return found

@@ -7,14 +7,15 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 
+from localagent.code.names import last_name
 from localagent.code.regions import Snippet
+from localagent.code.spans import Definition, blocks, clauses
 from localagent.domain.gate import Finding
 from localagent.gate.core.gate_input import ChangedRegion
 from localagent.gate.security.swallow_rules import EXIT, FINALLY
 
 _PUSHES = ("push", "push_async_exit")
 _EXITS = ("__exit__", "__aexit__")
-BLOCKS = ("body", "orelse", "finalbody")
 
 
 def jumps(region: ChangedRegion) -> Iterator[Finding]:
@@ -44,16 +45,12 @@ def _dropping(snippet: Snippet) -> Iterator[tuple[str, ast.AST]]:
                 if isinstance(inner, ast.Return) and inner.value is not None and _may_be_true(inner.value):
                     yield f"{node.name} answers {ast.unparse(inner.value)[:40]}", inner
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda) and _may_be_true(node.value.body):
-            if any(isinstance(t, ast.Name | ast.Attribute) and _name(t) in _EXITS for t in node.targets):
+            if any(last_name(t) in _EXITS for t in node.targets):
                 yield f"an exit answers {ast.unparse(node.value.body)[:40]}", node
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _PUSHES:
             first = node.args[0] if node.args else None
             if isinstance(first, ast.Lambda) and _may_be_true(first.body):
                 yield "an exit is pushed", node
-
-
-def _name(node: ast.Name | ast.Attribute) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id
 
 
 def _may_be_true(node: ast.expr) -> bool:
@@ -78,9 +75,7 @@ def _ways_out(body: list[ast.stmt], *, loops: bool) -> Iterator[ast.stmt]:
     for node in body:
         if isinstance(node, ast.Return) or (loops and isinstance(node, ast.Break | ast.Continue)):
             yield node
-        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        elif not isinstance(node, Definition):
             inner = loops and not isinstance(node, ast.For | ast.AsyncFor | ast.While)
-            blocks = [getattr(node, name, []) for name in BLOCKS]
-            blocks += [part.body for name in ("handlers", "cases") for part in getattr(node, name, [])]
-            for block in blocks:
+            for block in (*blocks(node), *(clause.body for clause in clauses(node))):
                 yield from _ways_out(block, loops=inner)

@@ -7,10 +7,12 @@ import ast
 from collections.abc import Iterator
 
 from localagent.code.regions import Snippet
+from localagent.code.spans import blocks
 from localagent.domain.gate import Finding
 from localagent.gate.core.gate_input import ChangedRegion
-from localagent.gate.security.block_exits import BLOCKS
 from localagent.gate.security.swallow_rules import SILENCES
+
+_INSIDE = ("body", "orelse", "finalbody", "handlers")
 
 
 def silenced(region: ChangedRegion, fails_with: set[str]) -> Iterator[Finding]:
@@ -49,15 +51,15 @@ def _steps(snippet: Snippet) -> list[tuple[str, ast.stmt]]:
 
 def _walk(body: list[ast.stmt], steps: list[tuple[str, ast.stmt]]) -> None:
     for node in body:
-        blocks = [v for v in (getattr(node, name, None) for name in BLOCKS) if isinstance(v, list)]
+        own = list(blocks(node))
         handlers: list[ast.ExceptHandler] = getattr(node, "handlers", [])
-        if not blocks:
+        if not own:
             steps.append((ast.dump(node), node))
             continue
-        head = [_dump(v) for k, v in ast.iter_fields(node) if k not in (*BLOCKS, "handlers")]
+        head = [_dump(v) for k, v in ast.iter_fields(node) if k not in _INSIDE]
         head += [_dump(handler.type) for handler in handlers]
         steps.append((f"{type(node).__name__} {head}", node))
-        for block in (*blocks, *(handler.body for handler in handlers)):
+        for block in (*own, *(handler.body for handler in handlers)):
             _walk(block, steps)
 
 

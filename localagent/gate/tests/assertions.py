@@ -8,6 +8,8 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from localagent.code.names import callee_name
+
 _ENDS = (ast.Return, ast.Continue, ast.Break)
 _CATCHES = {"AssertionError", "Exception", "BaseException", "Failed", "ExceptionGroup"}
 _EXACT = (ast.Eq, ast.Is)
@@ -96,7 +98,7 @@ def _own(node: ast.stmt, guards: tuple[str, ...]) -> Iterator[Assertion]:
         return
     if isinstance(node, ast.With | ast.AsyncWith):
         for item in node.items:
-            if name_of(item.context_expr) in _CONTEXTS:
+            if callee_name(item.context_expr) in _CONTEXTS:
                 yield Assertion(text=ast.dump(item.context_expr), guards=guards, node=item.context_expr)
         return
     expression = node.value if isinstance(node, ast.Expr | ast.Assign | ast.AnnAssign | ast.Return) else None
@@ -106,16 +108,9 @@ def _own(node: ast.stmt, guards: tuple[str, ...]) -> Iterator[Assertion]:
         yield Assertion(text=ast.dump(expression), guards=guards, node=expression)
 
 
-def name_of(node: ast.AST | None) -> str:
-    """The last part of what is called or named: `pytest.raises(X)` -> `raises`."""
-    if isinstance(node, ast.Call):
-        node = node.func
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
-
-
 def is_assertion_call(node: ast.AST) -> bool:
     """`self.assertEqual(...)`, `mock.assert_called_once()`, `pytest.raises(...)`, `self.fail()`, `check_x(...)` not."""
-    name = name_of(node) if isinstance(node, ast.Call) else ""
+    name = callee_name(node) if isinstance(node, ast.Call) else ""
     return name.startswith("assert") or name in _CONTEXTS or name == "fail"
 
 
@@ -145,14 +140,14 @@ def _catches(handler: ast.ExceptHandler) -> bool:
     if handler.type is None:
         return True
     types = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return bool({name_of(t) for t in types} & _CATCHES)
+    return bool({callee_name(t) for t in types} & _CATCHES)
 
 
 def _suppresses(node: ast.expr) -> bool:
-    if not isinstance(node, ast.Call) or name_of(node) not in ("suppress", "raises", "assertRaises"):
+    if not isinstance(node, ast.Call) or callee_name(node) not in ("suppress", "raises", "assertRaises"):
         return False
-    return any(name_of(part) in _CATCHES - {"Exception"} or (name_of(node) == "suppress" and name_of(part) in _CATCHES)
-               for part in node.args)  # fmt: skip
+    caught = _CATCHES if callee_name(node) == "suppress" else _CATCHES - {"Exception"}
+    return any(callee_name(part) in caught for part in node.args)
 
 
 def is_trivial(node: ast.AST) -> bool:
@@ -161,7 +156,7 @@ def is_trivial(node: ast.AST) -> bool:
         return _always(node.test)
     if not isinstance(node, ast.Call):
         return False
-    name = name_of(node)
+    name = callee_name(node)
     if name in ("assertTrue", "assertIsNotNone") and node.args:
         return _always(node.args[0])
     if name in _EXACT_CALLS and len(node.args) >= 2:
@@ -189,7 +184,12 @@ def is_weaker(old: ast.AST, new: ast.AST) -> bool:
     """Whether the second demands plainly less: not equal but in, any exception but one, this or something else."""
     if _catch_all(new) and not _catch_all(old):
         return True
-    if _has(old, "match") and not _has(new, "match") and name_of(old) in _CONTEXTS and name_of(new) in _CONTEXTS:
+    if (
+        _has(old, "match")
+        and not _has(new, "match")
+        and callee_name(old) in _CONTEXTS
+        and callee_name(new) in _CONTEXTS
+    ):
         return True
     if _alternatives(new) > _alternatives(old):
         return True
@@ -197,10 +197,10 @@ def is_weaker(old: ast.AST, new: ast.AST) -> bool:
 
 
 def _catch_all(node: ast.AST) -> bool:
-    if not isinstance(node, ast.Call) or name_of(node) not in _CONTEXTS or not node.args:
+    if not isinstance(node, ast.Call) or callee_name(node) not in _CONTEXTS or not node.args:
         return False
     types = node.args[0].elts if isinstance(node.args[0], ast.Tuple) else [node.args[0]]
-    return len(types) > 1 or bool({name_of(t) for t in types} & {"Exception", "BaseException", "Warning"})
+    return len(types) > 1 or bool({callee_name(t) for t in types} & {"Exception", "BaseException", "Warning"})
 
 
 def _has(node: ast.AST, keyword: str) -> bool:
@@ -211,14 +211,15 @@ def _alternatives(node: ast.AST) -> int:
     return sum(
         len(n.values) - 1 if isinstance(n, ast.BoolOp) else 1
         for n in ast.walk(node)
-        if (isinstance(n, ast.BoolOp) and isinstance(n.op, ast.Or)) or (isinstance(n, ast.Call) and name_of(n) == "any")
+        if (isinstance(n, ast.BoolOp) and isinstance(n.op, ast.Or))
+        or (isinstance(n, ast.Call) and callee_name(n) == "any")
     )
 
 
 def _is_exact(node: ast.AST) -> bool:
     test = node.test if isinstance(node, ast.Assert) else node
     if isinstance(test, ast.Call):
-        return name_of(test) in _EXACT_CALLS or name_of(test) in _CONTEXTS
+        return callee_name(test) in _EXACT_CALLS or callee_name(test) in _CONTEXTS
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
         return any(_is_exact(v) for v in test.values)
     return isinstance(test, ast.Compare) and any(isinstance(op, _EXACT) for op in test.ops)
@@ -239,19 +240,19 @@ def is_wider(old: ast.AST, new: ast.AST) -> bool:
 
 
 def _called(node: ast.AST) -> set[str]:
-    return {name_of(n) for n in ast.walk(node) if isinstance(n, ast.Call)}
+    return {callee_name(n) for n in ast.walk(node) if isinstance(n, ast.Call)}
 
 
 def _tolerances(node: ast.AST) -> Iterator[tuple[str, float]]:
     for n in ast.walk(node):
         if isinstance(n, ast.keyword) and n.arg in _TOLERANCES and (value := _number(n.value)) is not None:
             yield n.arg, value
-        if isinstance(n, ast.Compare) and len(n.ops) == 1 and name_of(n.left) in ("abs", "fabs"):
+        if isinstance(n, ast.Compare) and len(n.ops) == 1 and callee_name(n.left) in ("abs", "fabs"):
             value = _number(n.comparators[0])
             if value is not None and isinstance(n.ops[0], ast.Lt | ast.LtE):
                 yield "difference", value
-        if isinstance(n, ast.Call) and name_of(n) in ("assertAlmostEqual", "assertNotAlmostEqual", "round"):
-            at = 1 if name_of(n) == "round" else 2
+        if isinstance(n, ast.Call) and callee_name(n) in ("assertAlmostEqual", "assertNotAlmostEqual", "round"):
+            at = 1 if callee_name(n) == "round" else 2
             value = _number(n.args[at]) if len(n.args) > at else None
             if value is not None:
                 yield "places", value

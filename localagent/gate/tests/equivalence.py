@@ -9,9 +9,10 @@ import ast
 from collections.abc import Collection
 
 from localagent.code.function_pairing import copied
+from localagent.code.names import last_name
 from localagent.code.regions import walk
+from localagent.code.spans import Function
 
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
 _OLD_NAMES = {
     "assertEquals": "assertEqual", "assertNotEquals": "assertNotEqual", "assert_": "assertTrue",
     "assertAlmostEquals": "assertAlmostEqual", "assertNotAlmostEquals": "assertNotAlmostEqual",
@@ -24,12 +25,12 @@ _LOOKS_AT_ITSELF = frozenset({"locals", "vars", "eval", "exec", "globals", "dir"
 _INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.Global, ast.Nonlocal)
 
 
-def judges_alike(before: _Function, after: _Function, class_name: str, own: Collection[str]) -> bool:
+def judges_alike(before: Function, after: Function, class_name: str, own: Collection[str]) -> bool:
     """Whether a test of a class demands the same as before. `own`: the file's functions, which mean what it says."""
     return _plain(before, class_name, own) == _plain(after, class_name, own)
 
 
-def _plain(function: _Function, class_name: str, own: Collection[str]) -> str:
+def _plain(function: Function, class_name: str, own: Collection[str]) -> str:
     made = copied(function)
     made.returns = None
     for node in walk(made):
@@ -49,12 +50,10 @@ def _is_super(node: ast.Call, class_name: str) -> bool:
     return named and [getattr(a, "id", "") for a in node.args] == [class_name, "self"]
 
 
-def _called_by_order(function: _Function) -> None:
+def _called_by_order(function: Function) -> None:
     """Local variables by the order in which they come, where nothing looks at what they are called."""
     nodes = walk(function)[1:]
-    if any(isinstance(n, _INNER) for n in nodes) or any(
-        isinstance(n, ast.Name | ast.Attribute) and _last(n) in _LOOKS_AT_ITSELF for n in nodes
-    ):
+    if any(isinstance(n, _INNER) for n in nodes) or any(last_name(n) in _LOOKS_AT_ITSELF for n in nodes):
         return
     given = {n.arg for n in nodes if isinstance(n, ast.arg)}
     local: dict[str, str] = {}
@@ -64,10 +63,6 @@ def _called_by_order(function: _Function) -> None:
     for node in nodes:
         if isinstance(node, ast.Name):
             node.id = local.get(node.id, node.id)
-
-
-def _last(node: ast.Name | ast.Attribute) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id
 
 
 class _Joined(ast.NodeTransformer):

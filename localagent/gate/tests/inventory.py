@@ -5,8 +5,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from localagent.code.regions import DoesNotParse, decode_source, parse
+from localagent.code.spans import Function
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 

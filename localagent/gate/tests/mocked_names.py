@@ -7,7 +7,8 @@ import ast
 import builtins
 from collections.abc import Iterable, Iterator
 
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+from localagent.code.names import ASSIGNING, bound_name, imports_of
+
 _BUILTINS = frozenset(dir(builtins))
 
 
@@ -15,12 +16,8 @@ def bound(statements: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:
     """Every name that statements bind, with the statement; `*` for what a star import may bring."""
     for statement in statements:
         for node in ast.walk(statement):
-            if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-                yield node.id, statement
-            elif isinstance(node, ast.alias):
-                yield node.asname or node.name.split(".", 1)[0], statement
-            elif isinstance(node, _DEFINITIONS):
-                yield node.name, statement
+            if isinstance(node, ASSIGNING) and (name := bound_name(node)):
+                yield name, statement
 
 
 def shadowed(
@@ -46,15 +43,10 @@ def shadowed(
 
 def _same_import(name: str, statement: ast.stmt, before: list[ast.stmt]) -> bool:
     """Whether an import brings what one brought before: `from a import b, c` that was `from a import b`."""
-    mine = set(_brought(statement, name))
-    return bool(mine) and mine <= {origin for s in before for origin in _brought(s, name)}
+    mine = _brought(statement, name)
+    return bool(mine) and mine <= {brought for s in before for brought in _brought(s, name)}
 
 
-def _brought(statement: ast.stmt, name: str) -> Iterator[tuple[str, str, int]]:
-    if isinstance(statement, ast.Import | ast.ImportFrom):
-        for alias in statement.names:
-            if (alias.asname or alias.name.split(".", 1)[0]) == name:
-                module = statement.module or "" if isinstance(statement, ast.ImportFrom) else ""
-                level = statement.level if isinstance(statement, ast.ImportFrom) else 0
-                whole = alias.name if alias.asname or isinstance(statement, ast.ImportFrom) else name
-                yield module, whole, level
+def _brought(statement: ast.stmt, name: str) -> set[tuple[bool, str]]:
+    """What an import binds a name to; `from a import b` and `import a.b as b` may bring different things."""
+    return {(bool(found.item), found.origin) for found in imports_of(statement) if found.bound == name}

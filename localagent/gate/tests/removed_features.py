@@ -5,9 +5,9 @@ told: tests that reach what they test by other ways, by fixtures or by a command
 """
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
-from localagent.code.bindings import FUNCTIONS
+from localagent.code.names import ASSIGNING, bound_name, imports_of
 from localagent.code.regions import DoesNotParse, decode_source, parse, walk
 from localagent.domain.edit import FileChange
 
@@ -32,15 +32,7 @@ def removed(files: list[FileChange]) -> Removed:
 
 def _bound(tree: ast.Module) -> set[str]:
     """The names that a module and its classes bind; what stands nowhere by its name is gone."""
-    found: set[str] = set()
-    for node in walk(tree):
-        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-            found.add(node.name)
-        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            found.add(node.id)
-        elif isinstance(node, ast.alias):
-            found.add(node.asname or node.name.split(".")[0])
-    return found
+    return {bound_name(node) for node in walk(tree) if isinstance(node, ASSIGNING)} - {""}
 
 
 def gone_with(test: ast.AST, imports: list[ast.stmt], lost: Removed) -> str:
@@ -48,7 +40,8 @@ def gone_with(test: ast.AST, imports: list[ast.stmt], lost: Removed) -> str:
     used = {n.id for n in walk(test) if isinstance(n, ast.Name)}
     asked = {n.attr for n in walk(test) if isinstance(n, ast.Attribute)}
     gone: list[str] = []
-    for name, module, wanted in _brought(imports):
+    for name, dotted, wanted, _ in (found for node in imports for found in imports_of(node)):
+        module = dotted.lstrip(".")
         if name not in used:
             continue
         names = _lost_by(module, lost)
@@ -62,17 +55,6 @@ def gone_with(test: ast.AST, imports: list[ast.stmt], lost: Removed) -> str:
             return ""
         gone += [f"{module}.{wanted}" if whole and wanted else module] if whole else [f"{module}: {parts[0]}"]
     return ", ".join(dict.fromkeys(gone))
-
-
-def _brought(imports: list[ast.stmt]) -> Iterator[tuple[str, str, str]]:
-    """(the name that is bound, the module, the name in it) for what a test file imports."""
-    for node in imports:
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield alias.asname or alias.name.split(".")[0], alias.name, ""
-        elif isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                yield alias.asname or alias.name, node.module or "", alias.name
 
 
 def _lost_by(module: str, lost: Removed) -> frozenset[str] | None:

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from localagent.code.bindings import assignments, target_name
+from localagent.code.names import callee_name, imports_of
 from localagent.gate.core.rule import Rule, RuleExample, question
-from localagent.gate.tests.assertions import name_of
 
 _PATH = "tests/test_it.py"
 _T = "import os\nfrom pkg import f\n\n\ndef test_f():\n    assert f(1) == 2\n"
@@ -143,11 +143,10 @@ def reaches(before: ast.Module | None, after: ast.Module) -> Iterator[tuple[Rule
 
 def _found(tree: ast.Module) -> Iterator[tuple[Rule, ast.AST, str]]:
     ends = {
-        alias.asname or alias.name
+        name.bound
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module == "pytest"
-        for alias in node.names
-        if alias.name == "exit"
+        for name in imports_of(node)
+        if (name.module, name.item) == ("pytest", "exit")
     }
     inner = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
     seen: set[int] = set()
@@ -155,13 +154,13 @@ def _found(tree: ast.Module) -> Iterator[tuple[Rule, ast.AST, str]]:
         nodes = [n for n in ast.walk(scope) if id(n) not in seen]
         seen.update(map(id, nodes))
         made = _made(nodes)
-        own_folder = any(name_of(n) == "chdir" for n in nodes if isinstance(n, ast.Call))
+        own_folder = any(callee_name(n) == "chdir" for n in nodes if isinstance(n, ast.Call))
         for node in nodes:
             if isinstance(node, ast.Call):
                 if not own_folder and (what := _destroyed(node, made)):
                     yield DESTROYS, node, f"deletes {what}"
-                if name_of(node) in _SENDS and any(_is_environment(a, made) for a in _given(node)):
-                    yield TELLS, node, f"sends the whole environment by {name_of(node)}"
+                if callee_name(node) in _SENDS and any(_is_environment(a, made) for a in _given(node)):
+                    yield TELLS, node, f"sends the whole environment by {callee_name(node)}"
             if what := _ended(node, ends):
                 yield ENDED, node, f"ends the run by {what}"
 
@@ -194,7 +193,7 @@ def _given(node: ast.Call) -> list[ast.expr]:
 
 def _destroyed(node: ast.Call, made: dict[str, ast.expr]) -> str:
     """What a call deletes or moves that is not the test's, "" if nothing is seen."""
-    name, func = name_of(node), node.func
+    name, func = callee_name(node), node.func
     if name not in _DELETES:
         return ""
     of_module = isinstance(func, ast.Attribute) and isinstance(func.value, ast.Name) and func.value.id in _OF_MODULES
@@ -222,7 +221,7 @@ def _place(parts: list[ast.AST]) -> str:
     """Which place that is not the test's own an expression names."""
     texts = [p.value for p in parts if isinstance(p, ast.Constant) and isinstance(p.value, str)]
     below = [text for text in texts if text.strip("~/.") and text != "HOME"]
-    named = {name_of(p) for p in parts if isinstance(p, ast.Call)}
+    named = {callee_name(p) for p in parts if isinstance(p, ast.Call)}
     asks_home = bool(named & _HOMES) or "HOME" in texts
     if asks_home and not any("/." in text or text.startswith(".") for text in below):
         return "something of the home"

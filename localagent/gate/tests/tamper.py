@@ -11,7 +11,9 @@ from collections.abc import Iterator
 
 import pathspec
 
+from localagent.code.names import callee_name, last_name
 from localagent.code.regions import decode_source, parse
+from localagent.code.spans import Function
 from localagent.domain.edit import FileChange
 from localagent.domain.gate import Decision, Finding
 from localagent.domain.policy import Permission, Policy
@@ -24,10 +26,9 @@ from localagent.gate.tests.assertions import (
     is_trivial,
     is_weaker,
     is_wider,
-    name_of,
 )
 from localagent.gate.tests.equivalence import judges_alike
-from localagent.gate.tests.inventory import SEPARATOR, Function, Test, TestInventory, shown, suite_of
+from localagent.gate.tests.inventory import SEPARATOR, Test, TestInventory, shown, suite_of
 from localagent.gate.tests.mocked_names import shadowed
 from localagent.gate.tests.removed_features import Removed, gone_with, removed
 from localagent.gate.tests.side_effects import reaches
@@ -207,13 +208,13 @@ def _stands_apart(statement: ast.stmt, function: Function) -> bool:
 
 
 def _is_fixture(node: Function) -> bool:
-    return node.name in _SET_UPS or any("fixture" in name_of(d) for d in node.decorator_list)
+    return node.name in _SET_UPS or any("fixture" in callee_name(d) for d in node.decorator_list)
 
 
 def _names(node: ast.AST, wanted: set[str]) -> Counter[str]:
     found: Counter[str] = Counter()
     for n in ast.walk(node):
-        name = n.attr if isinstance(n, ast.Attribute) else n.id if isinstance(n, ast.Name) else ""
+        name = last_name(n)
         if name in wanted:
             found[name] += 1
         if isinstance(n, ast.alias) and (n.name.rsplit(".", 1)[-1] in wanted):
@@ -276,7 +277,7 @@ def _cases(before: Function, after: Function) -> Iterator[tuple[Rule, ast.AST, s
 def _rows(decorators: list[ast.expr]) -> Counter[str]:
     found: Counter[str] = Counter()
     for decorator in decorators:
-        if name_of(decorator) in ("parametrize", "data", "expand", "unpack") and isinstance(decorator, ast.Call):
+        if callee_name(decorator) in ("parametrize", "data", "expand", "unpack") and isinstance(decorator, ast.Call):
             for argument in decorator.args:
                 if isinstance(argument, ast.List | ast.Tuple | ast.Set):
                     found.update(ast.dump(row) for row in argument.elts)
@@ -350,7 +351,7 @@ def _replaces(statement: ast.stmt) -> bool:
             for t in targets
         ):
             return True
-        if isinstance(node, ast.Call) and name_of(node) in _MOCKS - {"object", "Mock", "MagicMock", "AsyncMock"}:
+        if isinstance(node, ast.Call) and callee_name(node) in _MOCKS - {"object", "Mock", "MagicMock", "AsyncMock"}:
             return True
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             func = node.func
@@ -363,7 +364,11 @@ def _replaces(statement: ast.stmt) -> bool:
 
 def _is_namespace(node: ast.expr) -> bool:
     """`globals()`, `vars(module)`, `module.__dict__`: where the tests of a file are kept by their names."""
-    return name_of(node) in ("globals", "vars", "locals") if isinstance(node, ast.Call) else name_of(node) == "__dict__"
+    return (
+        callee_name(node) in ("globals", "vars", "locals")
+        if isinstance(node, ast.Call)
+        else callee_name(node) == "__dict__"
+    )
 
 
 def _is_text(node: ast.stmt) -> bool:

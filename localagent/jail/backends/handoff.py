@@ -10,6 +10,7 @@ from functools import partial
 
 from localagent.domain.jailspec import JailSpec
 from localagent.errors import CannotEnforce
+from localagent.fs.openat import write_all
 from localagent.jail.backends.backend import Backend, BackendKind
 from localagent.jail.backends.bubblewrap import SYNTHETIC_ETC, Descriptors, bwrap_argv
 from localagent.jail.backends.nsjail import WORK_FOLDERS, Handed, Surroundings, nsjail_argv, nsjail_config
@@ -69,9 +70,7 @@ def memfd(name: str, content: bytes) -> int:
 
 
 def _fill(number: int, content: bytes) -> None:
-    view = memoryview(content)
-    while view:
-        view = view[os.write(number, view) :]
+    write_all(number, content)
     os.lseek(number, 0, os.SEEK_SET)
 
 

@@ -7,11 +7,11 @@ Not promised: shared libraries outside the prefix and /usr (RPATH into another f
 
 import os
 import re
-import stat
 from pathlib import Path
 
 from localagent.domain.jailspec import Bind
 from localagent.errors import UsageFault
+from localagent.fs.openat import closing, open_regular
 
 CONFIG_LIMIT_BYTES = 1 << 16
 LINKS_LIMIT = 16
@@ -61,15 +61,10 @@ def _home(environment: str) -> str:
     """`home` of pyvenv.cfg; UsageFault when it is missing or no absolute path."""
     config = f"{environment}/pyvenv.cfg"
     try:
-        number = os.open(config, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with closing(open_regular(config)) as number:
+            text = os.read(number, CONFIG_LIMIT_BYTES).decode(errors="replace")
     except OSError as fault:
         raise UsageFault(f"{config}: {fault.strerror}") from fault
-    try:
-        if not stat.S_ISREG(os.fstat(number).st_mode):
-            raise UsageFault(f"{config}: not a regular file")
-        text = os.read(number, CONFIG_LIMIT_BYTES).decode(errors="replace")
-    finally:
-        os.close(number)
     for line in text.splitlines():
         key, _, value = line.partition("=")
         if key.strip().lower() == "home" and value.strip().startswith("/") and "\0" not in value:

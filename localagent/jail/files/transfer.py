@@ -18,12 +18,10 @@ from pathlib import Path
 from localagent.domain.jailspec import LeftOut, Produced
 from localagent.domain.paths import RepoPath
 from localagent.errors import AnswerIsNo, UsageFault
+from localagent.fs import openat
 from localagent.jail.files.workspace import Workspace
 from localagent.text.escaping import escaped_name
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _PIECE_BYTES = 1 << 20
 _NAME_BYTES = 255
 LEFT_OUT_LIMIT = 1000  # more are not named
@@ -105,16 +103,9 @@ def put_in(workspace: Workspace, source: Path, bounds: TransferBounds) -> tuple[
 def read_regular(path: Path, limit_bytes: int) -> bytes:
     """A regular file's bytes, its last component never a link; UsageFault when it is anything else or too large."""
     try:
-        number = os.open(path, _FILE)
-        with os.fdopen(number, "rb") as file:
-            if not stat.S_ISREG(os.fstat(number).st_mode):
-                raise UsageFault(f"{path}: not a regular file")
-            content = file.read(limit_bytes + 1)
+        return openat.read_regular(path, None, limit_bytes)[0]
     except OSError as fault:
         raise UsageFault(f"{path}: {fault.strerror}") from fault
-    if len(content) > limit_bytes:
-        raise UsageFault(f"{path}: larger than {limit_bytes:,} bytes")
-    return content
 
 
 def take_out(
@@ -179,14 +170,12 @@ def _mark(facts: os.stat_result) -> Mark:
 def _visit(tree: Path, walk: _Walk, see: Callable[[str, int, str, os.stat_result], None]) -> None:
     """`see(name, folder, leaf, facts)` for each regular file, by name. Others are left out, with the reason."""
     try:
-        top = os.open(tree, _FOLDER)
+        top = openat.open_directory(tree)
     except OSError as fault:  # what runs inside may close its own folder
         walk.leave_out(".", fault.strerror or str(fault))
         return
-    try:
+    with openat.closing(top):
         _visit_folder(top, "", 0, walk, see)
-    finally:
-        os.close(top)
 
 
 def _visit_folder(
@@ -204,11 +193,8 @@ def _visit_folder(
             elif depth >= walk.bounds.depth:
                 walk.leave_out(shown, f"more than {walk.bounds.depth} folders deep")
             else:
-                below = os.open(leaf, _FOLDER, dir_fd=folder)
-                try:
+                with openat.closing(openat.open_directory(leaf, folder)) as below:
                     _visit_folder(below, f"{name}/", depth + 1, walk, see)
-                finally:
-                    os.close(below)
         except OSError as fault:
             walk.leave_out(shown, fault.strerror or str(fault))
 
@@ -226,18 +212,13 @@ def _listed(folder: int, walk: _Walk) -> list[str]:
 
 
 def _pieces(folder: int, leaf: str, limit_bytes: int) -> Iterator[bytes]:
-    number = os.open(leaf, _FILE, dir_fd=folder)
-    try:
-        if not stat.S_ISREG(os.fstat(number).st_mode):
-            raise _Grown("not a regular file")
+    with openat.closing(openat.open_regular(leaf, folder)) as number:
         taken = 0
         while piece := os.read(number, _PIECE_BYTES):
             taken += len(piece)
             if taken > limit_bytes:
                 raise _Grown("grew while it was read")
             yield piece
-    finally:
-        os.close(number)
 
 
 def _bytes_of(folder: int, leaf: str, limit_bytes: int) -> bytes:
@@ -251,7 +232,7 @@ def _open_out(out: Path) -> int:
     try:
         with suppress(FileExistsError):
             out.mkdir(mode=0o700)
-        return os.open(out, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)  # the user's own word: a link may lead there
+        return openat.open_root(out)
     except OSError as fault:
         raise AnswerIsNo(
             f"--out {out}: {fault.strerror}", remedy="name a folder that can be made or written"
@@ -269,39 +250,19 @@ def _take_one(shown: str, folder: int, leaf: str, target: int | None, limit_byte
     *above, name = shown.split("/")
     if any(len(part) > _NAME_BYTES for part in (*above, name)):
         raise _Grown("its escaped name is too long")
-    place = _enter(target, above)
     fresh = f".localagent-{secrets.token_hex(8)}"
-    try:
-        number = os.open(fresh, _NEW, 0o600, dir_fd=place)
+    with openat.parent_directory(target, (*above, name), make_mode=0o700) as parent:
         try:
-            for piece in _pieces(folder, leaf, limit_bytes):
-                digest.update(piece)
-                size += len(piece)
-                view = memoryview(piece)
-                while view:
-                    view = view[os.write(number, view) :]
+            with openat.closing(openat.open_new(fresh, parent)) as number:
+                for piece in _pieces(folder, leaf, limit_bytes):
+                    digest.update(piece)
+                    size += len(piece)
+                    openat.write_all(number, piece)
+            if force:
+                os.rename(fresh, name, src_dir_fd=parent, dst_dir_fd=parent)  # replaces a link, never writes through it
+            else:
+                os.link(fresh, name, src_dir_fd=parent, dst_dir_fd=parent, follow_symlinks=False)
         finally:
-            os.close(number)
-        if force:
-            os.rename(fresh, name, src_dir_fd=place, dst_dir_fd=place)  # replaces a link, never writes through it
-        else:
-            os.link(fresh, name, src_dir_fd=place, dst_dir_fd=place, follow_symlinks=False)
-    finally:
-        with suppress(FileNotFoundError):
-            os.unlink(fresh, dir_fd=place)
-        os.close(place)
+            with suppress(FileNotFoundError):
+                os.unlink(fresh, dir_fd=parent)
     return Produced(name=shown, bytes=size, digest=f"sha256:{digest.hexdigest()}", copied=True)
-
-
-def _enter(folder: int, parts: list[str]) -> int:
-    """A descriptor of a folder below `folder`, made where it is missing; a link in its place is refused."""
-    number = os.dup(folder)
-    for part in parts:
-        with suppress(FileExistsError):
-            os.mkdir(part, 0o700, dir_fd=number)
-        try:
-            below = os.open(part, _FOLDER, dir_fd=number)
-        finally:
-            os.close(number)
-        number = below
-    return number

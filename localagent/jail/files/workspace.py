@@ -16,11 +16,11 @@ from types import TracebackType
 
 from localagent.domain.paths import RepoPath
 from localagent.errors import AnswerIsNo, CannotEnforce
+from localagent.fs import openat
 
 PREFIX = "localagent-ws-"
 _GONE = ".localagent-gone-"
 _NAME = re.compile(r"localagent-ws-(\d+)-(\d+)-[0-9a-f]{16}")
-_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _COPY_PIECE_BYTES = 1 << 20
 
 
@@ -90,12 +90,8 @@ class Workspace:
                     raise CannotEnforce(f"workspace: {path!r} is a folder")
                 mode = 0o755 if stat.S_ISREG(old.st_mode) and old.st_mode & 0o111 else 0o644
             fresh = f".localagent-{secrets.token_hex(8)}"
-            number = os.open(
-                fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=folder
-            )
-            with os.fdopen(number, "wb") as file:
-                file.write(content)
-                file.flush()
+            with openat.closing(openat.open_new(fresh, folder)) as number:
+                openat.write_all(number, content)
                 self._own(number, mode)
             os.rename(fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
 
@@ -148,7 +144,7 @@ class Workspace:
         try:
             self.folder.mkdir(mode=0o700)  # the launcher makes `tree` reachable for the jail alone
             self.tree.mkdir()
-            number = os.open(self.tree, _FOLDER_FLAGS)
+            number = openat.open_directory(self.tree)
         except OSError as fault:
             raise CannotEnforce(
                 f"no workspace below {self.folder.parent}: {fault.strerror}", remedy="point TMPDIR to a writable folder"
@@ -169,7 +165,7 @@ class Workspace:
                 os.mkdir(name, 0o755, dir_fd=folder)
                 fresh = True
         try:
-            number = os.open(name, _FOLDER_FLAGS, dir_fd=folder)
+            number = openat.open_directory(name, folder)
         except FileNotFoundError:
             raise
         except OSError as fault:
@@ -181,7 +177,7 @@ class Workspace:
     @contextmanager
     def _parent(self, path: RepoPath, *, make: bool) -> Iterator[tuple[int, str]]:
         *folders, name = path.parts
-        number = os.open(self.tree, _FOLDER_FLAGS)
+        number = openat.open_directory(self.tree)
         try:
             for part in folders:
                 below = self._enter(number, part, make=make)
@@ -219,7 +215,7 @@ class Workspace:
                 return
         reading = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
-            writing = os.open(to, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            writing = openat.open_new(to)
             try:
                 while os.sendfile(writing, reading, None, _COPY_PIECE_BYTES):
                     pass
@@ -230,9 +226,8 @@ class Workspace:
             os.close(reading)
 
     def _own_path(self, path: Path, mode: int) -> None:
-        number = os.open(path, _FOLDER_FLAGS)
-        self._own(number, mode)
-        os.close(number)
+        with openat.closing(openat.open_directory(path)) as number:
+            self._own(number, mode)
 
     def _own_link(self, path: Path) -> None:
         if self._uid is not None:
@@ -245,7 +240,7 @@ def remove_tree(folder: Path) -> None:
     Folders are moved up to the top before they are emptied, so depth costs neither stack nor descriptors.
     """
     try:
-        top = os.open(folder, _FOLDER_FLAGS)
+        top = openat.open_directory(folder)
     except (FileNotFoundError, NotADirectoryError):
         return
     try:
@@ -254,11 +249,8 @@ def remove_tree(folder: Path) -> None:
         while names := [name for name in os.listdir(top) if name.startswith(_GONE)]:  # noqa: PTH208 - a descriptor
             for name in names:
                 os.chmod(name, 0o700, dir_fd=top)
-                number = os.open(name, _FOLDER_FLAGS, dir_fd=top)
-                try:
+                with openat.closing(openat.open_directory(name, top)) as number:
                     _empty(number, top)
-                finally:
-                    os.close(number)
                 os.rmdir(name, dir_fd=top)
     finally:
         os.close(top)

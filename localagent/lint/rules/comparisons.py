@@ -3,7 +3,8 @@
 import ast
 from collections.abc import Iterator
 
-from localagent.lint.file_view import FileView, dotted
+from localagent.code.names import dotted_name
+from localagent.lint.file_view import FileView
 from localagent.lint.lint_rule import FixGrade, Hit, bad, rule
 
 _SAFE, _SUGGESTION = FixGrade.SAFE, FixGrade.SUGGESTION
@@ -171,7 +172,11 @@ def type_comparison(view: FileView, node: ast.AST) -> Iterator[Hit]:
 )
 def self_comparison(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """A name compared with itself. Assertions are let pass (they test `__eq__`), and `x != x`, which asks for NaN."""
-    if not (pair := single(node)) or isinstance(pair[1], ast.NotEq | ast.In | ast.NotIn) or not dotted(pair[0].left):
+    if (
+        not (pair := single(node))
+        or isinstance(pair[1], ast.NotEq | ast.In | ast.NotIn)
+        or not dotted_name(pair[0].left)
+    ):
         return
     above = view.parent(node)
     tested = isinstance(view.statement(node), ast.Assert)

@@ -4,7 +4,8 @@ import ast
 import builtins
 from collections.abc import Iterator
 
-from localagent.lint.file_view import FileView, dotted
+from localagent.code.names import dotted_name
+from localagent.lint.file_view import FileView
 from localagent.lint.lint_rule import FixGrade, Hit, bad, rule
 
 _SAFE, _SUGGESTION = FixGrade.SAFE, FixGrade.SUGGESTION
@@ -78,7 +79,7 @@ def duplicate_except(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """A class that occurs twice in one `except` clause."""
     if not isinstance(node, ast.ExceptHandler) or not isinstance(node.type, ast.Tuple):
         return
-    texts = [ast.dump(c) if dotted(c) else str(n) for n, c in enumerate(node.type.elts)]
+    texts = [ast.dump(c) if dotted_name(c) else str(n) for n, c in enumerate(node.type.elts)]
     kept = [view.text(c) for n, c in enumerate(node.type.elts) if texts[n] not in texts[:n]]
     if len(kept) < len(texts):
         new = kept[0] if len(kept) == 1 else f"({', '.join(kept)})"

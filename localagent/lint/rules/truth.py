@@ -3,7 +3,8 @@
 import ast
 from collections.abc import Iterator
 
-from localagent.lint.file_view import FileView, dotted
+from localagent.code.names import dotted_name
+from localagent.lint.file_view import FileView
 from localagent.lint.lint_rule import FixGrade, Hit, bad, rule
 from localagent.lint.rules.comparisons import CLASSES, is_value, single
 
@@ -111,7 +112,7 @@ def isinstance_merge(view: FileView, node: ast.AST) -> Iterator[Hit]:
     for part in node.values:
         if not isinstance(part, ast.Call) or not view.builtin(part.func, "isinstance") or part.keywords:
             return
-        if len(part.args) != 2 or not isinstance(part.args[0], ast.Name) or not dotted(part.args[1]):
+        if len(part.args) != 2 or not isinstance(part.args[0], ast.Name) or not dotted_name(part.args[1]):
             return
         names.add(part.args[0].id)
         classes.append(part.args[1])

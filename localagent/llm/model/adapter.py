@@ -6,12 +6,12 @@ it helps in tasks; the record says on what it was judged.
 """
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from localagent.fs.openat import move_file, replace_file
 
 FOLDER = "adapters"
 _SCHEMA = 1
@@ -67,22 +67,12 @@ def keep(made: Path, sha256: str, about: Mapping[str, Any], data_dir: Path, mode
     place.mkdir(parents=True, exist_ok=True, mode=0o755)
     drop(data_dir, model_sha256)
     path = adapter_path(data_dir, model_sha256)
-    with made.open("rb") as stream:
-        os.fsync(stream.fileno())
-        size = os.fstat(stream.fileno()).st_size
     made.chmod(0o644)
-    made.replace(path)
+    size = made.stat().st_size
+    move_file(made, path)
     record = {"schema": _SCHEMA, "bytes": size, "sha256": sha256, "about": dict(about)}
-    with tempfile.NamedTemporaryFile("w", dir=place, prefix=".record-", delete=False, encoding="utf-8") as fresh:
-        try:
-            json.dump(record, fresh, indent=1, sort_keys=True)
-            fresh.flush()
-            os.fsync(fresh.fileno())
-            Path(fresh.name).chmod(0o644)
-            Path(fresh.name).replace(record_path(data_dir, model_sha256))
-        except BaseException:
-            Path(fresh.name).unlink(missing_ok=True)
-            raise
+    data = json.dumps(record, indent=1, sort_keys=True).encode()
+    replace_file(record_path(data_dir, model_sha256), data, mode=0o644)
     return AdapterFile(path=path, bytes=size, sha256=sha256, about=about)
 
 

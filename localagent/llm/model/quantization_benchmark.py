@@ -22,6 +22,7 @@ from typing import NamedTuple
 
 from localagent.domain.edit import Edit
 from localagent.errors import AnswerIsNo, CannotEnforce, LocalagentError
+from localagent.fs.openat import move_file, replace_file
 from localagent.jail.api import fresh_uid
 from localagent.llm.model.gguf import read_header
 from localagent.llm.model.quantized_store import AS_IT_IS, Tuned, folder, machine, record_path, text, weights_path
@@ -266,9 +267,5 @@ def _keep(best: Tuned, data_dir: Path, scratch: Path) -> None:
     if best.form == AS_IT_IS:
         weights.unlink(missing_ok=True)
     else:
-        with (scratch / f"{best.form}.gguf").open("rb") as made:
-            os.fsync(made.fileno())
-        (scratch / f"{best.form}.gguf").replace(weights)
-    fresh = scratch / "record"
-    fresh.write_text(text(best), encoding="ascii")
-    fresh.replace(record)
+        move_file(scratch / f"{best.form}.gguf", weights)
+    replace_file(record, text(best).encode("ascii"), mode=0o644)

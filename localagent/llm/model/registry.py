@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from localagent.errors import AnswerIsNo, CannotEnforce, UsageFault
+from localagent.fs.openat import replace_file
 from localagent.llm.model.adapter import AdapterFile
 from localagent.llm.model.gguf import GgufFault, GgufHeader, read_header
 from localagent.llm.model.manifest import WRITING, Mender, ModelManifest, ModelSource, load_manifest, manifest_text
@@ -213,12 +214,7 @@ class Registry:
                 Path(scratch.name).unlink(missing_ok=True)
 
     def _write(self, path: Path, text: str) -> None:
-        with self._scratch() as scratch:
-            scratch.write(text.encode("ascii"))
-            scratch.flush()
-            os.fsync(scratch.fileno())
-            Path(scratch.name).chmod(0o644)
-            Path(scratch.name).replace(path)
+        replace_file(path, text.encode("ascii"), mode=0o644)
 
 
 def _present(model: ModelFile) -> ModelFile:

@@ -1,37 +1,17 @@
-"""How a model wants to be asked, read from its own file: fill-in-the-middle tokens, and a chat template.
+"""How a model wants to be asked, read from its own file: by its chat template, or with a text that goes on.
 
-A prompt becomes tokens here, and only what the template or the model's family says can become a special token: texts
+A prompt becomes tokens here, and only what the template says can become a special token: texts
 that are handed in (repository code, a task's words, test output) are tokenized as plain text and inserted between, so
 that no text in them can close a message or open another. Runs in the confined child only.
 """
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from localagent.llm.process.chat_template import CHATML, ChatTemplate, TemplateFault
 from localagent.llm.process.llama_engine import Engine
-
-# Families whose tokens llama.cpp does not find by itself; the middle is "" where the model goes on after the prefix.
-_FAMILIES = (
-    ("[PREFIX]", "[SUFFIX]", ""),  # Codestral
-    ("<fim_prefix>", "<fim_suffix>", "<fim_middle>"),
-)
-
-
-class NoDialect(Exception):  # noqa: N818
-    """The model has no such way of being asked."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Middle:
-    """Fill-in-the-middle tokens. Without `middle` the suffix comes first, and the text goes on behind the prefix."""
-
-    prefix: int
-    suffix: int
-    middle: int | None
 
 
 class Dialect:
@@ -41,19 +21,6 @@ class Dialect:
         self._engine = engine
         self._llama, self._vocab = engine.llama, engine.vocab
         self._shapes: dict[tuple[str, ...], list[str | int]] = {}
-
-    @cached_property
-    def middle(self) -> Middle | None:
-        """The tokens for fill-in-the-middle, if the vocabulary has them."""
-        told = [int(getattr(self._llama, f"llama_vocab_fim_{name}")(self._vocab)) for name in ("pre", "suf", "mid")]
-        if min(told) >= 0 and len(set(told)) == 3:
-            return Middle(prefix=told[0], suffix=told[1], middle=told[2])
-        for names in _FAMILIES:
-            found = [self._special(name) for name in names if name]
-            if None not in found and len(set(found)) == len(found):
-                prefix, suffix, *middle = [token for token in found if token is not None]
-                return Middle(prefix=prefix, suffix=suffix, middle=middle[0] if middle else None)
-        return None
 
     @cached_property
     def template(self) -> str:
@@ -68,19 +35,8 @@ class Dialect:
         """A document that goes on."""
         return [self._engine.front_token, *self._engine.tokenize(text)]
 
-    def fim(self, prefix: bytes, suffix: bytes) -> list[int]:
-        """A document whose middle is wanted. NoDialect where the vocabulary has no tokens for it."""
-        if self.middle is None:
-            raise NoDialect("the model's vocabulary has no fill-in-the-middle tokens")
-        before, behind = self._engine.tokenize(prefix), self._engine.tokenize(suffix)
-        if self.middle.middle is None:
-            tokens = [self.middle.suffix, *behind, self.middle.prefix, *before]
-        else:
-            tokens = [self.middle.prefix, *before, self.middle.suffix, *behind, self.middle.middle]
-        return self._with_front(tokens)
-
     def chat(self, messages: Sequence[tuple[str, bytes]], answer: bytes) -> list[int]:
-        """A conversation, then the beginning of the answer. NoDialect where there is no template that carries it."""
+        """A conversation, then the beginning of the answer. TemplateFault where no template carries it."""
         roles = tuple(role for role, _ in messages)
         texts = [text for _, text in messages]
         try:

@@ -105,8 +105,7 @@ def main(arguments: list[str]) -> int:
         return 1
     growing, drawing = Growing(channel, engine), Drawing(channel, engine)
     mending = Mending(channel, engine)
-    told = {"fim": drawing.dialect.middle is not None, "chat": bool(drawing.dialect.template)}
-    send(channel, {**ready, **told})
+    send(channel, {**ready, "chat": bool(drawing.dialect.template)})
     while (request := inbox.next()) is not None:
         try:
             inbox.current = int(request["id"])

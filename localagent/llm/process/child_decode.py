@@ -59,7 +59,7 @@ class Growing:
             send(self._channel, {"kind": "crowded", "id": request["id"], "why": str(no)})
             return
         spent = {"tokens": grove.tokens_decoded - before, "resident_bytes": resident_bytes()}
-        send(self._channel, {"kind": "done", "id": request["id"], "fresh": grove.fresh, **spent})
+        send(self._channel, {"kind": "done", "id": request["id"], **spent})
 
     def _pieces(self, tokens: Iterator[int]) -> dict[str, str]:
         """Bytes of tokens not told before, as latin-1 text; control tokens have none."""

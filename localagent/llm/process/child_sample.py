@@ -1,6 +1,6 @@
 """The child's answers to `sample`: requests read strictly, each text told as it ends.
 
-What does not fit, or what the model has no dialect for, is refused by itself; it ends neither child nor model.
+What does not fit, or what the model has no template for, is refused by itself; it ends neither child nor model.
 """
 
 import math
@@ -8,7 +8,7 @@ import socket
 from typing import Any
 
 from localagent.llm.process.batched_sampling import MAX_TOP, Draw, GrammarFault, Sampling
-from localagent.llm.process.capabilities import Dialect, NoDialect
+from localagent.llm.process.capabilities import Dialect
 from localagent.llm.process.chat_template import TemplateFault
 from localagent.llm.process.child_decode import RequestFault
 from localagent.llm.process.llama_engine import Engine
@@ -47,7 +47,7 @@ class Drawing:
                     "end": drawn.end.value,
                 }
                 send(self._channel, {"kind": "drawn", "id": request["id"], **told})
-        except (ContextFull, NoDialect, TemplateFault, GrammarFault) as no:
+        except (ContextFull, TemplateFault, GrammarFault) as no:
             send(self._channel, {"kind": "crowded", "id": request["id"], "why": str(no)})
             return
         spent = {"tokens": grove.tokens_decoded - before, "resident_bytes": resident_bytes()}
@@ -58,8 +58,6 @@ class Drawing:
             raise RequestFault("a prompt")
         if prompt.get("form") == "text":
             return self.dialect.text(_text(prompt, "text"))
-        if prompt.get("form") == "fim":
-            return self.dialect.fim(_text(prompt, "prefix"), _text(prompt, "suffix"))
         if prompt.get("form") == "chat":
             return self.dialect.chat(_messages(prompt.get("messages")), _text(prompt, "answer"))
         raise RequestFault("a prompt's form")

@@ -223,7 +223,7 @@ class Served:
             raise Dropped("the child says it reads texts of a length that cannot be")
         self.path_tokens = path
         self.offload = came_of(self.offload, int(number(answer.get("gpus", 0))))
-        self._forms = frozenset({"text", *(form for form in ("fim", "chat") if answer.get(form) is True)})
+        self._forms = frozenset({"text", "chat"} if answer.get("chat") is True else {"text"})
         self.threads = int(number(answer.get("threads", self.threads)))  # a shared child has its own, and one may try
         self._served = True
 
@@ -232,7 +232,7 @@ class Served:
         return self._loaded.is_set() and not self._warning and not self._closed
 
     def forms(self, timeout_seconds: float) -> frozenset[str]:
-        """Which prompts the model knows (text, fim, chat), once it is loaded; empty without a model."""
+        """Which prompts the model knows (text, chat), once it is loaded; empty without a model."""
         return self._forms if self._ready_by(time.monotonic() + timeout_seconds) else frozenset()
 
     def exchange(

@@ -4,7 +4,7 @@ A frame is four bytes of length (big endian) and that many bytes of JSON, always
 
     parent to child                                     child to parent
     load    bytes, sha256, adapter, mender, threads,    ready    name, threads, load_seconds, resident_bytes,
-            try                                                  path_tokens, fim, chat, gpus
+            try                                                  path_tokens, chat, gpus
                                                         refused  why (the child then ends)
     score   id, context, source, edits                  scores   id, items: [[edit, score or null], ...], tokens
                                                         done     id, tokens, outside, garbled, cpu_seconds
@@ -13,7 +13,7 @@ A frame is four bytes of length (big endian) and that many bytes of JSON, always
     prepare id, context                                 done     id, tokens, cpu_seconds
     tokenize  id, texts                                 tokens   id, tokens: [[token, ...], ...], pieces
     grow    id, trunk, branches, fresh, mending         grown    id, items: [[branch, row, top, asked], ...], pieces
-                                                        done     id, tokens, fresh
+                                                        done     id, tokens
                                                         crowded  id, why (nothing of it fits; the child goes on)
     sample  id, prompt, seeds, most_tokens,             drawn    id, number, text, tokens, likelihood, end
             temperature, top_k, top_p, min_p, stops,    done     id, tokens
@@ -37,12 +37,12 @@ does not give back.
 A branch is `[at, tokens, rows]`: tokens that follow the first `at` of the trunk. A row is `[index, top, asked]`: of the
 distribution after the branch's token `index` (-1: after the trunk's part) the `top` likeliest tokens, answered as
 `[[token, log-probability], ...]`, and the log-probabilities of the `asked` ones. `fresh` (may be left out) asks that no
-branches of earlier requests are built upon, and tells whether there were none. `mending` (may be left out): with the
+branches of earlier requests are built upon. `mending` (may be left out): with the
 mender; without one that is refused, too. `pieces` maps tokens that were not
 told before to their bytes, written as latin-1.
 
-A prompt is an object with a `form`: `text` (`text`), `fim` (`prefix`, `suffix`) or `chat` (`messages`, each a role and
-a text, and the beginning of the `answer`). `ready` says which forms the model knows. Drawn text is written as latin-1.
+A prompt is an object with a `form`: `text` (`text`) or `chat` (`messages`, each a role and a text, and the beginning of
+the `answer`). `ready` says whether the model knows `chat`. Drawn text is written as latin-1.
 
 and with `requantize`, a child that does one thing:
 

@@ -217,7 +217,7 @@ class ClientConnection:
                 "resident_bytes": found.resident_bytes,
                 "threads": found.threads,
                 "path_tokens": found.path_tokens,
-                **{form: form in found.forms(0.0) for form in ("fim", "chat")},
+                "chat": "chat" in found.forms(0.0),
             }
         )
 

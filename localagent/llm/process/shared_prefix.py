@@ -118,7 +118,6 @@ class Grove:
         self._trunk: list[int] = []
         self._resident: OrderedDict[int, tuple[int, ...]] = OrderedDict()  # sequence -> its whole path
         self._rooted: dict[int, int] = {}  # sequence -> how many of its first tokens lie in the trunk's own cells
-        self.fresh = True
         self.tokens_decoded = 0
 
     def use(self, adapter: Any) -> None:
@@ -136,7 +135,7 @@ class Grove:
     ) -> Iterator[list[LogitReading]]:
         """Readings of each decoded batch. Ends early, without error, when cancelled. NoRoom before anything ran.
 
-        `fresh`: nothing is used of branches that were grown before. Whether there were any is in `self.fresh` then.
+        `fresh`: nothing is used of branches that were grown before.
         """
         longest = max((b.at + len(b.tokens) for b in branches), default=0)
         if max(len(trunk), longest) > self.path_tokens:
@@ -147,7 +146,6 @@ class Grove:
         if self._plant(trunk):
             if fresh:
                 self._forget()
-            self.fresh = not self._resident
             for group in _groups(branches, self.branch_cells):
                 yield from self._grow(group)
                 if self._cancelled():

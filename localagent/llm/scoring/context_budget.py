@@ -8,7 +8,7 @@ Not promised: that a question fits; the child counts its tokens and says so, and
 from dataclasses import dataclass, replace
 
 from localagent.llm.process.protocol import CONTEXT_TOKENS
-from localagent.llm.writing.reply_parser import MOST_TOKENS, PromptView, ReplyFormat, spans_lines
+from localagent.llm.writing.reply_parser import MOST_TOKENS, PromptView, ReplyFormat
 
 CODE_BYTES = 2400
 KNOWN_BYTES = 500  # of signatures, where the code leaves room
@@ -59,9 +59,7 @@ class ContextBudget:
 
     def answer_tokens(self, way: ReplyFormat, view: PromptView, line: int) -> int:
         """The most that an answer may have, by what it replaces."""
-        if way is ReplyFormat.CHOICE or (not way.chat and not spans_lines(view, line)):
-            return MOST_TOKENS[way]
-        stretch = view.function if way in (ReplyFormat.FUNCTION, ReplyFormat.SKELETON) else view.page.statement(line)
+        stretch = view.function if way is ReplyFormat.FUNCTION else view.page.statement(line)
         old = 0 if stretch is None else stretch.end - stretch.start
         wanted = _ENVELOPE_TOKENS + round(old / _BYTES_A_TOKEN)
         return min(max(MOST_TOKENS[way], wanted), max(MOST_TOKENS[way], self.path_tokens // _ANSWER_SHARE))

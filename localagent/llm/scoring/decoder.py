@@ -25,7 +25,6 @@ class ModelDecoder:
     def __init__(self, served: Served) -> None:
         self._served = served
         self.tokens_used = 0
-        self.fresh = False  # whether the last branches grew without any of earlier requests
 
     @property
     def alive(self) -> bool:
@@ -62,7 +61,6 @@ class ModelDecoder:
         `mending`: of the model with its mender (`llm/scoring/repair_scoring.py`), which it must have.
         `fresh`: no branches of earlier requests are built upon. Which there are changes answers by tenths of a nat.
         """
-        self.fresh = False
         if mending and not self._served.mends:  # loading left it behind
             return None
         request: Message = {
@@ -82,7 +80,6 @@ class ModelDecoder:
                 elif message["kind"] == "done":
                     self._served.book(message)
                     self.tokens_used += int(number(message.get("tokens")))
-                    self.fresh = message.get("fresh") is True
         if len(found) < sum(len(b.rows) for b in branches):
             return None
         return [[found[at, k] for k in range(len(b.rows))] for at, b in enumerate(branches)]

@@ -6,24 +6,22 @@ method of the same class. Repository text, so data: whoever shows it fences it. 
 
 import ast
 import re
-import warnings
 from collections.abc import Iterator
+
+from localagent.code.source_text import parse_or_none
+from localagent.code.spans import Definition, Function, first_line, lines_of
 
 _PARSE_LIMIT_BYTES = 1 << 18
 _SIGNATURE_BYTES = 200
 _ROW_END = re.compile(r"\r\n|\r|\n")  # where Python counts a line
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def signatures(source: bytes, lines: range, room_bytes: int) -> str:
     """One line each, the class first, then in the order of the calls; whole lines, at most so many bytes."""
     if len(source) > _PARSE_LIMIT_BYTES or room_bytes <= 0:
         return ""
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parse_or_none(source)
+    if tree is None:
         return ""
     rows = _ROW_END.split(source.decode("utf-8", "replace"))
     out: list[str] = []
@@ -38,9 +36,9 @@ def signatures(source: bytes, lines: range, room_bytes: int) -> str:
     return "\n".join(out)
 
 
-def _around(tree: ast.Module, lines: range) -> Iterator[Function | ast.ClassDef]:
+def _around(tree: ast.Module, lines: range) -> Iterator[Definition]:
     """The class of what is shown, and definitions of what that calls."""
-    named = {node.name: node for node in tree.body if isinstance(node, Function | ast.ClassDef)}
+    named = {node.name: node for node in tree.body if isinstance(node, Definition)}
     holding = next((node for node in tree.body if isinstance(node, ast.ClassDef) and _holds(node, lines)), None)
     methods = {node.name: node for node in holding.body if isinstance(node, Function)} if holding else {}
     if holding is not None:
@@ -58,13 +56,11 @@ def _around(tree: ast.Module, lines: range) -> Iterator[Function | ast.ClassDef]
 
 
 def _holds(node: ast.ClassDef, lines: range) -> bool:
-    return node.lineno <= lines[0] and lines[-1] <= (node.end_lineno or node.lineno)
+    return lines[0] in lines_of(node) and lines[-1] in lines_of(node)
 
 
-def _head(rows: list[str], node: Function | ast.ClassDef) -> str:
+def _head(rows: list[str], node: Definition) -> str:
     """From `def` or `class` to the colon, on one line, indented as it was."""
-    first = node.body[0]
-    begins = min([first.lineno, *(d.lineno for d in getattr(first, "decorator_list", []))])
-    text = rows[node.lineno - 1 : max(node.lineno, begins - 1)]
+    text = rows[node.lineno - 1 : max(node.lineno, first_line(node.body[0]) - 1)]
     indent = text[0][: len(text[0]) - len(text[0].lstrip())]
     return indent + " ".join(" ".join(text).split())

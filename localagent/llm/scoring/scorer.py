@@ -31,21 +31,14 @@ class ModelScorer(Served):
         *,
         threads: int | None = None,
         spare: ModelFile | None = None,
-        taken: Sequence[int] = (),
-        mended: Sequence[int] = (),
         hosted: bool = False,
         offload: Offload = Offload(),  # noqa: B008 - a value
     ) -> None:
-        """`spare`, `hosted` and `offload` as `Served`.
-
-        `taken`: of the first requests, one after the other, only so many scores, as a replayed task had in time;
-        `mended`: the same of requests to mend.
-        """
+        """`spare`, `hosted` and `offload` as `Served`."""
         self.unscored_outside = 0
         self.garbled = 0
         self._asked_at = 0.0  # the first time, while nothing was answered
         self._answered = False
-        self._limits, self._mended_limits = list(taken), list(mended)
         super().__init__(model, jail, threads=threads, spare=spare, hosted=hosted, offload=offload)
 
     def score(
@@ -60,17 +53,14 @@ class ModelScorer(Served):
     ) -> Sequence[Reading | None]:
         """One reading an edit, or None; partial when time runs out (which drops nothing)."""
         scores: list[Reading | None] = [None] * len(edits)
-        most = self._limits.pop(0) if self._limits else len(edits)
         asked = [index for index, edit in enumerate(edits) if edit.splices]
-        if asked and most and len(source) <= MAX_SOURCE_BYTES:
+        if asked and len(source) <= MAX_SOURCE_BYTES:
             request = _request("score", source, context, [edits[index] for index in asked])
             self._asked_at = self._asked_at or time.monotonic()
             with self.guarded():
                 for message in self.exchange(request, _LAST, timeout_seconds=timeout_seconds):
                     self._answered = True
                     self._take(message, asked, scores)
-                    if most < len(edits) and sum(score is not None for score in scores) >= most:
-                        break
         return scores
 
     def prepare(self, context: str, *, timeout_seconds: float) -> None:
@@ -88,9 +78,8 @@ class ModelScorer(Served):
     ) -> Sequence[float | None]:
         """For each edit how likely it mends, nats (`repair_scoring`); None for what there was no time or room for."""
         found: list[float | None] = [None] * len(edits)
-        most = self._mended_limits.pop(0) if self._mended_limits else len(edits)
         asked = [index for index, edit in enumerate(edits) if edit.splices]
-        fits = bool(asked) and most > 0 and len(source) <= MAX_SOURCE_BYTES
+        fits = bool(asked) and len(source) <= MAX_SOURCE_BYTES
         if self.mends and fits and self.ready(timeout_seconds) and self.mends:  # loading may leave the mender behind
             request = _request("mend", source, context, [edits[index] for index in asked])
             with self.guarded():
@@ -101,8 +90,6 @@ class ModelScorer(Served):
                         found[asked[index]] = nats
                     if message["kind"] == "done":
                         self.book(message)
-                    if most < len(edits) and sum(nats is not None for nats in found) >= most:
-                        break
         return found
 
     @property

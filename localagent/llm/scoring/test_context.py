@@ -6,9 +6,10 @@ in it is ever obeyed. Not promised: that a small model makes any use of it.
 """
 
 import ast
-import warnings
 from collections.abc import Sequence
 
+from localagent.code.source_text import parse_or_none
+from localagent.code.spans import functions, last_line
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 
@@ -55,17 +56,12 @@ def build_failing(
 def _functions(text: str, names: Sequence[str]) -> str:
     """The functions of a module that are called so, in the order of the names; all of it where none can be found."""
     wanted = [name.partition("[")[0].rpartition("::")[2] for name in names]
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parse_or_none(text)
+    if tree is None:
         return text
     lines = text.split("\n")
-    found = {
-        node.name: "\n".join(lines[node.lineno - 1 : node.end_lineno])
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name in wanted
-    }
+    nodes = sorted((f.node for f in functions(tree) if f.node.name in wanted), key=lambda n: n.col_offset)
+    found = {node.name: "\n".join(lines[node.lineno - 1 : last_line(node)]) for node in nodes}
     return "\n".join(found[name] for name in dict.fromkeys(wanted) if name in found) or text
 
 
@@ -100,14 +96,10 @@ def _late_docstring(source: bytes) -> str:
     """A module-level string below the first statement: the model reads forward only, so it comes first."""
     if not source or len(source) > _PARSE_LIMIT_BYTES:
         return ""
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            body = ast.parse(source).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ""
+    tree = parse_or_none(source)
     texts = [
         node.value.value
-        for node in body[1:]
+        for node in (tree.body[1:] if tree is not None else ())
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
     ]
     return f'"""\n{_clipped(texts[0], DOCSTRING_BYTES)}\n"""' if texts else ""

@@ -14,7 +14,6 @@ class Several:
 
     def __init__(self, writers: Sequence[EditWriter]) -> None:
         self._writers = tuple(writers)
-        self._last: EditWriter | None = None
 
     @property
     def tokens_used(self) -> int:
@@ -25,16 +24,6 @@ class Several:
     def next_cost(self) -> float:
         """The cheapest one's."""
         return min((writer.next_cost for writer in self._writers), default=math.inf)
-
-    @property
-    def late(self) -> int:
-        """Of the one that went on last."""
-        return 0 if self._last is None else self._last.late
-
-    @property
-    def fresh(self) -> Sequence[int]:
-        """Of the one that went on last."""
-        return () if self._last is None else self._last.fresh
 
     def begin(self, sources: Sources, places: Sequence[Suspicion], baseline: Baseline) -> None:
         """All of them plan."""
@@ -51,5 +40,4 @@ class Several:
         if math.isinf(self.next_cost):
             return []
         cheapest = min(self._writers, key=lambda writer: (writer.next_cost, writer.tokens_used))
-        self._last = cheapest
         return cheapest.more(timeout_seconds=timeout_seconds)

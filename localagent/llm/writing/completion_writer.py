@@ -21,10 +21,9 @@ from localagent.edit.external_edits import Page
 from localagent.llm.process.batched_sampling import Draw, Drawn, SampleEnd
 from localagent.llm.process.model_client import Served
 from localagent.llm.scoring.context_budget import ContextBudget
-from localagent.llm.writing.chat_prompts import around, messages
-from localagent.llm.writing.reply_parser import LEADS, PromptView, ReplyFormat, can_ask, edit_of, grammar, spans_lines
-from localagent.llm.writing.sample_client import ModelSampler, Prompt, Samples, chat_prompt, fim_prompt, text_prompt
-from localagent.llm.writing.skeleton import OUTLINE_GRAMMAR, OUTLINE_TOKENS, OUTLINES, Outline, outline_of
+from localagent.llm.writing.chat_prompts import messages
+from localagent.llm.writing.reply_parser import LEADS, PromptView, ReplyFormat, can_ask, edit_of, grammar
+from localagent.llm.writing.sample_client import ModelSampler, Samples, chat_prompt
 from localagent.llm.writing.span_writer import lines_of
 from localagent.ports import Sources
 
@@ -39,19 +38,16 @@ _MAX_SILENT = 3
 _SAID = 120
 _NONE = 1 << 20  # failing tests of what was refused: it comes last
 
-Choices = Callable[[RepoPath, Sequence[int]], Sequence[Edit]]
-
 
 @dataclass(slots=True)
 class _Target:
-    """One place to ask about: a function for conversations, else a line."""
+    """One function, or run of statements, to ask about."""
 
     view: PromptView
     line: int
     weight: float
     tests: str
     rounds: int = 0
-    outline: str = ""
     room: ContextBudget = field(default_factory=ContextBudget)
     remarks: list[tuple[int, str]] = field(default_factory=list)  # failing tests, and what is said of it; oldest first
 
@@ -78,15 +74,14 @@ class SampleWriter:
         context: Callable[[RepoPath, Baseline], str],
         *,
         ways: Sequence[ReplyFormat],
-        choices: Choices,
         task: str = "",
         seed: int = 0,
         localization: float = 2.0,
         malus: float = 2.5,
     ) -> None:
-        """`context` gives the failing tests as text, `choices` likely enumerated edits at some lines of a file."""
+        """`context` gives the failing tests as text."""
         self._sampler = ModelSampler(served)
-        self._context, self._choices, self._task, self._seed = context, choices, task, seed
+        self._context, self._task, self._seed = context, task, seed
         self._ways = tuple(ways)
         self._localization, self._malus = localization, malus
         self._targets: list[_Target] = []
@@ -101,16 +96,6 @@ class SampleWriter:
         return self._sampler.tokens_used
 
     @property
-    def late(self) -> int:
-        """0: what was drawn by a seed is not followed by a replay."""
-        return 0
-
-    @property
-    def fresh(self) -> Sequence[int]:
-        """None is told, as of `late`."""
-        return ()
-
-    @property
     def next_cost(self) -> float:
         """What the cheapest further answer may cost; infinite when there is nothing to go on with."""
         if not self._sampler.alive or self._silent >= _MAX_SILENT or self.tokens_used > MAX_TOKENS or not self._ways:
@@ -118,12 +103,11 @@ class SampleWriter:
         return self._malus + min((target.cost for target in self._targets), default=math.inf)
 
     def begin(self, sources: Sources, places: Sequence[Suspicion], baseline: Baseline) -> None:
-        """The most suspicious functions, or lines, for the ways that the model knows."""
-        forms = self._sampler.knows()
-        self._ways = tuple(way for way in self._ways if _form(way) in forms)
-        if not self._ways:
+        """The most suspicious functions, where the model knows conversations."""
+        if "chat" not in self._sampler.knows():
+            self._ways = ()
             return
-        chat, room = self._ways[0].chat, ContextBudget(path_tokens=self._sampler.path_tokens)
+        room = ContextBudget(path_tokens=self._sampler.path_tokens)
         index, scored = FactIndex(), lines_of(places)
         best = max(scored.values(), default=0.0) or 1.0
         pages: dict[RepoPath, Page] = {}
@@ -134,17 +118,12 @@ class SampleWriter:
                 continue
             whole = page.lines(line)
             assert whole is not None
-            statement = page.statement(line)
-            assert statement is not None
-            line = line if chat else statement.line  # noqa: PLW2901 - further lines of it are the same question
-            if (path, whole[0] if chat else line) in seen:
+            if (path, whole[0]) in seen:
                 continue
-            seen.add((path, whole[0] if chat else line))
-            shown = _window(page, whole, line, room) if chat else range(line, line + 1)
-            picked = tuple(self._choices(path, shown)) if chat and ReplyFormat.CHOICE in self._ways else ()
-            view = PromptView(page=page, lines=shown, function=page.function(line), choices=picked)
+            seen.add((path, whole[0]))
+            view = PromptView(page=page, lines=_window(page, whole, line, room), function=page.function(line))
             weight = self._localization * math.log(best / max(score, best / 50))
-            tests = self._context(path, baseline) + (_complaint(baseline) if chat else "")
+            tests = self._context(path, baseline) + _complaint(baseline)
             self._targets.append(_Target(view=view, line=line, weight=weight, tests=tests, room=room))
             if len(self._targets) >= MAX_TARGETS:
                 break
@@ -165,35 +144,13 @@ class SampleWriter:
             target.rounds = MAX_ROUNDS
             return []
         way = ways[target.rounds % len(ways)]
-        if way is ReplyFormat.SKELETON and not target.outline:
-            self._draw_outline(target, timeout_seconds)
-            return []
         target.rounds += 1
         answer = self._ask(way, target, timeout_seconds)
-        target.outline = ""  # what comes of this round stands in the next outline's question
         if answer.refused:
             self._tighten(target, answer.refused)
             return []
         self._silent = 0 if answer.drawn else self._silent + 1
         return list(self._edits(way, target, answer.drawn))
-
-    def _draw_outline(self, target: _Target, timeout_seconds: float) -> None:
-        """The likeliest of some that is an outline; without one the place has had its round."""
-        seeds = self._seeds(OUTLINES)
-        how = Draw(seeds=seeds, most_tokens=OUTLINE_TOKENS, grammar=OUTLINE_GRAMMAR)
-        answer = self._sampler.draw(self._prompt(ReplyFormat.SKELETON, target), how, timeout_seconds=timeout_seconds)
-        self._silent = 0 if answer.drawn else self._silent + 1
-        for said in sorted(answer.drawn, key=lambda d: -d.likelihood):
-            found = outline_of(LEADS[ReplyFormat.SKELETON].encode() + said.text, target.view)
-            if isinstance(found, Outline):
-                target.outline = found.text
-                return
-            self.replies, self.refused = self.replies + 1, self.refused + 1
-            _remember(target, f"refused: {found}")
-        if answer.refused:
-            self._tighten(target, answer.refused)
-        else:
-            target.rounds += 1
 
     def _tighten(self, target: _Target, why: str) -> None:
         """Ask with less beside the code; not at all where that is left out, or the template does not carry it."""
@@ -212,48 +169,28 @@ class SampleWriter:
 
     def _ask(self, way: ReplyFormat, target: _Target, timeout_seconds: float) -> Samples:
         how = Draw(
-            seeds=self._seeds(ANSWERS if way is not ReplyFormat.CHOICE else 3),
+            seeds=self._seeds(ANSWERS),
             most_tokens=target.room.answer_tokens(way, target.view, target.line),
-            stops=() if way.chat or spans_lines(target.view, target.line) else (b"\n",),
-            grammar=grammar(way, target.view),
+            grammar=grammar(way),
         )
-        return self._sampler.draw(self._prompt(way, target), how, timeout_seconds=timeout_seconds)
-
-    def _prompt(self, way: ReplyFormat, target: _Target) -> Prompt:
-        if way.chat:
-            asked = messages(
-                way,
-                target.view,
-                tests=target.tests,
-                task=self._task,
-                heard=target.heard,
-                outline=target.outline,
-                room=target.room,
-            )
-            return chat_prompt(asked, LEADS[way])
-        front, behind = around(target.view, target.line, tests=target.tests, room=target.room)
-        return fim_prompt(front, behind) if way is ReplyFormat.FIM else text_prompt(front)
+        asked = messages(way, target.view, tests=target.tests, task=self._task, heard=target.heard, room=target.room)
+        return self._sampler.draw(chat_prompt(asked, LEADS[way]), how, timeout_seconds=timeout_seconds)
 
     def _edits(self, way: ReplyFormat, target: _Target, drawn: Sequence[Drawn]) -> Iterator[Written]:
         """Answers as edits, each once; those that are none are remembered for the next question."""
         for said in dict.fromkeys(d.text for d in drawn):
             best = max((d for d in drawn if d.text == said), key=lambda d: d.likelihood)
-            text = LEADS.get(way, "").encode() + said
+            text = LEADS[way].encode() + said
             self.replies += 1
-            open_ended = way is ReplyFormat.CONTINUE and spans_lines(
-                target.view, target.line
-            )  # nothing tells it to stop
-            if best.end in (SampleEnd.LENGTH, SampleEnd.SECONDS, SampleEnd.STUCK) and not (
-                open_ended and best.end is SampleEnd.LENGTH
-            ):
+            if best.end in (SampleEnd.LENGTH, SampleEnd.SECONDS, SampleEnd.STUCK):
                 found: Edit | str = "the answer was cut off: it was too long"
             else:
-                found = edit_of(way, text, target.view, line=target.line, prior=-self._malus)
+                found = edit_of(way, text, target.view, prior=-self._malus)
             if isinstance(found, str):
                 self.refused += 1
                 _remember(target, f"refused: {found}")
                 continue
-            words = edit_words(found) if way is ReplyFormat.CHOICE else text.decode("utf-8", "replace")
+            words = text.decode("utf-8", "replace")
             self._made[found] = target, words.replace("```python", "").replace("```", "")[:_SAID]
             yield Written(edit=found, score=-round(min(_DEAREST, -best.likelihood), 4))
 
@@ -291,15 +228,6 @@ def _remember(target: _Target, remark: str, *, failing: int = _NONE) -> None:
     line = " ".join(remark.split())[:240]
     if all(line != said for _, said in target.remarks):
         target.remarks.append((failing, line))
-
-
-def edit_words(edit: Edit) -> str:
-    """An enumerated edit in a few words."""
-    return f"line {edit.line}: {edit.note or edit.operator}"
-
-
-def _form(way: ReplyFormat) -> str:
-    return "chat" if way.chat else "fim" if way is ReplyFormat.FIM else "text"
 
 
 def _window(page: Page, whole: range, line: int, room: ContextBudget) -> range:

@@ -16,7 +16,7 @@ _MAX_TOKEN_BYTES = 512
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prompt:
-    """What a model is asked: `form` is text, fim or chat; `parts` its texts. Make one with the functions below."""
+    """What a model is asked: `form` is text or chat; `parts` its texts. Make one with the functions below."""
 
     form: str
     parts: Mapping[str, Any] = field(default_factory=dict)
@@ -25,11 +25,6 @@ class Prompt:
 def text_prompt(text: str) -> Prompt:
     """A document that goes on."""
     return Prompt(form="text", parts={"text": text})
-
-
-def fim_prompt(prefix: str, suffix: str) -> Prompt:
-    """A document whose middle is wanted."""
-    return Prompt(form="fim", parts={"prefix": prefix, "suffix": suffix})
 
 
 def chat_prompt(messages: Sequence[tuple[str, str]], answer: str = "") -> Prompt:

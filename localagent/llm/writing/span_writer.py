@@ -17,7 +17,6 @@ from localagent.llm.process.model_client import Served
 from localagent.llm.scoring import source_windows
 from localagent.llm.scoring.decoder import ModelDecoder
 from localagent.llm.scoring.repair_prompt import BODY_BYTES, TESTS_BYTES, lead_of, shown_as_wrong
-from localagent.llm.writing.replay_decoder import CutDecoder
 from localagent.llm.writing.span_search import SpanRegion
 from localagent.ports import Sources
 
@@ -39,16 +38,13 @@ class SpanWriter:
         *,
         localization: float,
         malus: float,
-        cut: Sequence[tuple[int, Sequence[int]]] = (),
     ) -> None:
         """`context` gives what stands in front of a file; `malus` is what every span costs, in nats.
 
-        `localization` weighs log(best suspicion / suspicion). `cut`: what `late` and `fresh` were after each of the
-        first calls of `more`, as a replayed task had them.
+        `localization` weighs log(best suspicion / suspicion).
         """
         self._context, self._served = context, served
-        self._decoder = CutDecoder(ModelDecoder(served))
-        self._cut = list(cut)
+        self._decoder = ModelDecoder(served)
         self._localization, self._malus = localization, malus
         self._plan: list[tuple[Page, str, list[tuple[CodeLine, float]]]] = []  # file, what stands in front, places
         self._mending = False
@@ -67,16 +63,6 @@ class SpanWriter:
         if not self._decoder.alive or self._silent >= _MAX_SILENT_STEPS:
             return math.inf
         return self._malus + min((region.next_cost for region in self._regions), default=math.inf)
-
-    @property
-    def late(self) -> int:
-        """Which question of the last `more` was not answered in time, from 1; 0 if none."""
-        return self._decoder.late
-
-    @property
-    def fresh(self) -> Sequence[int]:
-        """Which questions of the last `more` began with nothing of earlier ones, from 1."""
-        return tuple(self._decoder.fresh)
 
     def begin(self, sources: Sources, places: Sequence[Suspicion], baseline: Baseline) -> None:
         """Plan the search over the most suspicious lines of code."""
@@ -147,7 +133,6 @@ class SpanWriter:
     def more(self, *, timeout_seconds: float = STEP_SECONDS) -> Sequence[Written]:
         """One batch further. Empty where nothing came of it; `next_cost` says whether to go on."""
         if math.isinf(self.next_cost):
-            self._decoder.begin(0)
             return []
         if self._mending and not self._served.mends:  # loading left the mender behind
             self._divide()
@@ -155,7 +140,6 @@ class SpanWriter:
         stays = self._current is not None and self._current.next_cost <= cheapest.next_cost + _STAY
         if not stays or self._current is None:
             self._current = cheapest
-        self._decoder.begin(*(self._cut.pop(0) if self._cut else (0,)))
         found = self._current.step(self._decoder, timeout_seconds=timeout_seconds)
         self._silent = self._silent + 1 if found is None else 0
         return found or []

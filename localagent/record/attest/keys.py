@@ -121,7 +121,7 @@ class KeyRing:
             notes = self.notes()
             old = next((n for n in notes if not n.retired), None)
             if old is None:
-                raise UsageFault("no key is active", remedy="`localagent key new` makes one")
+                raise UsageFault("no key is active", remedy="`localagent key new` creates one")
             retired = replace(old, retired=_now())
             new = self._made(tuple(retired if n.id == old.id else n for n in notes), passphrase)
             with contextlib.suppress(FileNotFoundError):

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from localagent.domain.edit import digest_of
-from localagent.fs.atomic_files import CannotRecord, RecordDamaged, open_lock, sync_directory, write_private
+from localagent.fs.atomic_files import CannotRecord, RecordDamaged, open_lock, write_private
+from localagent.fs.openat import closing, open_append, sync_directory, write_all
 from localagent.record.audit.entry import BEFORE_FIRST, AuditKind, Entry, line_of, now_text, parse_line
 from localagent.record.audit.segments import (
     Head,
@@ -195,12 +196,9 @@ class AuditLog:
     def _cut(self, path: Path, torn: bytes, head: Head, size: int) -> tuple[Head, Path, int]:
         """Take torn bytes off and put that on the record."""
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-            try:
+            with closing(os.open(path, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)) as descriptor:
                 os.ftruncate(descriptor, size)
                 os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
         except OSError as error:
             raise self._cannot(error) from error
         data = {"file": path.name, "bytes": len(torn), "digest": digest_of(torn)}
@@ -211,21 +209,15 @@ class AuditLog:
         return cut, path, size + len(line)
 
     def _write(self, path: Path, line: bytes) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            descriptor = os.open(path, flags, 0o600)
-            try:
+            with closing(open_append(path, new=False)) as descriptor:
                 before = os.fstat(descriptor).st_size
                 try:
-                    view = memoryview(line)
-                    while view:
-                        view = view[os.write(descriptor, view) :]
+                    write_all(descriptor, line)
                     os.fsync(descriptor)
                 except OSError:
                     os.ftruncate(descriptor, before)
                     raise
-            finally:
-                os.close(descriptor)
         except OSError as error:
             raise self._cannot(error) from error
         if not before:

@@ -11,6 +11,7 @@ from typing import Any
 
 from localagent.errors import AnswerIsNo
 from localagent.fs.atomic_files import CannotRecord, RecordDamaged, read_bounded
+from localagent.fs.openat import write_all
 from localagent.record.audit.entry import DIGEST, MOST_LINE_BYTES, AuditKind, Entry
 from localagent.record.audit.log import AuditLog
 from localagent.text.strict_json import dump, load
@@ -68,7 +69,7 @@ def ask_recorder(descriptor: int, kind: AuditKind, data: Mapping[str, Any]) -> N
 
 def _asked(descriptor: int, request: dict[str, Any]) -> dict[str, Any]:
     try:
-        _write(descriptor, dump(request))
+        write_all(descriptor, dump(request))
         line = read_line(descriptor, b"")[0]
         answer = load(line) if line else {"fault": "cannot", "why": "the recorder is gone"}
     except (OSError, ValueError) as fault:
@@ -101,7 +102,7 @@ def serve_line(
                 return
             answer = _answered(line, log, about)
             left -= 1
-            _write(descriptor, dump(answer))
+            write_all(descriptor, dump(answer))
             written = written or "seq" in answer
             if answer.get("fault") == "request":
                 return
@@ -144,9 +145,3 @@ def read_line(descriptor: int, rest: bytes) -> tuple[bytes, bytes]:
         rest += piece
     line, _, rest = rest.partition(b"\n")
     return line, rest
-
-
-def _write(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]

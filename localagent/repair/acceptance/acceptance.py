@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 
 from localagent.code.test_literals import Literals, failing_literals
 from localagent.domain.behaviour import Behaviours, Crash, Row
-from localagent.domain.edit import BY_TOKENS, WRITTEN, Candidate
+from localagent.domain.edit import Candidate, EditEffect
 from localagent.domain.outcome import FullResult
 from localagent.domain.task import Ambiguity, Choosing, Stage
 from localagent.repair.acceptance.ambiguity import FEW_TESTS, explained, settled, undecided, unproven, weak
 from localagent.repair.acceptance.behaviour_clusters import by_mass
 from localagent.repair.acceptance.crash_hardening import Hardening
-from localagent.repair.acceptance.give_up import crash_text
 from localagent.repair.acceptance.goal_controls import examined
 from localagent.repair.acceptance.ranking import READ, RankedCandidate, crashes, ranked, reread
 from localagent.repair.acceptance.regression_guard import guarded
@@ -22,8 +21,8 @@ from localagent.repair.acceptance.signals import Choice, signals
 from localagent.repair.ordering.cost import reaches
 from localagent.repair.ordering.naturalness import naturalness
 from localagent.repair.ordering.scored_edit import repriced
-from localagent.repair.search.replay_schedule import PATIENCE
 from localagent.repair.search.run_context import RunContext
+from localagent.report import repair_reasons
 
 FULL_CHECKS = 8
 MORE_AFTER_FIRST = 60
@@ -32,16 +31,6 @@ PART_CHECKS = 5
 PROPOSALS = 4
 READ_SECONDS = 20.0
 SHAKY = 2.0  # nats of cost in the choice, set by hand
-_ASSUMED = (
-    "the tests are too few to tell this patch from others or to prove it; taken because of --assume, where a person "
-    "would have been asked"
-)
-_NATURAL = (
-    "{} candidates pass the few tests and do not all behave alike; this one was taken because to the model it reads "
-    "most naturally"
-)
-_FIRST = "the first patch that passes every check was taken (--first): it was compared with no other"
-
 Accepted = tuple[Candidate, FullResult]
 
 
@@ -53,7 +42,7 @@ def more_after_first(run: RunContext) -> int:
     """
     if run.task.choosing is Choosing.FIRST:
         return 0
-    if all(any(e.operator in WRITTEN for e in c.edits) for c in run.state.plausible):
+    if all(any(EditEffect.WRITTEN_BY_MODEL in e.effects for e in c.edits) for c in run.state.plausible):
         more = max(2 * MORE_AFTER_FIRST, run.state.verified)
     else:
         more = max(MORE_AFTER_FIRST, min(2 * MORE_AFTER_FIRST, run.state.verified // 2))
@@ -121,7 +110,7 @@ def _weigh(run: RunContext, open_ones: Sequence[Candidate], hardening: Hardening
         order, rivals = by_mass(order, rivals)
     first = order[0].candidate
     sturdier, shaky = None, few and crashes(near, first.number)
-    slips = all(e.operator.startswith(BY_TOKENS) for e in first.edits)  # nothing was guessed
+    slips = all(EditEffect.MENDS_SYNTAX in e.effects for e in first.edits)  # nothing was guessed
     if shaky and first.number not in s.hardened and _may_harden(first):
         s.hardened.add(first.number)
         sturdier = hardening.sturdier(first, near.crashes.get(first.number, ()))
@@ -225,14 +214,11 @@ def _best_accepted(run: RunContext, weighed: _Weighed) -> Accepted | None:
                 return None
             s.others = _others(run, weighed, candidate)
             if weighed.read:
-                s.warnings.append(_NATURAL.format(len(weighed.order)))
+                s.warnings.append(repair_reasons.most_natural(len(weighed.order)))
             if weighed.unsure:
-                s.warnings.append(_ASSUMED + _differing(weighed, candidate))
+                s.warnings.append(repair_reasons.ASSUMED + _differing(weighed, candidate))
             if sturdier is not None and weighed.crash is not None:
-                s.warnings.append(
-                    f"a patch that passed the tests crashed on inputs near theirs ({crash_text(weighed.crash)}); "
-                    f"one more edit ends that and changes no other answer: {sturdier.edits[-1].note}"
-                )
+                s.warnings.append(repair_reasons.sturdier(weighed.crash, sturdier.edits[-1]))
             return accepted
         s.rejected[candidate.number] = full
     return None
@@ -266,7 +252,7 @@ def _first_accepted(run: RunContext, candidates: Sequence[Candidate]) -> Accepte
     for candidate in candidates:
         full = _full(run, candidate)
         if full.accepted:
-            run.state.warnings.append(_FIRST)
+            run.state.warnings.append(repair_reasons.FIRST)
             return _believed(run, candidate, full)
         run.state.rejected[candidate.number] = full
     return None
@@ -275,11 +261,9 @@ def _first_accepted(run: RunContext, candidates: Sequence[Candidate]) -> Accepte
 def _read(run: RunContext, order: Sequence[RankedCandidate]) -> list[RankedCandidate] | None:
     """The order once the model has read the first of it, where that tells which is right; None where it does not."""
     reader = run.parts.reader
-    pace = run.parts.pace
-    if reader is None or not pace.reads(wanted=run.left() > 0):
+    if reader is None or run.left() <= 0:
         return None
-    seconds = PATIENCE * READ_SECONDS if pace.following else min(READ_SECONDS, 0.5 * run.left())
-    natural = naturalness([s.candidate for s in order[:READ]], reader, seconds) if pace.answers_reading() else {}
+    natural = naturalness([s.candidate for s in order[:READ]], reader, min(READ_SECONDS, 0.5 * run.left()))
     run.emit("read", nats={str(number): round(nats, 2) for number, nats in natural.items()})
     if not natural:
         return None
@@ -299,7 +283,7 @@ def _proposals(run: RunContext, standings: Sequence[RankedCandidate], *, most: i
             break
         if standing.row in seen:
             continue
-        if not run.parts.pace.proposes(wanted=run.left() > 0):
+        if run.left() <= 0:
             break
         full = _full(run, standing.candidate)
         if not full.accepted:
@@ -342,7 +326,7 @@ def _believed(run: RunContext, candidate: Candidate, full: FullResult) -> Accept
         s.doubts, s.undecided = full.doubts, (candidate,)
         s.proposals, s.proposed = (candidate,), (full,)
         return None
-    s.warnings += [f"{doubt}; taken because of --assume, where a person would have been asked" for doubt in full.doubts]
+    s.warnings += map(repair_reasons.assumed, full.doubts)
     return candidate, full
 
 

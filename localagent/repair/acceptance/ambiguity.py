@@ -4,37 +4,37 @@ Where there are more tests than FEW_TESTS the first is believed. The rules were 
 one visible example each; what was counted stands beside the rule.
 """
 
-import ast
-import re
 from collections.abc import Sequence
 
-from localagent.domain.edit import BY_TOKENS, WRITTEN, Edit
+from localagent.domain.edit import Edit, EditEffect
 from localagent.repair.acceptance.leftover_faults import left_faults
 from localagent.repair.acceptance.meaningless_expressions import degenerate
-from localagent.repair.acceptance.ranking import COMMENTED_OUT, RankedCandidate, alike, far
+from localagent.repair.acceptance.ranking import RankedCandidate
 from localagent.repair.acceptance.undefined_names import half_mended, left_undefined
 
-_CALL = re.compile(r"\w\([^()]")
-_MEANT = ("tokens.assign-compare", "= -> ==")  # whoever assigns in a condition meant to compare
-_EQUALITIES = frozenset({"== -> !=", "!= -> ==", "is -> is not", "is not -> is"})
-_STARTS = frozenset({"set()", "float('inf')", "float('-inf')"})
-# Of 215 answered development cases 5 were answered so, none of them right.
-_LESS = frozenset({"statement-delete", "guard-loop", "guard-return", "unblock"})
-_LONG, _SHORT = 40, 12  # bytes
-_CONSTANTS = frozenset({"None", "True", "False"})
+# Of 215 answered development cases 5 were answered by those that do less in themselves, none of them right.
+_LESS = frozenset(
+    {
+        EditEffect.LEAVES_EARLY,
+        EditEffect.UNWRAPS_BLOCK,
+        EditEffect.REPLACES_LEXEME,
+        EditEffect.SHORTENS_TO_WORD,
+    }
+)
+_BY_CHANCE = frozenset(
+    {
+        EditEffect.NEGATES_EQUALITY,
+        EditEffect.CHANGES_ARITHMETIC,
+        EditEffect.RETURNS_LITERAL,
+        EditEffect.STARTS_FROM_EXPRESSION,
+    }
+)
+_MADE_UP = frozenset({EditEffect.REUSES_CALL, EditEffect.WRITTEN_BY_MODEL})
 _MARGIN_SINGLE = 0.25
 _MARGIN_PAIRS = 1.5
 _MARGIN_WEAK = 3.0
 # Where as many kinds as _SEVERAL_KINDS pass: 8 of 15 such choices of the development cases were wrong.
 _MARGIN_KINDS = 2.0
-_INVENTIONS = (
-    "missing-method-body",
-    "reported-bounds",
-    "undefined-initialise",
-    "off-by-one",
-    "sibling-call",
-    "undefined-loop",
-)
 _MANY_EDITS = 3
 _WEAK_TESTS = 5  # so many different behaviours among the plausible: the tests tell little
 _SEVERAL_KINDS = 4
@@ -49,27 +49,22 @@ _MARGIN_READ_KINDS = 1.0  # with so many kinds one of three readings was right b
 
 def explained(edit: Edit) -> bool:
     """Whether the parser or a name in the error message tells what was wrong, and the edit takes nothing away."""
-    if edit.operator.startswith(BY_TOKENS):
-        return _slip(edit)
-    return edit.operator in ("undefined-name", "undefined-everywhere", "missing-attribute", "missing-import") and (
-        not edit.note.endswith("dropped")
-    )
+    return _slip(edit) or (EditEffect.EXPLAINED in edit.effects and EditEffect.DROPS_UNDEFINED not in edit.effects)
 
 
 def _slip(edit: Edit) -> bool:
     """Whether what did not parse is mended; not where a statement that was whole is made a comment."""
-    return edit.operator.startswith(BY_TOKENS) and COMMENTED_OUT not in edit.operator
+    return EditEffect.MENDS_SYNTAX in edit.effects and EditEffect.COMMENTS_OUT not in edit.effects
 
 
 def _invented(edit: Edit) -> bool:
     """Whether an edit makes up what nobody wrote: a body for a missing method, a value, a way out of a crash."""
-    return edit.operator.startswith(_INVENTIONS) and not alike(*edit.note.rpartition(" -> ")[::2])
+    return EditEffect.INVENTS in edit.effects and EditEffect.RESEMBLES not in edit.effects
 
 
 def _lone_call(edit: Edit) -> bool:
     """Whether a call of a method that nobody wrote becomes the call of a function that is not called alike."""
-    called = _CALL.search(edit.note.rpartition(" -> ")[2])
-    return edit.operator == "missing-method-body" and _invented(edit) and called is not None
+    return _invented(edit) and EditEffect.CALLS_WITH_ARGUMENTS in edit.effects
 
 
 def _by_chance(edit: Edit) -> bool:
@@ -77,14 +72,7 @@ def _by_chance(edit: Edit) -> bool:
 
     Of 376 patches of the development cases 12 had one, 2 of them right.
     """
-    if edit.operator == "return-missing":
-        return _literal(edit.note.removeprefix("return ").removesuffix(" at the end"))
-    if edit.operator == "undefined-initialise":
-        value = edit.note.rpartition(" = ")[2]
-        return value not in _STARTS and not _literal(value)
-    if edit.operator in ("augmented-swap", "arithmetic-swap"):
-        return far(*edit.note.partition(" -> ")[::2])
-    return edit.note in _EQUALITIES
+    return not _BY_CHANCE.isdisjoint(edit.effects)
 
 
 def _takes_away(edit: Edit) -> bool:
@@ -93,30 +81,8 @@ def _takes_away(edit: Edit) -> bool:
     Such patches pass weak tests by what they no longer do (Qi et al., "An Analysis of Patch Plausibility and
     Correctness for Generate-and-Validate Patch Generation Systems", 2015).
     """
-    if edit.operator in _LESS or "replace-token" in edit.operator:
-        return True
-    if len(edit.splices) != 1 or edit.operator.startswith(BY_TOKENS):
-        return False
-    (splice,) = edit.splices
-    word = splice.text.decode("utf-8", "replace")
-    bare = len(word) <= _SHORT and word.replace("_", "a").isalnum()
-    replaced, _, put = edit.note.rpartition(" -> ")
-    called = put == word and _CALL.search(replaced) and not re.search(rf"\b{re.escape(word)}\b", replaced)
-    return bare and (splice.end - splice.start >= _LONG or bool(called))
-
-
-def _made_up_value(edit: Edit) -> bool:
-    """Whether a name that nobody defined becomes a value that nobody wrote there."""
-    value = edit.note.rpartition(" -> ")[2]
-    return edit.operator == "undefined-name" and value not in _CONSTANTS and _literal(value)
-
-
-def _literal(text: str) -> bool:
-    try:
-        ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        return False
-    return True
+    deletes = EditEffect.DELETES in edit.effects and EditEffect.MENDS_SYNTAX not in edit.effects
+    return deletes or not _LESS.isdisjoint(edit.effects)
 
 
 def weak(order: Sequence[RankedCandidate], verified: int) -> bool:
@@ -148,13 +114,13 @@ def unproven(order: Sequence[RankedCandidate], tests: int, failing: int) -> bool
     candidate = order[0].candidate
     agreed = _agreed(order)
     if tests <= FEW_TESTS and len(candidate.edits) > 1 and not agreed:
-        dropped = any("delete-line" in e.operator for e in candidate.edits)
+        dropped = any(EditEffect.DELETES_LINE in e.effects for e in candidate.edits)
         if any(_invented(e) for e in candidate.edits) or (dropped and not all(_slip(e) for e in candidate.edits)):
             return True
-    made_up = candidate.edits[0].operator in {"sibling-call", *WRITTEN}
+    made_up = not _MADE_UP.isdisjoint(candidate.edits[0].effects)
     made_up = made_up or (not agreed and any(map(_lone_call, candidate.edits)))
-    silenced = any(COMMENTED_OUT in e.operator for e in candidate.edits)
-    chance = any(_by_chance(e) or _takes_away(e) or _made_up_value(e) for e in candidate.edits)
+    silenced = any(EditEffect.COMMENTS_OUT in e.effects for e in candidate.edits)
+    chance = any(_by_chance(e) or _takes_away(e) or EditEffect.INVENTS_LITERAL in e.effects for e in candidate.edits)
     faulty = degenerate(candidate) or half_mended(candidate) or left_undefined(candidate) or left_faults(candidate)
     if tests <= FEW_TESTS and (made_up or silenced or chance or faulty):
         return True
@@ -178,15 +144,16 @@ def undecided(order: Sequence[RankedCandidate], tests: int, verified: int) -> li
     first = order[0]
     single = len(first.candidate.edits) == 1
     guesses = sum(not explained(e) for e in first.candidate.edits)
-    slips = [part for e in first.candidate.edits if _slip(e) for part in e.operator.split("+")]
+    slips = [e.effects for e in first.candidate.edits if _slip(e)]
+    several = len(slips) > 1 or any(EditEffect.SEVERAL_FIXES in effects for effects in slips)
+    replaces = any(EditEffect.REPLACES_LEXEME in effects for effects in slips)
     little = weak(order, verified)
     nothing = len(order) > max(_MANY_EDITS, _NOTHING_SHARE * verified)
-    certain = slips and not guesses and "replace-token" not in "+".join(slips) and not (little and len(slips) > 1)
-    meant = [(e.operator, e.note) for e in first.candidate.edits] == [_MEANT]
+    certain = slips and not guesses and not replaces and not (little and several)
+    meant = single and EditEffect.COMPARES in first.candidate.edits[0].effects
     if certain and (meant or not nothing):
         return []  # where the parser failed, the smallest repair is right far more often than not
-    rebracketed = len(slips) > 1 and "replace-token" in "+".join(slips)
-    lone = (single or guesses <= 1) and not rebracketed
+    lone = (single or guesses <= 1) and not (several and replaces)
     margin = _MARGIN_WEAK if little else _MARGIN_SINGLE if lone else _MARGIN_PAIRS
     if _kinds(order) >= _SEVERAL_KINDS:
         margin = max(margin, _MARGIN_KINDS)

@@ -5,16 +5,14 @@ last counts.
 """
 
 import ast
-from collections.abc import Iterator
 from dataclasses import dataclass
 
+from localagent.code.spans import Function, functions
 from localagent.domain.edit import FileChange
 from localagent.domain.paths import RepoPath
 from localagent.repair.acceptance.effect import PatchEffect
 from localagent.repair.acceptance.effects import effects_of
 from localagent.repair.search.enclosing_function import parsed
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,8 +48,8 @@ def touched_file(change: FileChange) -> TouchedFile | None:
         return None
     effects = effects_of(change.before, change.after)
     touched = {e.function for e in effects}
-    was = {name: node for name, node in functions_of(old) if name in touched}
-    now = {name: node for name, node in functions_of(new) if name in touched}
+    was = {f.qualname: f.node for f in functions(old) if f.qualname in touched}
+    now = {f.qualname: f.node for f in functions(new) if f.qualname in touched}
     pairs = tuple(
         FunctionPair(
             qualname=name,
@@ -66,18 +64,3 @@ def touched_file(change: FileChange) -> TouchedFile | None:
     return TouchedFile(
         path=change.path, before=change.before, after=change.after, old=old, new=new, effects=effects, functions=pairs
     )
-
-
-def functions_of(tree: ast.Module) -> Iterator[tuple[str, Function]]:
-    """Each function of a file by its qualified name, those inside others included."""
-    queue: list[tuple[str, ast.AST]] = [("", tree)]
-    while queue:
-        prefix, node = queue.pop()
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, Function):
-                yield prefix + child.name, child
-                queue.append((f"{prefix}{child.name}.<locals>.", child))
-            elif isinstance(child, ast.ClassDef):
-                queue.append((f"{prefix}{child.name}.", child))
-            elif isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
-                queue.append((prefix, child))

@@ -9,8 +9,9 @@ import concurrent.futures as cf
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from localagent.code.spans import lines_of
 from localagent.domain.behaviour import Behaviours, Crash
-from localagent.domain.edit import Candidate
+from localagent.domain.edit import Candidate, EditEffect
 from localagent.domain.outcome import QuickResult
 from localagent.domain.paths import RepoPath
 from localagent.ports import QuickCheck
@@ -23,18 +24,6 @@ from localagent.repair.search.search_node import Lineage, SearchStep
 CANDIDATES = 80
 EDITS = 3_000
 PROGRAMS = 23  # beside the crashing one, in one table of behaviours
-_BOUNDARIES = (
-    "compare-swap",
-    "reported-index",
-    "reported-reach",
-    "off-by-one",
-    "constant-step",
-    "range-bounds",
-    "slice-bounds",
-    "condition-order",
-)
-_NAMES = ("undefined-", "missing-")
-_SHIFTS = ("off-by-one", "constant-step", "reported-index")
 _SYMPTOM = 1.5  # nats; an index moved where it crashed reads another place, the bound before it was wrong
 _NAME_FAULTS = ("NameError", "UnboundLocalError", "AttributeError")
 LEFT = 0.2  # of the crashes may stay
@@ -66,8 +55,6 @@ class Hardening:
         for step in self._steps(candidate, crashes):
             if run.state.verified >= run.task.budget.max_candidates or run.left() <= 0:
                 break
-            if not run.parts.pace.may_start():
-                break
             child = run.build(step)
             if child is None:
                 continue
@@ -88,8 +75,7 @@ class Hardening:
             yield child
 
     def _checked(self, child: Candidate) -> QuickResult:
-        limit = self._run.parts.pace.cpu_seconds(child.number, self._cpu)
-        return self._quick.check(child, cpu_seconds=limit, stop_early=True)
+        return self._quick.check(child, cpu_seconds=self._cpu, stop_early=True)
 
     def _steps(self, candidate: Candidate, crashes: Sequence[Crash]) -> list[SearchStep]:
         """Edits of the functions that crashed, cheapest first, each behaviour once."""
@@ -115,8 +101,9 @@ class Hardening:
             before = sources[path]
             seen: set[bytes | None] = {None}
             names = all(c.failure.exception in _NAME_FAULTS for c in crashes)
+            wanted = EditEffect.MENDS_NAME if names else EditEffect.MOVES_BOUNDARY
             for edit in sorted(found, key=lambda e: -e.prior):
-                if not edit.operator.startswith(_NAMES if names else _BOUNDARIES):
+                if wanted not in edit.effects:
                     continue
                 after = edit.apply(before)
                 key = behaviour_key(after, edit.scope, len(after) - len(before))
@@ -125,7 +112,7 @@ class Hardening:
                 seen.add(key)
                 own = run.order.cost(lineage, edit, scores, 1.0, None)
                 own += malus(edit, b" ".join(before[s.start : s.end] for s in edit.splices))
-                if edit.operator in _SHIFTS and scores.get(edit.line, 0.0) >= 1.0:
+                if EditEffect.SHIFTS_NUMBER in edit.effects and scores.get(edit.line, 0.0) >= 1.0:
                     own += _SYMPTOM
                 steps.append(SearchStep(parent=lineage, edit=edit, cost=candidate.cost + own))
         return sorted(steps, key=lambda s: s.cost)[:CANDIDATES]
@@ -145,7 +132,7 @@ class Hardening:
                 scores = lines.setdefault(path, {})
                 around = outermost_function(sources[path], line)
                 if around is not None:
-                    for k in range(around.lineno, (around.end_lineno or around.lineno) + 1):
+                    for k in lines_of(around):
                         scores.setdefault(k, _FUNCTION_SCORE)
                 best = 1.0 if n == len(places) - 1 else _FRAME_SCORE
                 scores[line] = max(scores.get(line, 0.0), best)

@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator
 from enum import Enum, auto
 
-from localagent.repair.acceptance.changed_functions import Function, FunctionPair, TouchedFile
+from localagent.code.spans import Function
+from localagent.repair.acceptance.changed_functions import FunctionPair, TouchedFile
 from localagent.repair.acceptance.contradiction import (
     Contradiction,
     ContradictionKind,

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from localagent.repair.acceptance.changed_functions import Function, FunctionPair, TouchedFile
+from localagent.code.spans import Definition, Function, blocks
+from localagent.repair.acceptance.changed_functions import FunctionPair, TouchedFile
 from localagent.repair.acceptance.contradiction import Contradiction, ContradictionKind, ContradictionWeight
 from localagent.repair.acceptance.control_flow import completes
 from localagent.repair.acceptance.documentation_rules import own_nodes
@@ -43,12 +44,8 @@ def unreachable(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction
 
 def _blocks(function: Function) -> Iterator[list[ast.stmt]]:
     for node in (function, *own_nodes(function)):
-        if node is not function and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            continue
-        for field in ("body", "orelse", "finalbody"):
-            block = getattr(node, field, None)
-            if isinstance(block, list) and block:
-                yield block
+        if node is function or not isinstance(node, Definition):
+            yield from blocks(node)
 
 
 def _after_a_leave(function: Function) -> Iterator[_Fault]:

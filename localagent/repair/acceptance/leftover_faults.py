@@ -10,8 +10,9 @@ import collections
 from collections import defaultdict
 from collections.abc import Iterator
 
+from localagent.code.spans import Definition
 from localagent.domain.edit import Candidate
-from localagent.repair.acceptance.undefined_names import Definition, changed_definitions
+from localagent.repair.acceptance.undefined_names import changed_definitions
 
 _PURE = frozenset(
     {"len", "abs", "int", "any", "all", "isinstance", "min", "max", "bool", "sum", "print", "range", "str"}

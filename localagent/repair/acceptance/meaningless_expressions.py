@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
 
+from localagent.code.spans import last_line
 from localagent.domain.edit import Candidate
 from localagent.repair.search.enclosing_function import parsed
 
@@ -51,12 +51,11 @@ def _segments(source: bytes) -> Iterator[bytes]:
     rows = _ROW_END.split(source.removeprefix(codecs.BOM_UTF8))
     tree = parsed(source)
     for node in _empty(tree) if tree is not None else ():
-        at: Any = node
-        if at.lineno == at.end_lineno:
-            yield rows[at.lineno - 1][at.col_offset : at.end_col_offset]
+        if node.lineno == last_line(node):
+            yield rows[node.lineno - 1][node.col_offset : node.end_col_offset]
 
 
-def _empty(tree: ast.AST) -> Iterator[ast.AST]:
+def _empty(tree: ast.AST) -> Iterator[ast.expr | ast.stmt]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]

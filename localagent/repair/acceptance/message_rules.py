@@ -8,6 +8,8 @@ import ast
 import re
 from collections.abc import Sequence
 
+from localagent.code.names import dotted_name
+from localagent.code.spans import lines_of
 from localagent.domain.edit import Patch
 from localagent.domain.outcome import Failure
 from localagent.repair.acceptance.changed_functions import TouchedFile
@@ -18,7 +20,6 @@ from localagent.repair.acceptance.contradiction import (
     PatchContext,
 )
 from localagent.repair.acceptance.effect import EffectKind, Message, PatchEffect
-from localagent.repair.acceptance.message_text import dotted
 
 _NOT_BEHAVIOUR = frozenset({EffectKind.CHANGES_DOCUMENTATION, EffectKind.CHANGES_ANNOTATION})
 _ASSERTIONS = frozenset({"AssertionError", "Failed", "ComparisonFailure"})
@@ -65,21 +66,16 @@ def _why(effect: PatchEffect) -> str:
 
 def _crashed(file: TouchedFile, effect: PatchEffect, failures: Sequence[Failure]) -> bool:
     """Whether making the message is what failed: the innermost frame is its statement, and another exception flew."""
-    around = [
-        n
-        for n in ast.walk(file.old)
-        if isinstance(n, ast.stmt) and n.lineno <= effect.line <= (n.end_lineno or n.lineno)
-    ]
+    around = [n for n in ast.walk(file.old) if isinstance(n, ast.stmt) and effect.line in lines_of(n)]
     statement = max(around, key=lambda n: n.lineno, default=None)
     if statement is None:
         return False
     raised = ""
     if isinstance(statement, ast.Raise) and isinstance(statement.exc, ast.Call):
-        raised = dotted(statement.exc.func).rpartition(".")[2]
-    lines = range(statement.lineno, (statement.end_lineno or statement.lineno) + 1)
+        raised = dotted_name(statement.exc.func).rpartition(".")[2]
     for failure in failures:
         frame = failure.frames[-1] if failure.frames else None
-        if frame is not None and frame.path == file.path and frame.line in lines:
+        if frame is not None and frame.path == file.path and frame.line in lines_of(statement):
             return failure.exception.rpartition(".")[2] != raised
     return False
 

@@ -7,6 +7,7 @@ another program, or whose words are matched later, looks the same.
 import ast
 from collections.abc import Iterator
 
+from localagent.code.names import dotted_name
 from localagent.repair.acceptance.effect import Message
 
 _LOG_METHODS = frozenset({"debug", "info", "warning", "warn", "error", "exception", "critical", "fatal", "log"})
@@ -18,7 +19,7 @@ _TEXT_METHODS = frozenset({"format", "join", "strip", "rstrip", "lstrip", "repla
 
 def message_call(call: ast.Call) -> Message:
     """The kind of message a call writes by itself."""
-    name = dotted(call.func)
+    name = dotted_name(call.func)
     if name in _WARNING_CALLS:
         return Message.WARNING
     if name == "print":
@@ -44,7 +45,7 @@ def is_text(node: ast.expr, names: frozenset[str]) -> bool:
     if isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute) and node.func.attr in _TEXT_METHODS:
             return is_text(node.func.value, names)
-        return dotted(node.func) in _TRANSLATIONS and bool(node.args) and is_text(node.args[0], names)
+        return dotted_name(node.func) in _TRANSLATIONS and bool(node.args) and is_text(node.args[0], names)
     return False
 
 
@@ -72,13 +73,3 @@ def _message_parts(function: ast.AST) -> Iterator[ast.expr]:
             yield from node.exc.args
         elif isinstance(node, ast.Call) and message_call(node) is not Message.NONE:
             yield from node.args
-
-
-def dotted(node: ast.expr) -> str:
-    """`a.b.c` for a chain of names, "" for anything else."""
-    parts: list[str] = []
-    at = node
-    while isinstance(at, ast.Attribute):
-        parts.append(at.attr)
-        at = at.value
-    return ".".join([at.id, *reversed(parts)]) if isinstance(at, ast.Name) else ""

@@ -8,7 +8,9 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 
-from localagent.repair.acceptance.changed_functions import Function, FunctionPair, TouchedFile, functions_of
+from localagent.code.names import dotted_name
+from localagent.code.spans import Function, functions
+from localagent.repair.acceptance.changed_functions import FunctionPair, TouchedFile
 from localagent.repair.acceptance.contradiction import (
     Contradiction,
     ContradictionKind,
@@ -20,7 +22,6 @@ from localagent.repair.acceptance.documentation_rules import own_nodes
 from localagent.repair.acceptance.effect import EffectKind, PatchEffect
 from localagent.repair.acceptance.expression_diff import is_constant
 from localagent.repair.acceptance.identifier_words import OPPOSITES, last_name, words
-from localagent.repair.acceptance.message_text import dotted
 
 _IDENTIFIERS = frozenset({EffectKind.CHANGES_NAME, EffectKind.CHANGES_ATTRIBUTE, EffectKind.CHANGES_CALLEE})
 _PREDICATE = re.compile(r"_*(?:is|has|should|can|contains|exists|supports|needs|allows|startswith|endswith)(?:_|$)")
@@ -104,8 +105,8 @@ def _signatures(file: TouchedFile, effect: PatchEffect) -> Iterator[tuple[Sequen
         call = ast.parse(effect.form_old, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
-    callee = dotted(call.func).rpartition(".")[2] if isinstance(call, ast.Call) else ""
-    found = [f for _, f in functions_of(file.old) if f.name == callee]
+    callee = dotted_name(call.func).rpartition(".")[2] if isinstance(call, ast.Call) else ""
+    found = [f.node for f in functions(file.old) if f.node.name == callee]
     if len(found) == 1:
         names = [a.arg for a in (*found[0].args.posonlyargs, *found[0].args.args)]
         yield names[1:] if names[:1] in (["self"], ["cls"]) else names, callee

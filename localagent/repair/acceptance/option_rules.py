@@ -7,7 +7,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from localagent.repair.acceptance.changed_functions import Function, FunctionPair, TouchedFile
+from localagent.code.spans import Function
+from localagent.repair.acceptance.changed_functions import FunctionPair, TouchedFile
 from localagent.repair.acceptance.contradiction import Contradiction, ContradictionKind, ContradictionWeight
 from localagent.repair.acceptance.effect import EffectKind
 

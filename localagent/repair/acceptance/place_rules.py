@@ -5,6 +5,7 @@ Limitations: coverage misses other processes and threads that were not traced; u
 
 from collections.abc import Iterator, Sequence
 
+from localagent.code.spans import last_line
 from localagent.domain.edit import Patch
 from localagent.domain.paths import RepoPath
 from localagent.repair.acceptance.changed_functions import TouchedFile
@@ -46,7 +47,7 @@ def no_failing_behaviour(files: Sequence[TouchedFile], context: PatchContext) ->
         return
     for file in files:
         for pair in file.functions:
-            body = range(pair.old.body[0].lineno, (pair.old.end_lineno or pair.old.lineno) + 1)
+            body = range(pair.old.body[0].lineno, last_line(pair.old) + 1)
             if _runs(file.path, body, context):
                 return
     for file in files[:1]:

@@ -11,42 +11,39 @@ with Execution", 2022). Where that leaves rivals, the model reads their texts, a
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 
 from localagent.code.test_literals import Literals
 from localagent.domain.behaviour import Behaviours, Row
-from localagent.domain.edit import Candidate, Edit
+from localagent.domain.edit import Candidate, Edit, EditEffect
 from localagent.repair.acceptance.copied_literals import copied
 from localagent.repair.acceptance.leftover_faults import left_faults
 from localagent.repair.acceptance.meaningless_expressions import degenerate
 from localagent.repair.acceptance.undefined_names import half_mended, left_undefined
 
-COMMENTED_OUT = "comment-statement"
-# In nats of cost, set by hand after reading a few overfitted patches of the development cases; not counted.
+# In nats of cost, set by hand after reading a few overfitted patches of the development cases; not counted. The
+# strongest counts,
 _MALUS = {
-    "delete": 1.5,
-    COMMENTED_OUT: 1.5,
-    "guard": 1.0,
-    "condition": 0.7,
-    "body": 1.0,
-    "ingredient": 0.5,
-    "wrap": 0.3,
-    "reported-bounds": 0.7,
-    "parameter-rename": 0.7,
-    "sibling-call": 0.4,
-    "undefined-drop": 1.5,
+    EditEffect.DELETES: 1.5,
+    EditEffect.COMMENTS_OUT: 1.5,
+    EditEffect.DROPS_UNDEFINED: 1.5,
+    EditEffect.ADDS_GUARD: 1.0,
+    EditEffect.REPLACES_CALL: 1.0,
+    EditEffect.CHANGES_CONDITION: 0.7,
+    EditEffect.GUARDS_BOUNDS: 0.7,
+    EditEffect.RENAMES_PARAMETER: 0.7,
+    EditEffect.REUSES_EXPRESSION: 0.5,
+    EditEffect.REUSES_CALL: 0.4,
+    EditEffect.WRAPS: 0.3,
+}
+# and each of these.
+_FURTHER = {
+    EditEffect.NEGATES_EQUALITY: 0.5,
+    EditEffect.NEGATES_ORDER: 0.5,
+    EditEffect.NEGATES_SEVERAL: 0.4,  # a condition of several parts is seldom wrong as a whole
+    EditEffect.DROPS_ONE: -0.3,  # it is written by mistake more often than other operands
+    EditEffect.CHANGES_ARITHMETIC: 0.7,
 }
 _CALL_LOST = 2.5  # a call of an unknown name replaced by its bare argument: whoever wrote it meant something by it
-_NEGATING = frozenset(
-    {"== -> !=", "!= -> ==", "is -> is not", "is not -> is", "< -> >=", ">= -> <", "> -> <=", "<= -> >"}
-)
-_NEGATION = 0.5
-_NEGATED_WHOLE = 0.4  # a condition of several parts is seldom wrong as a whole
-_NEAR = ("+-", "*/", "///", "***", "//%", "&|", "|^", "&^", "<<>>")
-_SEVERAL_PARTS = re.compile(r"\b(and|or)\b")
-_DROPPED_ONE = re.compile(r"(.+?) *[-+] *1 -> \1")
-_ONE = 0.3  # taken off for a `+ 1` or `- 1` that goes: it is written by mistake more often than other operands
-_FAR = 0.7  # an arithmetic operator that becomes one of another kind
 _TOKEN_TAKEN = 0.25  # for each token beyond _FREE_TOKENS by which the program became shorter, up to _TAKEN_LIMIT
 _TAKEN_LIMIT = 2.0
 _FREE_TOKENS = 3
@@ -55,7 +52,6 @@ _MORE_EDITS = 1.0
 # one of the first kind, none of them right.
 _SAYS_NOTHING = 3.0
 _RESEMBLANCE = 0.7  # taken off for a missing name that becomes one like it
-_ALIKE = 0.75
 READ = 8  # so many of the first are read
 _NATURAL = 0.3  # nats of cost for a nat by which a text is less likely than the likeliest, up to _UNNATURAL
 _UNNATURAL = 6.0
@@ -65,60 +61,28 @@ _FAULT = 2.0
 _CRASHES = 2
 _CRASH_SHARE = 0.05
 
-_NAMES = re.compile(r"[A-Za-z_]\w*")
-_HUMPS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _WORDS = re.compile(rb"\w+|[^\w\s]")
 
 Rows = Mapping[int, Row]
 
 
 def malus(edit: Edit, before: bytes | None = None, *, choosing: bool = True) -> float:
-    """What an edit costs when choosing: by its operator, for contraries, and for what it takes away.
+    """What an edit costs when choosing: by its effects, and for what it takes away.
 
-    The strongest part of the operator's name counts; `before` is the text the edit replaces, when known. Where a search
-    only goes on from it (not `choosing`), a call that is lost is no worse than one put in its place.
+    `before` is the text the edit replaces, when known. Where a search only goes on from it (not `choosing`), a call
+    that is lost is no worse than one put in its place.
     """
-    cost = max((v for k, v in _MALUS.items() if k in edit.operator), default=0.0)
-    if choosing and edit.operator == "missing-method-body" and "(" not in edit.note.rpartition(" -> ")[2]:
+    effects = edit.effects
+    cost = max((_MALUS[effect] for effect in effects if effect in _MALUS), default=0.0)
+    if choosing and EditEffect.DROPS_CALL in effects:
         cost += _CALL_LOST
-    if edit.operator == "undefined-name" and edit.note.endswith("dropped"):
-        cost += _MALUS["undefined-drop"]
-    if edit.operator.startswith(("undefined-", "missing-")) and alike(*edit.note.rpartition(" -> ")[::2]):
+    if {EditEffect.MENDS_NAME, EditEffect.RESEMBLES} <= effects:
         cost -= _RESEMBLANCE
-    if edit.note in _NEGATING:
-        cost += _NEGATION
-    if edit.operator == "negate" and _SEVERAL_PARTS.search(edit.note.partition(" -> ")[0]):
-        cost += _NEGATED_WHOLE
-    if edit.operator in ("operand-drop", "reported-index") and _DROPPED_ONE.fullmatch(edit.note):
-        cost -= _ONE
-    if edit.operator in ("augmented-swap", "arithmetic-swap") and far(*edit.note.partition(" -> ")[::2]):
-        cost += _FAR
+    cost += sum(nats for effect, nats in _FURTHER.items() if effect in effects)
     if before is not None:
         taken = len(_WORDS.findall(before)) - len(_WORDS.findall(b" ".join(s.text for s in edit.splices)))
         cost += min(_TAKEN_LIMIT, _TOKEN_TAKEN * max(0, taken - _FREE_TOKENS))
     return cost
-
-
-def far(old: str, new: str) -> bool:
-    """Whether one operator is rarely written for the other; with or without the `=` of an augmented one."""
-    old, new = old.removesuffix("="), new.removesuffix("=")
-    return old + new not in _NEAR and new + old not in _NEAR
-
-
-def alike(old: str, new: str) -> bool:
-    """Whether an identifier of the new text is like one of the old: a word of it, or nearly the same letters."""
-    before, after = _NAMES.findall(old), _NAMES.findall(new)
-    for name in set(after) - set(before):
-        words = {w.lower() for w in _HUMPS.findall(name) if len(w) > 2}
-        for gone in set(before) - set(after):
-            if name.lower() == gone.lower():
-                return True
-            lost = {w.lower() for w in _HUMPS.findall(gone) if len(w) > 2}
-            if name.lower() in lost or gone.lower() in words:
-                return True
-            if min(len(name), len(gone)) > 2 and SequenceMatcher(None, name.lower(), gone.lower()).ratio() >= _ALIKE:
-                return True
-    return False
 
 
 def _replaced(candidate: Candidate) -> float:

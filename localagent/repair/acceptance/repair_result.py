@@ -3,8 +3,11 @@
 from localagent.domain.edit import Candidate
 from localagent.domain.outcome import FullResult
 from localagent.domain.task import TaskResult, Verdict
-from localagent.repair.acceptance.diagnosis import diagnose
+from localagent.repair.search.partial_progress import baseline_failures, stage_of
 from localagent.repair.search.run_context import RunContext
+from localagent.report.diagnosis import diagnose
+
+_KINDS = ("syntax", "runtime", "runtime", "logic")  # by the stage that the failures come from
 
 
 def task_result(
@@ -19,6 +22,8 @@ def task_result(
     """What a task came to; what the loop counted is in it."""
     s, scorer = run.state, run.parts.scorer
     warnings = [*s.warnings, *([scorer.warning] if scorer is not None and scorer.warning else [])]
+    failures = baseline_failures(run.baseline)
+    kind = _KINDS[min((stage_of(f) for f in failures), default=3)]
     used = scorer is not None and not scorer.warning
     return TaskResult(
         verdict=verdict,
@@ -32,7 +37,7 @@ def task_result(
         baseline=run.baseline,
         full=full,
         localization=run.suspicions[:10],
-        diagnosis=diagnose(run.baseline, run.suspicions, chosen),
+        diagnosis=diagnose(run.baseline, failures, kind, run.suspicions, chosen),
         enumerated=s.enumerated,
         written=s.written,
         denied=dict(s.denied),

@@ -8,7 +8,8 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from localagent.repair.acceptance.changed_functions import FunctionPair, TouchedFile, functions_of
+from localagent.code.spans import outermost_functions
+from localagent.repair.acceptance.changed_functions import FunctionPair, TouchedFile
 from localagent.repair.acceptance.contradiction import (
     Contradiction,
     ContradictionKind,
@@ -69,12 +70,8 @@ def _sibling_texts(source: bytes, class_name: str, qualname: str) -> tuple[str, 
     tree = parsed(source)
     prefix = f"{class_name}." if class_name else ""
     own = qualname.split(".<locals>.", 1)[0]
-    found = functions_of(tree) if tree is not None else ()
-    return tuple(
-        ast.unparse(node)
-        for name, node in found
-        if ".<locals>." not in name and name != own and name.startswith(prefix)
-    )
+    found = outermost_functions(tree) if tree is not None else ()
+    return tuple(ast.unparse(f.node) for f in found if f.qualname != own and f.qualname.startswith(prefix))
 
 
 def _count(form: str, texts: Sequence[str]) -> int:

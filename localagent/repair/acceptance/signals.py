@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from localagent.code.test_literals import Literals
 from localagent.domain.behaviour import Behaviours
 from localagent.domain.collateral import Changes, Collateral
-from localagent.domain.edit import WRITTEN, Candidate
+from localagent.domain.edit import Candidate, EditEffect
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
@@ -233,15 +233,13 @@ def _edit(candidate: Candidate, choice: Choice) -> dict[str, Signal]:
     added = sum(len(c.after.split()) - len(c.before.split()) for c in candidate.patch.changes)
     literals = copied(candidate, choice.tested)
     natural = choice.natural.get(candidate.number)
+    written = any(EditEffect.WRITTEN_BY_MODEL in e.effects for e in candidate.edits)
     return {
         "edits": Signal(
             value=float(len(candidate.edits) - 1),
             text=f"{len(candidate.edits)} edits together" if len(candidate.edits) > 1 else "one single edit",
         ),
-        "written": Signal(
-            value=float(any(e.operator in WRITTEN for e in candidate.edits)),
-            text="the model wrote a part of it" if any(e.operator in WRITTEN for e in candidate.edits) else "",
-        ),
+        "written": Signal(value=float(written), text="the model wrote a part of it" if written else ""),
         "words-removed": Signal(
             value=math.log1p(min(_MOST_TOKENS, max(0, -added))), text="it takes code away" if added < 0 else ""
         ),

@@ -14,12 +14,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from localagent.code.spans import Definition, Function, first_line, last_line
 from localagent.repair.acceptance.effect import EffectKind, Message, PatchEffect, TreePosition, text_of
 from localagent.repair.acceptance.expression_diff import expressions, key, message_arguments, parts
 from localagent.repair.acceptance.message_text import literal_text, message_call, message_names
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 _BLOCKS = (ast.With, ast.AsyncWith, ast.Try, ast.For, ast.AsyncFor, ast.While)
 _WORD = re.compile(r"\w+")
@@ -114,16 +113,12 @@ def _same(old: ast.stmt, new: ast.stmt, sources: Sources) -> bool:
     if type(old) is not type(new):
         return False
     if old.col_offset == new.col_offset and _rows(old, sources.before) == _rows(new, sources.after):
-        return old.end_col_offset == new.end_col_offset and old.lineno - _top(old) == new.lineno - _top(new)
+        return old.end_col_offset == new.end_col_offset and old.lineno - first_line(old) == new.lineno - first_line(new)
     return key(old) == key(new)
 
 
-def _top(node: ast.stmt) -> int:
-    return min([node.lineno, *(d.lineno for d in node.decorator_list)]) if isinstance(node, Definition) else node.lineno
-
-
 def _rows(node: ast.stmt, rows: Sequence[bytes]) -> Sequence[bytes]:
-    return rows[_top(node) - 1 : node.end_lineno]
+    return rows[first_line(node) - 1 : last_line(node)]
 
 
 Pair = tuple[ast.stmt | None, ast.stmt | None]

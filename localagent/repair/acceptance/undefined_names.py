@@ -8,11 +8,13 @@ import ast
 import builtins
 import importlib
 import re
-import warnings
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache, lru_cache
 
+from localagent.code.names import ASSIGNING, bound_name
+from localagent.code.source_text import parse_or_none
+from localagent.code.spans import Definition
 from localagent.domain.edit import Candidate
 
 _GIVEN = frozenset({"_", "__file__", "__name__", "__doc__", "__spec__", "__path__", "__class__", "__qualname__"}) | {
@@ -30,7 +32,6 @@ _MAKES_UP = frozenset({"__getattr__", "__getattribute__", "__dict__", "__slots__
 _STARRED = frozenset(
     {"bisect", "collections", "functools", "heapq", "itertools", "math", "typing", "operator", "string"}
 )
-Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 def half_mended(candidate: Candidate) -> int:
@@ -90,12 +91,7 @@ def _parsed(source: bytes) -> ast.Module | None:
     """The tree, which nobody may change; None for what does not parse or is too large to be asked about."""
     if len(source) > _MOST_BYTES:
         return None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    return parse_or_none(source)
 
 
 def missing_names(tree: ast.Module) -> Counter[str]:
@@ -122,12 +118,10 @@ def missing_names(tree: ast.Module) -> Counter[str]:
             if node.level or node.module not in _STARRED:
                 return Counter()
             bound |= _names_of(node.module)
-        elif isinstance(node, ast.alias):
-            bound.add((node.asname or node.name).partition(".")[0])
-        elif isinstance(node, ast.arg):
-            bound.add(node.arg)
+        elif isinstance(node, ast.alias | ast.arg):
+            bound.add(bound_name(node))
         elif held is None:
-            bound |= {x for x in (getattr(node, "name", None), getattr(node, "rest", None)) if isinstance(x, str)}
+            bound.add(bound_name(node))
             bound |= set(getattr(node, "names", ())) if isinstance(node, (ast.Global, ast.Nonlocal)) else set()
     if _BINDS_BY_TEXT & set(read):
         return Counter()
@@ -151,9 +145,7 @@ def _body(owner: ast.ClassDef) -> Iterator[tuple[ast.AST, frozenset[str]]]:
             queue += [*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None)]
         else:
             queue += ast.iter_child_nodes(node)
-    names = {n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
-    names |= {n.name for n in nodes if isinstance(n, Definition)} | {owner.name}
-    names |= {n.name for n in nodes if isinstance(n, ast.ExceptHandler) and n.name}
+    names = {bound_name(n) for n in nodes if isinstance(n, ast.Name | Definition | ast.ExceptHandler)} | {owner.name}
     yield from ((node, frozenset(names)) for node in nodes)
 
 
@@ -177,12 +169,8 @@ def _unset(owner: ast.ClassDef) -> Iterator[str]:
                 has.add(node.attr)
             elif isinstance(node.value, ast.Name) and node.value.id == "self" and id(node) not in nested:
                 read.add(node.attr)
-        elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-            has.add(node.id)
-        elif isinstance(node, Definition):
-            has.add(node.name)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            has |= {a.asname or a.name for a in node.names}
+        elif isinstance(node, ASSIGNING):
+            has.add(bound_name(node))
     called = {n.id for n in ast.walk(owner) if isinstance(n, ast.Name)} & {"setattr", "hasattr", "vars", "getattr"}
     if not called and not _MAKES_UP & (has - set(dir(object)) - {"__dict__"} | read):
         yield from sorted(read - has)

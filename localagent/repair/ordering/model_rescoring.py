@@ -16,7 +16,6 @@ from localagent.domain.edit import Edit
 from localagent.domain.paths import RepoPath
 from localagent.ports import OnwardReader
 from localagent.repair.ordering.model_time_budget import worth_awaiting, worth_reading_on
-from localagent.repair.search.replay_schedule import PATIENCE
 from localagent.repair.search.run_context import RunContext
 from localagent.repair.search.search_node import Lineage, SearchStep
 
@@ -50,11 +49,6 @@ class ReadingOn:
         """Give up what has not begun."""
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    @property
-    def coming(self) -> bool:
-        """Whether the model is at it."""
-        return self._job is not None
-
     def read_of(self, kept: Lineage) -> None:
         """Read edits of this kept candidate on, from now on, in the place of the snapshot's: these are not scored."""
         self._kept = kept
@@ -75,7 +69,7 @@ class ReadingOn:
         run, reader = self._run, self._run.parts.onward
         if reader is None or self._job is not None or self._steps >= STEPS:
             return
-        edits = run.parts.pace.reads_on(wanted=self._worth_reading(reader, each_seconds))
+        edits = self._worth_reading(reader, each_seconds)
         if not edits:
             return
         steps = self._likeliest(edits)
@@ -83,8 +77,7 @@ class ReadingOn:
         run.emit("reading-on", edits=len(steps))
         self._asked |= {id(step.edit): (step.edit, step.cost) for step in steps}
         self._reading = [step.edit for step in steps]
-        following = run.parts.pace.following
-        late = PATIENCE * run.task.budget.max_seconds if following else _LATE * self._seconds(reader, self._reading)
+        late = _LATE * self._seconds(reader, self._reading)
         self._job = self._pool.submit(self._read, self._sources(), self._reading, late)
         run.state.reading_on = True
 
@@ -132,19 +125,16 @@ class ReadingOn:
 
     def take(self) -> None:
         """Put all that were read in their new order, when the model has read those it was asked for."""
-        if self._job is None or not self._run.parts.pace.may_read_on(self._job):
+        if self._job is None or not self._job.done():
             return
         run = self._run
         told, self._job, run.state.reading_on, self._awaited = self._job.result(), None, False, False
         self._weighs_at = -math.inf
-        passed_over = run.parts.pace.not_read()
-        told = [None if at in passed_over else nats for at, nats in enumerate(told)]
         self._nats |= {id(e): nats for e, nats in zip(self._reading, told, strict=True) if nats is not None}
         still = [step for step in run.frontier.scored(self._kept) if id(step.edit) in self._nats]
         fresh = permuted(still, [self._worth(step.edit) for step in still])
         run.frontier.reorder([*fresh, *self._told(fresh)])
-        unread = [at for at, nats in enumerate(told) if nats is None]
-        run.emit("read-on", scored=len(told) - len(unread), unread=unread)
+        run.emit("read-on", scored=sum(nats is not None for nats in told))
 
     def _told(self, fresh: Sequence[SearchStep]) -> list[SearchStep]:
         """Note what reading on adds to each edit that was read; the heirs of these, as they cost by that.

@@ -15,7 +15,6 @@ from localagent.domain.edit import Edit, Reading
 from localagent.domain.paths import RepoPath
 from localagent.ports import EditMender
 from localagent.repair.ordering.scored_edit import Open
-from localagent.repair.search.replay_schedule import PATIENCE
 from localagent.repair.search.run_context import RunContext
 from localagent.repair.search.search_node import Lineage, SearchStep
 
@@ -133,14 +132,14 @@ class Ordering:
             self._preparing.result()  # nothing of it is wanted but that it did not fail
             self._preparing = None
         for what, asked, job in self._coming:
-            if waiting or not run.parts.pace.may_order(job):
+            if waiting or not job.done():
                 waiting.append((what, asked, job))
             else:
                 self._book(what, asked, job.result())
         self._coming = waiting
         run.state.awaits_order = bool(waiting) and not self.spoke
         dropped = run.parts.scorer is not None and bool(run.parts.scorer.warning)
-        if run.parts.pace.drops(wanted=dropped and bool(run.state.opened) and not run.state.by_hand):
+        if dropped and run.state.opened and not run.state.by_hand:
             plain = [each.step for each in run.state.opened.values()]
             run.frontier.reorder(plain)
             run.emit("unordered", edits=len(plain))
@@ -165,8 +164,6 @@ class Ordering:
         scorer = run.parts.scorer
         assert scorer is not None
         seconds = max(_LEAST_SECONDS, min(_MOST_SECONDS, _SHARE_OF_TIME * run.task.budget.max_seconds))
-        if run.parts.pace.following:  # what was answered in time then may take longer now
-            seconds *= PATIENCE
         source = asked.parent.sources(run.parts.sources)[asked.path]
         context = run.parts.context(asked.path, run.baseline)
         edits = [each.step.edit for each in asked.edits]

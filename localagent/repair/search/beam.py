@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from localagent.domain.edit import BY_TOKENS, Candidate, Edit
+from localagent.domain.edit import Candidate, Edit, EditEffect
 from localagent.domain.outcome import Failure, QuickResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import NearMiss
@@ -105,8 +105,8 @@ class Beam:
         """Remember what turned tests, for the report, for the choice of a part, and for joining."""
         s = self._run.state
         s.parts = sorted([*s.parts, (candidate, result.turned)], key=lambda x: (-len(x[1]), x[0].cost))[:MAX_PARTS]
-        notes = tuple(f"{e.path}:{e.line} {e.note or e.operator}" for e in candidate.edits)
-        miss = NearMiss(number=candidate.number, edits=notes, turned=result.turned, broken=result.broken)
+        summaries = tuple(e.summary for e in candidate.edits)
+        miss = NearMiss(number=candidate.number, edits=summaries, turned=result.turned, broken=result.broken)
         s.misses = sorted([*s.misses, (child.progress, miss)], key=lambda m: -m[0])[:5]
         new = _Part(child=child, step=step, turned=frozenset(result.turned))
         self._join_all(new)
@@ -154,7 +154,7 @@ class Beam:
 
     def _again(self, edit: Edit, child: Lineage) -> Edit | None:
         """An edit that touches the one edit of a child, and is of its kind: as the edit space has it there."""
-        if [(e.path, e.operator) for e in child.edits] != [(edit.path, edit.operator)] or self._asked >= MAX_AGAIN:
+        if len(child.edits) != 1 or not child.edits[0].is_like(edit) or self._asked >= MAX_AGAIN:
             return None
         self._asked += 1
         run, lines = self._run, frozenset(range(edit.line, edit.end_line + 1))
@@ -183,7 +183,7 @@ class Beam:
         syntax = any(stage_of(f) == 0 for f in step.parent.failures)
         if child.progress < 1 and not syntax and all(f.exception != _ENDLESS for f in step.parent.failures):
             self._run.rivals.kept(step)
-        parses = step.edit.operator.startswith(BY_TOKENS) and all(stage_of(f) != 0 for f in child.failures)
+        parses = EditEffect.MENDS_SYNTAX in step.edit.effects and all(stage_of(f) != 0 for f in child.failures)
         if parses and not step.parent.edits:
             self._parsed += 1
             self._run.frontier.parsed = self._parsed >= PARSED

@@ -46,7 +46,7 @@ def same_change(edit: Edit, before: bytes, others: Iterable[Edit], onto: bytes) 
     exception in a tuple that already got one.
     """
     wanted = _change(edit, before)
-    return next((o for o in others if o.operator == edit.operator and _change(o, onto) == wanted), None)
+    return next((o for o in others if o.is_like(edit) and _change(o, onto) == wanted), None)
 
 
 def _change(edit: Edit, source: bytes) -> tuple[Counter[bytes], Counter[bytes]]:

@@ -7,6 +7,7 @@ read from the text of the function that failed: what the line depends on more th
 import ast
 from collections.abc import Iterator
 
+from localagent.code.spans import Definition, Function, functions, last_line, lines_of
 from localagent.repair.search.enclosing_function import parsed
 
 AROUND = 0.7  # of the best suspicion: heads of the loops and conditions around the line
@@ -25,15 +26,15 @@ def reached(source: bytes, line: int, *, crashed: bool) -> dict[int, float]:
         return {}
     shares: dict[int, float] = {}
     statements = list(_statements(function))
-    around = [s for s in statements if _inside(s) and s.lineno <= line <= _last(s)]
+    around = [s for s in statements if _inside(s) and line in lines_of(s)]
     loops = [s for s in around if isinstance(s, ast.For | ast.AsyncFor | ast.While)]
-    end = (_last(loops[0]) if loops else line) if crashed else _last(function)
+    end = (last_line(loops[0]) if loops else line) if crashed else last_line(function)
     for s in statements:
         if s.lineno <= end:
             _raise(shares, s, BEFORE)
     if not crashed:
         return shares
-    here = [s for s in statements if not _inside(s) and s.lineno <= line <= _last(s)]
+    here = [s for s in statements if not _inside(s) and line in lines_of(s)]
     read = {
         n.id
         for s in here or around[-1:]
@@ -48,12 +49,8 @@ def reached(source: bytes, line: int, *, crashed: bool) -> dict[int, float]:
     return shares
 
 
-def _innermost(tree: ast.Module, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
-    holding = [
-        n
-        for n in ast.walk(tree)
-        if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and n.lineno <= line <= _last(n)
-    ]
+def _innermost(tree: ast.Module, line: int) -> Function | None:
+    holding = [f.node for f in functions(tree) if line in lines_of(f.node)]
     return max(holding, key=lambda n: n.lineno, default=None)
 
 
@@ -62,7 +59,7 @@ def _statements(function: ast.AST) -> Iterator[ast.stmt]:
     for child in ast.iter_child_nodes(function):
         if isinstance(child, ast.stmt):
             yield child
-        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+        if not isinstance(child, Definition | ast.Lambda):
             yield from _statements(child)
 
 
@@ -75,7 +72,7 @@ def _bound(s: ast.stmt) -> Iterator[str]:
 def _raise(shares: dict[int, float], s: ast.stmt, share: float) -> None:
     """Lines of a statement, of one with blocks its head."""
     inside = _inside(s)
-    last = max(s.lineno, inside - 1) if inside else _last(s)
+    last = max(s.lineno, inside - 1) if inside else last_line(s)
     for k in range(s.lineno, last + 1):
         shares[k] = max(shares.get(k, 0.0), share)
 
@@ -86,7 +83,3 @@ def _inside(s: ast.stmt) -> int:
         return s.cases[0].pattern.lineno
     body: list[ast.stmt] = getattr(s, "body", [])
     return body[0].lineno if body else 0
-
-
-def _last(s: ast.stmt) -> int:
-    return s.end_lineno or s.lineno

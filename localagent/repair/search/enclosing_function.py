@@ -1,33 +1,25 @@
 """The function around a line, of a source that may not parse."""
 
 import ast
-import warnings
 from collections import Counter
 from dataclasses import dataclass
 from functools import lru_cache
+
+from localagent.code.source_text import parse_or_none
+from localagent.code.spans import Function, last_line, lines_of, outermost_functions
 
 
 @lru_cache(maxsize=4)
 def parsed(source: bytes) -> ast.Module | None:
     """The tree of a source, which nobody may change; None where it does not parse."""
-    with warnings.catch_warnings(action="ignore"):
-        try:
-            return ast.parse(source)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return None
+    return parse_or_none(source)
 
 
-def outermost_function(source: bytes, line: int) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
+def outermost_function(source: bytes, line: int) -> Function | None:
     """The outermost function whose lines (1-based) hold `line`; None where there is none, or nothing that parses."""
     tree = parsed(source)
-    if tree is None:
-        return None
-    around = [
-        n
-        for n in ast.walk(tree)
-        if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and n.lineno <= line <= (n.end_lineno or n.lineno)
-    ]
-    return min(around, key=lambda n: n.lineno, default=None)
+    found = outermost_functions(tree) if tree is not None else ()
+    return next((f.node for f in found if line in lines_of(f.node)), None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,17 +57,13 @@ def _functions(source: bytes) -> list[tuple[Changed, bytes]] | None:
     if tree is None:
         return None
     lines = source.splitlines(keepends=True)
-    found: list[tuple[Changed, bytes]] = []
-    waiting: list[tuple[str, ast.AST]] = [("", node) for node in reversed(tree.body)]
-    while waiting:
-        inside, node = waiting.pop()
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            text = b"".join(lines[node.lineno - 1 : node.end_lineno])
-            found.append((Changed(name=inside + node.name, line=node.lineno), text))
-        else:
-            within = f"{inside}{node.name}." if isinstance(node, ast.ClassDef) else inside
-            waiting += [(within, child) for child in reversed(list(ast.iter_child_nodes(node)))]
-    return found
+    return [
+        (
+            Changed(name=f.qualname, line=f.node.lineno),
+            b"".join(lines[f.node.lineno - 1 : last_line(f.node)]),
+        )
+        for f in outermost_functions(tree)
+    ]
 
 
 def _outside(source: bytes, functions: list[tuple[Changed, bytes]]) -> list[bytes]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from itertools import islice
 
-from localagent.domain.edit import BY_TOKENS, Edit, Reading
+from localagent.domain.edit import Edit, EditEffect, Reading
 from localagent.domain.paths import RepoPath
 from localagent.repair.ordering.cost import crash_line, suspicion_at
 from localagent.repair.ordering.model_rescoring import ReadingOn
@@ -105,14 +105,13 @@ class Expansion:
                 self._say_why(path, sources[path])
             file = self._file(path, sources[path])
             edits = self._opened(parent, path, sources[path], file, found, scores)
-            by_tokens = any(e.operator.startswith(BY_TOKENS) for e in found[:1])
+            by_tokens = any(EditEffect.MENDS_SYNTAX in e.effects for e in found[:1])
             wanted = self._ordering.wanted and score_model and bool(edits) and not by_tokens
-            asks = run.parts.pace.scores(wanted=wanted)
-            run.emit("expanded", path=path, edits=len(found), asked=asks)
+            run.emit("expanded", path=path, edits=len(found), asked=wanted)
             if by_tokens and score_model and run.parts.scorer is not None and not run.state.by_hand:
                 run.frontier.push(self._ordering.unasked(edits))
                 continue
-            if not asks or run.parts.scorer is None:
+            if not wanted or run.parts.scorer is None:
                 run.frontier.push([each.step for each in edits])
                 continue
             self._asked = self._asked or not parent.round
@@ -201,8 +200,6 @@ class Expansion:
     def held(self) -> bool:
         """True while waiting for the model is worth more than running the next candidate."""
         run = self._run
-        if run.parts.pace.following:
-            return run.parts.pace.awaits_scores(coming=bool(self._ordering.coming), onward=self._onward.coming)
         if self._onward.awaited:
             return True
         if not self._awaited or self._ahead():

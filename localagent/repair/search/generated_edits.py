@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 
 from localagent.domain.edit import Written
 from localagent.domain.paths import RepoPath
-from localagent.repair.search.replay_schedule import PATIENCE
 from localagent.repair.search.run_context import RunContext
 from localagent.repair.search.search_node import Lineage, SearchStep
 from localagent.repair.search.syntax_only import unparsed
@@ -41,13 +40,8 @@ class Writing:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def turn(self) -> None:
-        """Take what was written, and ask for more where that is worth it now. Costs no time, but in a replay."""
+        """Take what was written, and ask for more where that is worth it now. Costs no time."""
         run = self._run
-        if run.parts.pace.following:
-            if self._job is None and run.parts.writer is not None and run.parts.pace.writes_more():
-                self._ask()
-            self._take()
-            return
         self._take()
         cheap = run.frontier.next_cost < run.parts.weights.written
         allowed = (SECONDS_SHARE if cheap else DEAR_SHARE) * (run.clock() - self._began)
@@ -58,8 +52,6 @@ class Writing:
     def alone(self) -> bool:
         """Wait a moment for the writer when nothing else is left to do; False when that is not worth it (any more)."""
         run = self._run
-        if run.parts.pace.following:
-            return run.parts.pace.goes_on()
         if self._alone_until is None:
             self._alone_until = run.clock() + min(ALONE_SECONDS, 0.5 * max(0.0, run.left()))
         self._take()
@@ -103,19 +95,16 @@ class Writing:
         if not self._planned:
             writer.begin(run.parts.sources, run.suspicions, run.baseline)
             self._planned = True
-        seconds = max(1.0, min(STEP_SECONDS, run.left()))
-        return writer.more(timeout_seconds=PATIENCE * seconds if run.parts.pace.following else seconds)
+        return writer.more(timeout_seconds=max(1.0, min(STEP_SECONDS, run.left())))
 
     def _take(self) -> None:
-        if not self._run.parts.pace.may_take(self._job) or self._job is None:
+        if self._job is None or not self._job.done():
             return
         found, self._job = self._job.result(), None
         self._spent += self._run.clock() - self._job_began
         for written in found:
             self._push(written)
-        writer = self._run.parts.writer
-        late, fresh = (0, ()) if writer is None else (writer.late, writer.fresh)
-        self._run.emit("written", edits=len(found), late=late, fresh=list(fresh))
+        self._run.emit("written", edits=len(found))
 
     def _push(self, written: Written) -> None:
         run, edit = self._run, written.edit

@@ -6,7 +6,7 @@ did on one program it most likely does on another that fails alike. And where an
 edits of that line are wanted only if it was wrong. Not promised: that lines which read alike are one place.
 """
 
-from localagent.domain.edit import WRITTEN, Edit
+from localagent.domain.edit import Edit, EditEffect
 from localagent.ports import Sources
 from localagent.repair.search.code_equivalence import scope_of
 from localagent.repair.search.search_node import Lineage, SearchStep
@@ -26,7 +26,7 @@ class Rivals:
 
     def later(self, step: SearchStep, base: Sources) -> float:
         """How much later a step comes than it cost, nats; 0.0 where that was said already. `base`: the snapshot."""
-        if step.joins or step.edit.operator in WRITTEN:
+        if step.joins or EditEffect.WRITTEN_BY_MODEL in step.edit.effects:
             return 0.0
         _, kept = self._kept.get(id(step.parent), (step.parent, []))
         why = [EXPLAINED] if any(_same_line(step.edit, edit) for edit in kept) else []

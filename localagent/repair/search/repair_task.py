@@ -5,13 +5,12 @@ plausible joins the beam (at most three per round), its own edits enter the same
 found. The model's scores arrive beside the search and reorder what is still open; without them the prior decides.
 
 Not promised: equal wall times, nor the same order in two runs: the search goes on from the answers and scores that are
-there, and when they come is a matter of time. What came when is told as events, and `pace` can follow a record of them.
+there, and when they come is a matter of time. What came when is told as events.
 """
 
 import concurrent.futures as cf
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -26,12 +25,11 @@ from localagent.repair.acceptance.signals import Signals, hardened_signals
 from localagent.repair.acceptance.test_trust import distrust
 from localagent.repair.search.expansion import Expansion
 from localagent.repair.search.partial_progress import baseline_failures
-from localagent.repair.search.replay_schedule import PATIENCE
 from localagent.repair.search.run_context import RunContext
-from localagent.repair.search.scheduling import milliseconds, traced
 from localagent.repair.search.search_loop import Loop
 from localagent.repair.search.search_node import Lineage
 from localagent.repair.search.state import Parts
+from localagent.report import repair_reasons
 
 TURN_SECONDS = 0.0005
 
@@ -47,19 +45,11 @@ def _quick_turns() -> Iterator[None]:
         sys.setswitchinterval(before)
 
 
-def _nowhere(run: RunContext) -> str:
-    """Why there is no place to repair."""
-    if not run.state.protected:
-        return "no source line of this repository could be linked to the failing tests"
-    shown = "; ".join(list(run.state.protected.values())[:3])
-    return f"every source line that could be linked to the failing tests may not be repaired: {shown}"
-
-
 class Repair:
     """Runs one task. `run` never raises for what the repository did; jail and usage faults propagate."""
 
-    def __init__(self, task: Task, parts: Parts, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._run = RunContext(task, parts, clock=clock)
+    def __init__(self, task: Task, parts: Parts) -> None:
+        self._run = RunContext(task, parts)
         self._expansion = Expansion(self._run)
 
     def run(self) -> TaskResult:
@@ -89,15 +79,12 @@ class Repair:
     def _stages(self) -> TaskResult:
         run = self._run
         with run.timed(Stage.BASELINE):
-            measured = run.parts.verifier.baseline(patience=PATIENCE if run.parts.pace.following else 1.0)
-        run.emit("baseline", failing=list(measured.failing), flaky=list(measured.flaky), passing=len(measured.passing))
-        baseline = run.baseline = run.parts.pace.times(measured)
-        tests, checks = milliseconds(baseline)
-        run.emit("timed", tests=tests, checks=checks, traced=traced(baseline))
+            baseline = run.baseline = run.parts.verifier.baseline()
+        run.emit("baseline", failing=list(baseline.failing), flaky=list(baseline.flaky), passing=len(baseline.passing))
         if not baseline.failing and baseline.flaky:
             return task_result(run, Verdict.UNTRUSTED_TESTS, only_flaky(baseline.flaky), 1)
         if not baseline.failing:
-            return task_result(run, Verdict.NOTHING_TO_FIX, "nothing to fix: every test and check passes", 0)
+            return task_result(run, Verdict.NOTHING_TO_FIX, repair_reasons.NOTHING_TO_FIX, 0)
         with run.timed(Stage.LOCALIZE):
             found = run.parts.localizer.localize(baseline, run.parts.sources)
             run.suspicions = tuple(s for s in found if run.editable(s.path, s.line))
@@ -106,7 +93,7 @@ class Repair:
         if run.state.protected:
             run.emit("protected", places=list(run.state.protected.values())[:10])
         if not run.suspicions:
-            return task_result(run, Verdict.GAVE_UP, _nowhere(run), 1)
+            return task_result(run, Verdict.GAVE_UP, repair_reasons.nowhere(run.state.protected.values()), 1)
         self._expansion.prepare()
         quick = run.parts.verifier.quick(baseline, jobs=run.task.budget.jobs)
         try:
@@ -138,5 +125,4 @@ class Repair:
             progress = run.state.progress
             return task_result(run, *why_not(run), 1, full=None if progress is None else progress[1])
         candidate, full = accepted
-        why = "; ".join(e.note or e.operator for e in candidate.edits)
-        return task_result(run, Verdict.ACCEPTED, f"accepted: {why}", 0, chosen=candidate, full=full)
+        return task_result(run, Verdict.ACCEPTED, repair_reasons.accepted(candidate), 0, chosen=candidate, full=full)

@@ -14,6 +14,7 @@ from localagent.repair.search.frontier import Frontier
 from localagent.repair.search.later_steps import Rivals
 from localagent.repair.search.search_node import SearchStep
 from localagent.repair.search.state import Parts, State
+from localagent.report import repair_reasons
 
 
 class RunContext:
@@ -42,7 +43,7 @@ class RunContext:
         self.emit(
             "checked",
             number=candidate.number,
-            edit=[f"{e.path}:{e.line} {e.operator} {e.note}" for e in candidate.edits],
+            edit=[repair_reasons.tried(e) for e in candidate.edits],
             cost=round(candidate.cost, 3),
             route=result.route.value,
             plausible=result.plausible,
@@ -94,6 +95,6 @@ class RunContext:
         for decision in self.parts.gates.review(candidate, self.baseline, self.parts.sources):
             if decision.answer is not Allow.ALLOW:
                 rule = decision.findings[0].rule if decision.findings else decision.gate
-                self.emit("denied", number=candidate.number, rule=rule, edit=candidate.edits[-1].note)
+                self.emit("denied", number=candidate.number, rule=rule, edit=candidate.edits[-1].description)
                 return rule
         return ""

@@ -12,12 +12,15 @@ from localagent.repair.search.candidate_timeouts import cpu_seconds, patient_sec
 from localagent.repair.search.expansion import Expansion
 from localagent.repair.search.generated_edits import Writing, settled
 from localagent.repair.search.run_context import RunContext
-from localagent.repair.search.scheduling import Flying
 from localagent.repair.search.search_node import Lineage, SearchStep
 
 _TOLD_SECONDS = 0.5  # between two events that tell how far the search is
 _KEPT_SHARE = 10  # one in so many candidates, the last ones, is kept for what the model writes,
 _KEEPS_FROM = 200  # where a task has so many
+_LEAST_RETRY_SECONDS = 2
+_WAIT_SECONDS = 0.2  # for an answer, before the model and the writer are looked after
+
+_Flying = dict[cf.Future[QuickResult], tuple[SearchStep, Candidate]]
 
 
 class Loop:
@@ -29,7 +32,7 @@ class Loop:
         self._cpu = cpu_seconds(run.baseline)
         self._patient = patient_seconds(run.baseline)
         self._early = stop_early(run.baseline)
-        self._flying: Flying = {}
+        self._flying: _Flying = {}
         self._stop_at: int | None = None
         self._released = False  # what was kept for the writer, because it had its while
         self._told = run.clock()
@@ -79,14 +82,14 @@ class Loop:
         while self._room(limit) and (built := self._next(root, written_alone=self._kept())) is not None:
             s.verified += 1
             s.ranks[built[1].number] = s.verified
-            limit_cpu = run.parts.pace.cpu_seconds(built[1].number, self._cpu)
-            job = self._pool.submit(self._quick.check, built[1], cpu_seconds=limit_cpu, stop_early=self._early)
+            job = self._pool.submit(self._quick.check, built[1], cpu_seconds=self._cpu, stop_early=self._early)
             self._flying[job] = built
             run.emit("started", number=built[1].number)
 
     def _book_answers(self) -> None:
-        """What has answered by now; whoever was only slow flies again."""
-        for job in self._run.parts.pace.answered(self._flying):
+        """What has answered by now, in the order of the numbers; whoever was only slow flies again."""
+        done, _ = cf.wait(self._flying, timeout=_WAIT_SECONDS, return_when=cf.FIRST_COMPLETED)
+        for job in sorted(done, key=lambda job: self._flying[job][1].number):
             step, candidate = self._flying.pop(job)
             result = job.result()
             if self._only_slow(candidate, result):
@@ -107,7 +110,7 @@ class Loop:
         """Whether another candidate may start now."""
         run = self._run
         free = len(self._flying) < run.task.budget.jobs + 1 and run.state.verified < limit
-        return free and run.left() > 0 and run.parts.pace.may_start() and not self._expansion.held()
+        return free and run.left() > 0 and not self._expansion.held()
 
     def _kept(self) -> bool:
         """Whether the candidates that are left are for what the model writes: the last tenth of many, for a while.
@@ -121,17 +124,13 @@ class Loop:
 
     def _next(self, root: Lineage, *, written_alone: bool) -> tuple[SearchStep, Candidate] | None:
         """The next candidate that is new, compiles and passes the gates; `written_alone`: of what the model wrote."""
-        run, s, looked = self._run, self._run.state, False
+        run, s = self._run, self._run.state
         while True:
             if not written_alone and len(run.frontier) < 50 and self._expansion.next_tranche(root):
-                looked = True
                 continue
             step = run.frontier.pop_written() if written_alone else run.frontier.pop(written=not settled(run))
-            if step is None or run.parts.pace.stops(wanted=run.left() <= 0):
-                if looked or step is not None:
-                    run.emit("drained", left=step is not None)
+            if step is None or run.left() <= 0:
                 return None
-            looked = True
             if isinstance(step, Lineage):
                 self._beam.build_upon(step)
                 continue
@@ -181,16 +180,13 @@ class Loop:
     def _retry_slow(self) -> bool:
         """Candidates that ran into the small limit get a second chance with a larger one, once, cheapest first."""
         slow, self._run.state.slow = self._run.state.slow, []
-        if not slow or (self._run.left() < 2 and not self._run.parts.pace.following):
+        if not slow or self._run.left() < _LEAST_RETRY_SECONDS:
             return False
         n = int(self._run.left() / (8 * self._cpu)) * self._run.task.budget.jobs
-        slow = sorted(slow, key=lambda x: x[1].cost)
-        chosen = self._run.parts.pace.retried([candidate.number for _, candidate in slow[: min(n, 20)]])
+        chosen = sorted(slow, key=lambda x: x[1].cost)[: min(n, 20)]
         if chosen:
-            self._run.emit("retried", numbers=list(chosen))
-        for step, candidate in slow:
-            if candidate.number not in chosen:
-                continue
+            self._run.emit("retried", numbers=[candidate.number for _, candidate in chosen])
+        for step, candidate in chosen:
             self._run.state.patient.add(candidate.number)
             again = self._pool.submit(self._quick.check, candidate, cpu_seconds=5 * self._cpu, stop_early=True)
             self._flying[again] = (step, candidate)

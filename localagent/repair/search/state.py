@@ -28,7 +28,6 @@ from localagent.repair.acceptance.signals import Choice, Signals
 from localagent.repair.ordering.ranker import Ranker
 from localagent.repair.ordering.scored_edit import Open
 from localagent.repair.ordering.weights import Weights
-from localagent.repair.search.scheduling import Live, Scheduling
 from localagent.repair.search.search_node import SearchStep
 
 
@@ -47,7 +46,6 @@ class Parts:
     confidence: ConfidenceModel
     context: Callable[[RepoPath, Baseline], str]
     reader: TextReader | None = None
-    pace: Scheduling = field(default_factory=Live)
     writer: EditWriter | None = None
     ranker: Ranker | None = None
     onward: OnwardReader | None = None

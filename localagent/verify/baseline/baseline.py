@@ -48,7 +48,6 @@ class BaselineRunner:
     """Makes one baseline. `notes` and `request` are filled by `run`."""
 
     def __init__(self, rooms: Rooms, task: Task) -> None:
-        self._patience = 1.0
         self._rooms = rooms
         self._task = task
         self._store = rooms.place.store
@@ -60,10 +59,9 @@ class BaselineRunner:
         """How the tests are collected; `run` may find a better way than the first."""
         return self._collecting.request
 
-    def run(self, *, patience: float = 1.0) -> Baseline:
-        """AnswerIsNo when there is nothing to run. `patience` as `ports.Verifier` has it."""
+    def run(self) -> Baseline:
+        """AnswerIsNo when there is nothing to run."""
         begin = time.monotonic()
-        self._patience = patience
         for command in self._task.checks:
             check_commands.split(command)
         try:
@@ -105,7 +103,7 @@ class BaselineRunner:
         results, missed = first_run(
             suite,
             items,
-            budget_seconds=budget.max_seconds * 0.4 * self._patience,
+            budget_seconds=budget.max_seconds * 0.4,
             second_chance=second_chance_of(budget.max_seconds),
         )
         if missed:
@@ -187,7 +185,7 @@ class BaselineRunner:
         """Failing and flaky ones; lines and better failures are put into `results`."""
         run = SecondRun(suite, items, results)
         self.notes.extend(one_sided(self._rooms, self.request, run.trace_failing()))
-        budget = max(2.0, min(20.0, 0.08 * self._task.budget.max_seconds)) * self._patience
+        budget = max(2.0, min(20.0, 0.08 * self._task.budget.max_seconds))
         run.trace_passing(budget_seconds=budget)
         return run.failing, run.flaky
 

@@ -8,7 +8,7 @@ import ast
 import doctest
 from collections.abc import Collection, Iterator, Mapping
 
-from localagent.code import normal_form
+from localagent.code.source_text import parse_or_none
 from localagent.domain.paths import RepoPath
 
 _OWNERS = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -37,7 +37,7 @@ def _examples(path: RepoPath, text: bytes) -> Iterator[tuple[str, _Examples]]:
     if not path.is_python:
         yield path.name, _read(text.decode("utf-8", "replace"))
         return
-    tree = normal_form.parse(text)
+    tree = parse_or_none(text)
     if tree is None:
         return
     stem = path.name.removesuffix(".py")

@@ -7,15 +7,14 @@ of the same name is a reader, too.
 
 import ast
 import threading
-import warnings
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from localagent.code.names import imports_of
+from localagent.code.source_text import parse_or_none
+from localagent.code.spans import Definition, Function, first_line, head_end, last_line, lines_of
 from localagent.domain.paths import RepoPath
-
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
-_Definition = _Function | ast.ClassDef
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,10 +52,8 @@ class Readers:
 
 
 def _parsed(source: bytes) -> _File | None:
-    try:
-        with warnings.catch_warnings(action="ignore"):
-            tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parse_or_none(source)
+    if tree is None:
         return None
     readers: defaultdict[str, list[range]] = defaultdict(list)
     for node in ast.walk(tree):
@@ -69,7 +66,7 @@ def _parsed(source: bytes) -> _File | None:
                 | ast.FunctionDef(name=name)
                 | ast.AsyncFunctionDef(name=name)
             ):
-                readers[name].append(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+                readers[name].append(lines_of(node))
             case _:
                 continue
     return _File(tree=tree, readers=readers)
@@ -83,16 +80,14 @@ def _bound(node: ast.AST, lines: range) -> Iterator[str]:
             continue
         if not isinstance(child, ast.stmt):
             continue
-        first, last = child.lineno, child.end_lineno or child.lineno
-        if isinstance(child, _Definition):
-            first = min([first, *(d.lineno for d in child.decorator_list)])
-            head = max(child.lineno, child.body[0].lineno - 1)
-            if _meet(first, head, lines):
+        first = first_line(child)
+        if isinstance(child, Definition):
+            if _meet(first, head_end(child), lines):
                 yield child.name
-            if isinstance(child, _Function):
+            if isinstance(child, Function):
                 continue
-            first = head + 1
-        if _meet(first, last, lines):
+            first = head_end(child) + 1
+        if _meet(first, last_line(child), lines):
             yield from _own_names(child)
             yield from _bound(child, lines)
 
@@ -104,7 +99,7 @@ def _meet(first: int, last: int, lines: range) -> bool:
 def _own_names(statement: ast.stmt) -> Iterator[str]:
     match statement:
         case ast.Import() | ast.ImportFrom():
-            yield from ((alias.asname or alias.name).partition(".")[0] for alias in statement.names)
+            yield from (name.bound for name in imports_of(statement))
         case ast.Assign() | ast.AnnAssign() | ast.AugAssign():
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
             yield from (n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name))

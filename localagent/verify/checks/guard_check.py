@@ -7,8 +7,6 @@ Limitations: tests of files that only collect with the patch are not run; a test
 test that fails with the patch only after tests of other files is taken for flaky.
 """
 
-import os
-import stat
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,6 +20,7 @@ from localagent.domain.outcome import Baseline, Outcome, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Task
 from localagent.errors import AnswerIsNo
+from localagent.fs.openat import read_regular
 from localagent.verify.baseline import test_discovery
 from localagent.verify.baseline.collection_plan import Collecting
 from localagent.verify.checks.test_selection import COLLECT_PREFIX
@@ -357,11 +356,6 @@ def _sources(store: Path) -> dict[RepoPath, bytes]:
 def _read(path: Path) -> bytes | None:
     """A regular file's bytes; None for anything else, and for what is too large."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        return read_regular(path, None, MOST_FILE_BYTES)[0]
     except OSError:
         return None
-    with os.fdopen(descriptor, "rb") as file:
-        about = os.fstat(descriptor)
-        if not stat.S_ISREG(about.st_mode) or about.st_size > MOST_FILE_BYTES:
-            return None
-        return file.read(MOST_FILE_BYTES)

@@ -98,7 +98,7 @@ class Delta:
         if not new:
             return ToolAnswer(tool=tool, said="nothing new")
         text = "; ".join(f"{path}: {message}" for path, message in list(new)[:3])
-        return ToolAnswer(tool=tool, said=text, refusal=f"{tool} finds something new: {text}")
+        return ToolAnswer(tool=tool, said=text, refusal=f"{tool} has new findings: {text}")
 
     def _no_say(self, tool: str, said: str, why: Unanswered, switch: Switch) -> ToolAnswer:
         """Refused where the policy wants an answer; else told to whoever reads the verdict."""

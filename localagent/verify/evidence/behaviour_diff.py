@@ -28,7 +28,7 @@ from localagent.verify.evidence.collateral_changes import (
 )
 from localagent.verify.evidence.parameters import signature_of
 from localagent.verify.worker.function_regions import FunctionRegion
-from localagent.verify.worker.worker_messages import Malformed, clean, integer, mapping, sequence
+from localagent.verify.worker.worker_messages import Malformed, clean, exactly, integer, mapping, sequence
 
 DIFFERENCES_SHOWN = 50
 HELD_LEAST = 5
@@ -265,8 +265,9 @@ def missed_of(answer: Mapping[str, Any], functions: int) -> dict[int, str]:
         if live is not True:
             found[n] = "it does not stand once in the live program, so its calls cannot be told"
     for key, text in mapping(answer.get("missed")).items():
-        if key.isdigit() and int(key) in found:
-            found[int(key)] = clean(text, _TEXT).replace("\n", "\\n")
+        number = int(key) if key.isdecimal() and len(key) < 10 else -1
+        if number in found:
+            found[number] = clean(text, _TEXT).replace("\n", "\\n")
     return {n: why for n, why in found.items() if why}
 
 
@@ -292,10 +293,7 @@ def _parts(told: object, own: int) -> tuple[tuple[str, str], ...]:
     """Name (or place) and digest of the arguments; the object whose method it is left out."""
     found = []
     for part in sequence(told, _ARGUMENTS):
-        pair = sequence(part, 2)
-        if len(pair) != 2:
-            raise Malformed("an argument without a digest")
-        name, digest = pair
+        name, digest = exactly(part, 2)
         if not isinstance(name, int):
             found.append((clean(name, 80), clean(digest, 40)))
         elif name >= own:

@@ -22,6 +22,7 @@ from localagent.verify.worker.worker_messages import (
     Item,
     Malformed,
     clean,
+    exactly,
     failure_of,
     integer,
     mapping,
@@ -217,10 +218,7 @@ def _shown(record: object, numbers: Sequence[int], width: int) -> Distinguishing
 def _function(told: object) -> NamedFunction | None:
     if told is None:
         return None
-    parts = sequence(told)
-    if len(parts) != 3:
-        raise Malformed("path, module and name expected")
-    place, module, qualname = parts
+    place, module, qualname = exactly(told, 3)
     if (path := path_of(place)) is None:
         return None
     return NamedFunction(path=path, module=clean(module, NAME_LIMIT), qualname=clean(qualname, NAME_LIMIT))

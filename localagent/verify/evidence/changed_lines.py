@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from localagent.code import normal_form
+from localagent.code.source_text import parse_or_none
+from localagent.code.spans import Definition, all_blocks, head_end
 from localagent.domain.paths import RepoPath
 from localagent.verify.worker import function_regions
 from localagent.verify.worker.function_regions import FunctionRegion
@@ -59,21 +60,21 @@ class ChangedFile:
 
     def alike(self) -> bool:
         """Whether both texts are the same to Python: only comments and layout differ."""
-        old, new = normal_form.parse(self.before), normal_form.parse(self.after)
+        old, new = parse_or_none(self.before), parse_or_none(self.after)
         standing = bool(self.before) and bool(self.after) and self.path == self.source
         return standing and old is not None and new is not None and ast.dump(old) == ast.dump(new)
 
     def executable(self) -> frozenset[int]:
         """First lines of the changed statements of the text after, without definitions' heads and docstrings."""
         lines = sorted(self.lines()[1])
-        tree = normal_form.parse(self.after)
+        tree = parse_or_none(self.after)
         if tree is None:
             return frozenset()
         statements = {n.lineno: n for n in sorted(_statements(tree.body), key=lambda n: -n.lineno)}
         found = set()
         for node in statements.values():
             at = bisect_left(lines, node.lineno)
-            if at < len(lines) and lines[at] <= _own_last(node):
+            if at < len(lines) and lines[at] <= head_end(node):
                 found.add(node.lineno)
         return frozenset(found)
 
@@ -142,20 +143,8 @@ def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
     """Statements that run as such: definitions only lead to those inside."""
     for n, node in enumerate(body):
         docstring = n == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        plain = not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        plain = not isinstance(node, Definition)
         if plain and not docstring and not isinstance(node, ast.Global | ast.Nonlocal | ast.Pass):
             yield node
-        for name in ("body", "orelse", "finalbody"):
-            yield from _statements(getattr(node, name, None) or [])
-        for handler in getattr(node, "handlers", []):
-            yield from _statements(handler.body)
-        for case in getattr(node, "cases", []):
-            yield from _statements(case.body)
-
-
-def _own_last(node: ast.stmt) -> int:
-    """The last line of a statement's own: of a compound one, of its head."""
-    body = getattr(node, "body", None)
-    if isinstance(body, list) and body:
-        return max(node.lineno, int(body[0].lineno) - 1)
-    return node.end_lineno or node.lineno
+        for block in all_blocks(node):
+            yield from _statements(block)

@@ -7,7 +7,7 @@ a feature that no test asks for is unknown.
 import ast
 from collections.abc import Sequence
 
-from localagent.code import normal_form
+from localagent.code.source_text import parse_or_none
 from localagent.domain.claim import Claim
 from localagent.domain.verification import Differential
 from localagent.verify.evidence.changed_lines import ChangedFile
@@ -45,7 +45,7 @@ def only_adds(files: Sequence[ChangedFile]) -> bool:
 def _adds(file: ChangedFile) -> bool:
     if not file.before:
         return True
-    old, new = normal_form.parse(file.before), normal_form.parse(file.after)
+    old, new = parse_or_none(file.before), parse_or_none(file.after)
     if old is None or new is None:
         return False
     return bool(_names(new) - _names(old))

@@ -12,7 +12,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from localagent.code import normal_form
+from localagent.code.names import imports_of
+from localagent.code.source_text import parse_or_none
+from localagent.code.spans import Definition, Function, functions, last_line
 from localagent.domain.jailspec import JailResult
 from localagent.domain.outcome import Ending
 from localagent.domain.paths import RepoPath
@@ -32,7 +34,6 @@ _LINE = re.compile(r"(?P<path>/[^\n]*?):(?P<line>\d{1,9}): (?P<level>info|error)
 _CALL = re.compile(r"(?P<what>.*?) ?when calling (?P<call>.*)", re.DOTALL)
 _RAISES = "raises nothing that it does not name: "
 _CONFIRMED, _FALSE = "Confirmed over all paths.", "false"
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -195,14 +196,14 @@ def _key(rooms: Rooms, path: RepoPath, source: bytes, own: Conditions, violation
 
 def conditions(source: bytes, region: FunctionRegion) -> Conditions:
     """What a function of this text says of itself; nothing where it cannot be read."""
-    tree = normal_form.parse(source)
-    node = next((n for n in ast.walk(tree) if _is_at(n, region)), None) if tree is not None else None
-    if tree is None or not isinstance(node, _Function):
+    tree = parse_or_none(source)
+    node = next((f.node for f in functions(tree) if _is_at(f.node, region)), None) if tree is not None else None
+    if tree is None or node is None:
         return Conditions(at={}, kinds=())
     found: dict[str, dict[int, str]] = {"asserts": {}, "PEP316": {}, "deal": {}, "icontract": {}}
     body = node.body
     if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant):
-        lines = source.decode("utf-8", "replace").splitlines()[: body[0].end_lineno]
+        lines = source.decode("utf-8", "replace").splitlines()[: last_line(body[0])]
         for at, line in enumerate(lines[body[0].lineno - 1 :], body[0].lineno):
             if said := _PEP316.fullmatch(line.strip().strip("\"'")):
                 found["PEP316"][at] = f"{said['kind']}: {said['said'].strip()}"
@@ -220,25 +221,22 @@ def conditions(source: bytes, region: FunctionRegion) -> Conditions:
     return Conditions(at=own, kinds=tuple(kind for kind, part in found.items() if part))
 
 
-def _is_at(node: ast.AST, region: FunctionRegion) -> bool:
-    return isinstance(node, _Function) and node.name == region.name and node.end_lineno == region.last_line
+def _is_at(node: Function, region: FunctionRegion) -> bool:
+    return node.name == region.name and last_line(node) == region.last_line
 
 
 def _own(body: Sequence[ast.AST]) -> Iterator[ast.AST]:
     """All nodes but those of definitions inside."""
     for node in body:
         yield node
-        if not isinstance(node, _Function | ast.ClassDef | ast.Lambda):
+        if not isinstance(node, Definition | ast.Lambda):
             yield from _own(list(ast.iter_child_nodes(node)))
 
 
 def _names(tree: ast.Module) -> Iterator[tuple[str, str]]:
     """Names that deal, icontract or something of them is bound to."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found = [(a.asname or a.name, a.name.partition(".")[0]) for a in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found = [(a.asname or a.name, node.module.partition(".")[0]) for a in node.names]
-        else:
-            continue
-        yield from ((name.partition(".")[0], module) for name, module in found if module in _MODULES)
+        for name in imports_of(node):
+            package = name.module.partition(".")[0]
+            if package in _MODULES:
+                yield name.bound, package

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from localagent.code import normal_form
+from localagent.code.source_text import parse_or_none
 from localagent.domain.outcome import Baseline, Outcome
 from localagent.domain.paths import RepoPath
 from localagent.domain.verification import Differential, InputOrigin
@@ -305,7 +305,7 @@ def _dictionary(files: Sequence[ChangedFile]) -> tuple[list[str], list[int]]:
     numbers: dict[int, None] = {}
     for file in files:
         for text in (file.before, file.after):
-            tree = normal_form.parse(text)
+            tree = parse_or_none(text)
             for node in ast.walk(tree) if tree is not None else ():
                 if isinstance(node, ast.Constant):
                     if type(node.value) is int and abs(node.value) <= 1000:

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from hypothesis.configuration import set_hypothesis_home_dir
 
-from localagent.code import normal_form
+from localagent.code.source_text import parse_or_none
 from localagent.verify.evidence.parameters import FunctionParameters
 
 _TEXT_LIMIT = 2000
@@ -149,7 +149,7 @@ class _Words:
         return self._collection(name, inner)
 
     def _quoted(self, text: str) -> _Strategy | None:
-        tree = normal_form.parse(text[:500])
+        tree = parse_or_none(text[:500])
         first = tree.body[0] if tree is not None and tree.body else None
         return self._hint(first.value) if isinstance(first, ast.Expr) and not _is_text(first.value) else None
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import pairwise
 
-from localagent.code import normal_form
+from localagent.code.source_text import parse_or_none
+from localagent.code.spans import all_blocks, last_line
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Scope, Splice
 from localagent.domain.verification import UnneededPart
 from localagent.ports import QuickCheck
@@ -84,7 +85,7 @@ def parts_of(files: Sequence[ChangedFile]) -> list[PatchPart]:
 
 
 def _is_program(part: PatchPart) -> bool:
-    made, stands = normal_form.parse(part.reverted()), normal_form.parse(part.file.after)
+    made, stands = parse_or_none(part.reverted()), parse_or_none(part.file.after)
     return made is not None and stands is not None and _behaviour(made) != _behaviour(stands)
 
 
@@ -143,7 +144,7 @@ def _in_tokens(part: PatchPart) -> Iterator[PatchPart]:
 
 def _in_statements(part: PatchPart) -> Iterator[PatchPart]:
     """An inserted hunk by the statements that stand in it whole; whole where it holds but one."""
-    tree = normal_form.parse(part.file.after)
+    tree = parse_or_none(part.file.after)
     first, last = part.line, part.file.after.count(b"\n", 0, part.end)
     inside = list(_outermost(tree.body, first, last)) if tree is not None else []
     starts = [first, *(node.lineno for node in inside[1:]), last + 1]
@@ -157,14 +158,11 @@ def _in_statements(part: PatchPart) -> Iterator[PatchPart]:
 
 def _outermost(body: Sequence[ast.stmt], first: int, last: int) -> Iterator[ast.stmt]:
     for node in body:
-        end = node.end_lineno or node.lineno
-        if first <= node.lineno and end <= last:
+        if first <= node.lineno and last_line(node) <= last:
             yield node
-        elif node.lineno <= last and end >= first:
-            for name in ("body", "orelse", "finalbody"):
-                yield from _outermost(getattr(node, name, None) or [], first, last)
-            for handler in getattr(node, "handlers", None) or []:
-                yield from _outermost(handler.body, first, last)
+        elif node.lineno <= last and last_line(node) >= first:
+            for block in all_blocks(node):
+                yield from _outermost(block, first, last)
 
 
 def _scope(text: bytes, start: int, end: int) -> Scope | None:

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from localagent.code import normal_form
+from localagent.code.source_text import parse_or_none
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -17,7 +17,7 @@ class FunctionParameters:
 
 def signature_of(text: bytes) -> FunctionParameters | None:
     """The parameters of a function's text, None for what is no plain function (async ones too)."""
-    tree = normal_form.parse(b"if 1:\n" + text if text[:1] in (b" ", b"\t") else text)
+    tree = parse_or_none(b"if 1:\n" + text if text[:1] in (b" ", b"\t") else text)
     body: Sequence[ast.stmt] = tree.body if tree is not None else ()
     if body and isinstance(body[0], ast.If):
         body = body[0].body

@@ -6,17 +6,17 @@ that is not so or cannot be told; then the program is run from scratch.
 """
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from localagent.code import normal_form
+from localagent.code.source_text import line_starts, parse_or_none
+from localagent.code.spans import Function, FunctionSpan, byte_span, first_line, last_line, outermost_functions
 from localagent.domain.paths import RepoPath
 
 _LIMIT_BYTES = 300_000
 _BOM = b"\xef\xbb\xbf"
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,15 +92,13 @@ def regions(source: bytes) -> Regions | None:
         source.decode()
     except UnicodeDecodeError:
         return None
-    tree = normal_form.parse(source)
+    tree = parse_or_none(source)
     if tree is None:
         return None
-    starts = [0]
-    for line in source.split(b"\n"):
-        starts.append(starts[-1] + len(line) + 1)
+    starts = line_starts(source)
     functions = []
-    for node, class_name in _outermost(tree.body, None):
-        region = _region(source, starts, node, class_name)
+    for function in outermost_functions(tree):
+        region = _region(source, starts, function)
         if region is None:
             return None
         functions.append(region)
@@ -117,44 +115,28 @@ def _without(source: bytes, spans: Sequence[tuple[int, int]]) -> bytes:
     return b"\0".join([*pieces, source[at:]])
 
 
-def _outermost(body: list[ast.stmt], class_name: str | None) -> Iterator[tuple[_Function, str | None]]:
-    for node in body:
-        if isinstance(node, _Function):
-            yield node, class_name
-        elif isinstance(node, ast.ClassDef):
-            yield from _outermost(node.body, node.name)
-        else:
-            for name in ("body", "orelse", "finalbody"):
-                yield from _outermost(getattr(node, name, []), class_name)
-            for handler in getattr(node, "handlers", []):
-                yield from _outermost(handler.body, class_name)
-
-
-def _region(source: bytes, starts: list[int], node: _Function, class_name: str | None) -> FunctionRegion | None:
-    line = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-    first = node.body[0]
-    body_line = min([first.lineno, *(d.lineno for d in getattr(first, "decorator_list", []))])
+def _region(source: bytes, starts: Sequence[int], function: FunctionSpan) -> FunctionRegion | None:
+    node, first = function.node, function.node.body[0]
+    line, body_line = first_line(node), first_line(first)
     body_column = first.col_offset if body_line == first.lineno else 0
-    if node.end_lineno is None or node.end_col_offset is None:
-        return None
     start = starts[line - 1]
     head = source[start : source.find(b"\n", start)].lstrip(b" \t\f")
     if not head.startswith((b"@", b"def", b"async")):
         return None  # something else stands before it on its line
     return FunctionRegion(
         name=node.name,
-        class_name=class_name,
+        class_name=function.class_name,
         start=start,
         body_start=starts[body_line - 1] + body_column,
-        end=starts[node.end_lineno - 1] + node.end_col_offset,
+        end=byte_span(node, starts)[1],
         line=line,
         body_line=body_line,
-        last_line=node.end_lineno,
+        last_line=last_line(node),
         kept=_kept(node),
     )
 
 
-def _kept(node: _Function) -> str:
+def _kept(node: Function) -> str:
     args = node.args
     stays = (*node.decorator_list, None, *args.defaults, None, *args.kw_defaults)
     return " ".join("-" if n is None else ast.dump(n) for n in stays)

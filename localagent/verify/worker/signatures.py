@@ -7,7 +7,8 @@ computed. Not promised: that nobody read the old signature while importing; the 
 import ast
 from typing import Any
 
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
+from localagent.code.source_text import parse_or_none
+from localagent.code.spans import Function
 
 
 def defaults(before: str, after: str) -> dict[str, Any] | None:
@@ -33,25 +34,23 @@ def defaults(before: str, after: str) -> dict[str, Any] | None:
     }
 
 
-def _definition(text: str) -> _Function | None:
+def _definition(text: str) -> Function | None:
     """The one function a text defines, if it does."""
-    try:
-        body = ast.parse("if True:\n" + text if text[:1] in (" ", "\t") else text).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    tree = parse_or_none("if True:\n" + text if text[:1] in (" ", "\t") else text)
+    body = tree.body if tree is not None else []
     if text[:1] in (" ", "\t") and len(body) == 1 and isinstance(body[0], ast.If):
         body = body[0].body
-    return body[0] if len(body) == 1 and isinstance(body[0], _Function) else None
+    return body[0] if len(body) == 1 and isinstance(body[0], Function) else None
 
 
-def _annotations(function: _Function) -> list[str]:
+def _annotations(function: Function) -> list[str]:
     args = function.args
     every = [*args.posonlyargs, *args.args, args.vararg, *args.kwonlyargs, args.kwarg]
     found = [a.annotation for a in every if a is not None]
     return sorted(ast.dump(a) for a in [*found, function.returns] if a is not None)
 
 
-def _given(function: _Function) -> dict[str, tuple[int | str, ast.expr]]:
+def _given(function: Function) -> dict[str, tuple[int | str, ast.expr]]:
     """Parameters that have a default: its number, or name where it is keyword-only, and its expression."""
     args = function.args
     positional = [*args.posonlyargs, *args.args]

@@ -23,10 +23,10 @@ from localagent.verify.worker.worker_messages import (
     clean,
     collected_of,
     command_of,
+    exactly,
     integer,
     ran_of,
     refused_of,
-    sequence,
 )
 
 HELLO_SECONDS = 30.0
@@ -122,11 +122,11 @@ class WorkerClient:
         self.pytest: str | None = None
         answer = self._ask({"root": root}, HELLO_SECONDS)
         try:
-            self.python = tuple(integer(n) for n in sequence(answer.get("python"), 3))
+            self.python = tuple(integer(n) for n in exactly(answer.get("python"), 3))
             version = answer.get("pytest")
             self.pytest = None if version is None else clean(version, 50)
         except Malformed as fault:
-            raise self._lost(str(fault)) from None
+            raise self._malformed(fault) from None
 
     def open(self, request: OpenRequest) -> Collected | CollectionRefused:
         """Collect in a new session; the old one ends."""
@@ -151,7 +151,7 @@ class WorkerClient:
             if answer.get("kind") == "refused":
                 return refused_of(answer, self._root)
         except Malformed as fault:
-            raise self._lost(str(fault)) from None
+            raise self._malformed(fault) from None
         raise self._lost(f"answered {answer.get('kind')!r} to a collection")
 
     def run(self, request: RunRequest) -> Ran:
@@ -179,7 +179,7 @@ class WorkerClient:
         try:
             ran = ran_of(answer, items)
         except Malformed as fault:
-            raise self._lost(str(fault)) from None
+            raise self._malformed(fault) from None
         for result in ran.results.values():
             self._hear(result.outcome, request.cpu_seconds, result.failure)
         if ran.why == "hung" and wall_seconds < request.wall_seconds:
@@ -208,7 +208,7 @@ class WorkerClient:
         try:
             ran = command_of(self._ask(message, self._bounds.wall(wall_seconds)))
         except Malformed as fault:
-            raise self._lost(str(fault)) from None
+            raise self._malformed(fault) from None
         self._hear(ran.outcome, cpu_seconds, None)
         if not ran.outcome.good:
             self._bounds.heard(ran.output)
@@ -296,6 +296,9 @@ class WorkerClient:
         if answer.get("nonce") != self._nonce or answer.get("seq") != self._number:
             raise self._lost("answered with a wrong nonce or number")
         return answer
+
+    def _malformed(self, fault: Malformed) -> WorkerLost:
+        return self._lost(f"sent what its own code does not send ({fault})")
 
     def _lost(self, reason: str, ending: Ending | None = Ending.CANCELLED) -> WorkerLost:
         self.usable = False

@@ -3,12 +3,12 @@
 Texts are bounded and stripped of control characters here; nothing further in trusts or cleans them again.
 """
 
-import math
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from localagent.domain.outcome import Failure, Frame, Outcome, TestResult
 from localagent.domain.paths import RepoPath
@@ -17,6 +17,7 @@ from localagent.errors import UsageFault
 TEXT_LIMIT = 4000
 ITEMS_LIMIT = 200_000
 LINES_LIMIT = 2_000_000
+_Member = TypeVar("_Member", bound=StrEnum)
 _CONTROL = re.compile("[^\\n\\t\\x20-\\x7e\\xa0-\\U0010ffff]")
 
 
@@ -110,7 +111,7 @@ def clean(text: object, limit: int = TEXT_LIMIT) -> str:
 
 def number(value: object) -> float:
     """A finite float that is not negative."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= sys.float_info.max:
         raise Malformed("number expected")
     return float(value)
 
@@ -127,6 +128,20 @@ def sequence(value: object, limit: int = ITEMS_LIMIT) -> Sequence[Any]:
     if not isinstance(value, list) or len(value) > limit:
         raise Malformed("array expected")
     return value
+
+
+def exactly(value: object, count: int) -> Sequence[Any]:
+    """A JSON array of exactly so many."""
+    if not isinstance(value, list) or len(value) != count:
+        raise Malformed(f"array of {count} expected")
+    return value
+
+
+def member(kind: type[_Member], value: object) -> _Member:
+    """The member of an enum that a text names."""
+    if not isinstance(value, str) or value not in set(kind):
+        raise Malformed(f"none of {', '.join(kind)}")
+    return kind(value)
 
 
 def mapping(value: object) -> Mapping[str, Any]:
@@ -153,7 +168,7 @@ def failure_of(value: object) -> Failure:
     record = mapping(value)
     frames = []
     for frame in sequence(record.get("frames"), 1000):
-        path, line, function = sequence(frame, 3)
+        path, line, function = exactly(frame, 3)
         frames.append(Frame(path=path_of(path), line=max(0, integer(line)), function=clean(function, 200)))
     return Failure(
         exception=clean(record.get("type"), 200),
@@ -196,7 +211,7 @@ def collected_of(answer: Mapping[str, Any]) -> Collected:
     items: list[Item] = []
     seen: dict[str, int] = {}
     for index, record in enumerate(sequence(answer.get("items"))):
-        name, path, line = sequence(record, 3)
+        name, path, line = exactly(record, 3)
         name = clean(name)
         seen[name] = seen.get(name, 0) + 1
         unique = name if seen[name] == 1 else f"{name}#{seen[name]}"
@@ -212,9 +227,7 @@ def collected_of(answer: Mapping[str, Any]) -> Collected:
 
 def refused_of(answer: Mapping[str, Any], root: str) -> CollectionRefused:
     """Answer to `open` with kind `refused`."""
-    why = answer.get("why")
-    if why not in set(CollectionRefusal):
-        raise Malformed("unknown refusal")
+    why = member(CollectionRefusal, answer.get("why"))
     place = answer.get("path") or None
     path = None
     if isinstance(place, str) and place.startswith(root.rstrip("/") + "/"):
@@ -222,7 +235,7 @@ def refused_of(answer: Mapping[str, Any], root: str) -> CollectionRefused:
     text = clean(answer.get("text"), 8000)
     log = clean(answer.get("log") or "", 8000)
     return CollectionRefused(
-        why=CollectionRefusal(why),
+        why=why,
         text=text if not log or text in log else f"{text}\n{log}" if text else log,
         failure=failure_of(answer.get("failure")),
         path=path,
@@ -256,16 +269,13 @@ def ran_of(answer: Mapping[str, Any], asked: Iterable[Item]) -> Ran:
 
 def result_of(result: Mapping[str, Any], item: Item) -> TestResult:
     """One test's result."""
-    outcome = result.get("outcome")
-    if outcome not in set(Outcome):
-        raise Malformed("unknown outcome")
+    outcome = member(Outcome, result.get("outcome"))
     failure = result.get("failure")
-    good = Outcome(outcome).good
-    if good != (failure is None):
+    if outcome.good != (failure is None):
         raise Malformed("outcome and failure disagree")
     return TestResult(
         id=item.id,
-        outcome=Outcome(outcome),
+        outcome=outcome,
         seconds=number(result.get("seconds")),
         failure=None if failure is None else failure_of(failure),
         lines=lines_of(result.get("lines")),
@@ -276,14 +286,14 @@ def result_of(result: Mapping[str, Any], item: Item) -> TestResult:
 
 def command_of(answer: Mapping[str, Any]) -> CommandRan:
     """Answer to `command`."""
-    outcome = answer.get("outcome")
-    if answer.get("kind") != "command" or outcome not in set(Outcome):
+    if answer.get("kind") != "command":
         raise Malformed("not an answer to a command")
+    outcome = member(Outcome, answer.get("outcome"))
     status = integer(answer.get("status"))
-    if (outcome == Outcome.PASSED) != (status == 0):
+    if (outcome is Outcome.PASSED) != (status == 0):
         raise Malformed("outcome and status disagree")
     return CommandRan(
-        outcome=Outcome(outcome),
+        outcome=outcome,
         status=status,
         seconds=number(answer.get("seconds")),
         output=clean(answer.get("output"), 1 << 16),

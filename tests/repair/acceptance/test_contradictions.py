@@ -1,7 +1,7 @@
 """Every kind of contradiction: an edit that is one, a like edit that is none, and the sentence that says so."""
 
 import pytest
-from acceptance_builder import M, against, one_file, reasons, speaking_for, swapped
+from support.acceptance_builder import M, against, one_file, reasons, speaking_for, swapped
 
 from localagent.domain.edit import FileChange, Patch
 from localagent.domain.outcome import Failure, Frame

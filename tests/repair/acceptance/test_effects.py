@@ -4,9 +4,9 @@ import ast
 from textwrap import dedent
 
 import pytest
-from acceptance_builder import one_file
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.acceptance_builder import one_file
 
 from localagent.domain.edit import FileChange, Patch
 from localagent.domain.paths import RepoPath

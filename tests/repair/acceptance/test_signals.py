@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from choice_builder import SWAP, M, candidate, standings
+from support.choice_builder import SWAP, M, candidate, standings
 
 from localagent.code.test_literals import Literals
 from localagent.domain.behaviour import Behaviours

@@ -1,0 +1,125 @@
+"""What a repair says to people: why it ended as it did, and what to know of a patch that was taken."""
+
+from collections.abc import Collection, Sequence
+
+from localagent.domain.behaviour import Crash
+from localagent.domain.edit import Candidate, Edit
+from localagent.domain.outcome import FullResult
+from localagent.domain.task import Ambiguity
+
+NOTHING_TO_FIX = "nothing to fix: every test and check passes"
+ALL_DENIED = "every candidate was refused by a gate"
+ASSUMED = (
+    "the tests are too few to tell this patch from others or to prove it; taken because of --assume, where a person "
+    "would have been asked"
+)
+FIRST = "the first patch that passes every check was taken (--first): it was compared with no other"
+_SHOWN = 5
+_SHOWN_PATCHES = 4
+
+
+def accepted(candidate: Candidate) -> str:
+    """What the accepted patch does."""
+    return "accepted: " + "; ".join(e.description for e in candidate.edits)
+
+
+def tried(edit: Edit) -> str:
+    """An edit with its operator, as the journal keeps it."""
+    return f"{edit.path}:{edit.line} {edit.operator} {edit.note}"
+
+
+def most_natural(candidates: int) -> str:
+    """Why one of several was taken: the model read them."""
+    return (
+        f"{candidates} candidates pass the few tests and do not all behave alike; this one was taken because to the "
+        "model it reads most naturally"
+    )
+
+
+def sturdier(crash: Crash, edit: Edit) -> str:
+    """What one more edit ended."""
+    return (
+        f"a patch that passed the tests crashed on inputs near theirs ({_crash(crash)}); "
+        f"one more edit ends that and changes no other answer: {edit.description}"
+    )
+
+
+def assumed(doubt: str) -> str:
+    """A doubt that a person would have been asked about."""
+    return f"{doubt}; taken because of --assume, where a person would have been asked"
+
+
+def nowhere(protected: Collection[str]) -> str:
+    """Why there is no place to repair; `protected`: why the gates let none of each linked file be edited."""
+    if not protected:
+        return "no source line of this repository could be linked to the failing tests"
+    shown = "; ".join(list(protected)[:3])
+    return f"every source line that could be linked to the failing tests may not be repaired: {shown}"
+
+
+def progress(full: FullResult, apart: Collection[str], *, named: bool) -> str:
+    """What a patch turns, and what still fails with it; `apart` are those that do not run what it changes."""
+    turned, still = full.fail_to_pass, full.still_failing
+    asked = "tests and checks that were asked for" if named else "failing tests"
+    others = len(still) - len(apart)
+    parts = [f"turns {len(turned)} of {len(turned) + len(still)} {asked}"]
+    if apart:
+        one = len(apart) == 1
+        parts.append(f"{len(apart)} {'does' if one else 'do'} not run what it changes and still fail{'s' * one}")
+    if others:
+        parts.append(f"{others}{' more' * bool(apart)} still fail{'s' * (others == 1)}")
+    shown = ", ".join(still[:_SHOWN]) + (f" and {len(still) - _SHOWN} more" if len(still) > _SHOWN else "")
+    return f"{'; '.join(parts)}: {shown}"
+
+
+def doubtful(patches: Sequence[Candidate], doubts: Sequence[str]) -> str:
+    """A patch that passes every check and is doubted all the same."""
+    return f"a patch passes every check, but {'; '.join(doubts)}: {_patches(patches)}"
+
+
+def crashing(patches: Sequence[Candidate], crash: Crash) -> str:
+    """A patch that crashes near the tests."""
+    return (
+        f"a patch passes the few tests but crashes on inputs near theirs ({_crash(crash)}): {_patches(patches)}; "
+        "add a test for such inputs, or judge it yourself"
+    )
+
+
+def unproven(patches: Sequence[Candidate]) -> str:
+    """A patch that the tests cannot prove."""
+    return (
+        f"a patch passes the few tests but rests on a guess that they cannot prove: {_patches(patches)}; "
+        "add tests, or judge it yourself"
+    )
+
+
+def ambiguous(patches: Sequence[Candidate], found: Ambiguity) -> str:
+    """Patches that differ on a call that no test makes."""
+    answers = "; ".join(f"{number} answers {answer}" for number, answer in found.answers.items())
+    return (
+        f"ambiguous: {len(patches)} patches pass the few tests, and nothing tells which is right: "
+        f"{_patches(patches)}; of those to choose from, on {found.call}: {answers}"
+    )
+
+
+def undecided(patches: Sequence[Candidate], *, proposed: bool) -> str:
+    """Patches that nobody could compare."""
+    remedy = "choose" if proposed else "judge them yourself"
+    return (
+        f"{len(patches)} patches pass the few tests, are not known to behave alike, and nothing tells which is "
+        f"right: {_patches(patches)}; add a test that tells them apart, or {remedy}"
+    )
+
+
+def gave_up(used_up: str, verified: int, rejected: int) -> str:
+    """What is used up, and what came of it."""
+    tail = f"; {rejected} plausible ones failed the full check" if rejected else ""
+    return f"gave up: {used_up} is used up after {verified} candidates{tail}"
+
+
+def _patches(patches: Sequence[Candidate]) -> str:
+    return " | ".join("; ".join(e.summary for e in c.edits) for c in patches[:_SHOWN_PATCHES])
+
+
+def _crash(crash: Crash) -> str:
+    return f"{crash.failure.exception} in {crash.call}"
