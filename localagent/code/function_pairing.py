@@ -1,8 +1,7 @@
 """Functions of a source before and after that are the same, whatever they are called now; what their names stand for.
 
-A function that lost its name is looked for among the new ones by what it says; a condition that answers a constant now
-says nothing, and is looked for by its shape. Not seen: one that moved to another
-file.
+A function that lost its name is looked for among the new ones by what it says, and one that answered a condition and
+only answers a constant now by its place and the number of its parameters. Not seen: one that moved to another file.
 """
 
 import ast

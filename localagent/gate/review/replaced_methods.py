@@ -18,10 +18,15 @@ REPLACED = question(
         introduced("def f(x):\n    type(x).get = g\n    return x\n"),
         introduced("def f(x):\n    x.__class__ = g\n    return x\n"),
         introduced("def f(x):\n    x.client.get = lambda y: None\n    return x\n"),
+        introduced("def f(x):\n    return x\n\n\nclass f(f):\n    pass\n"),
+        introduced(PLAIN + "\n\nf = g\n"),
+        introduced(PLAIN + "\n\nfrom m import f\n"),
+        introduced(PLAIN + "\n\ndef h(x):\n    global f\n    f = x\n"),
         introduced("from m import g as len\n" + PLAIN),
     ),
     not_match=(introduced("def f(x):\n    x.get = 1\n    return x\n"), introduced("def f(self):\n    self.A = g\n")),
 )
+_OVERLOADS = frozenset({"overload", "setter", "getter", "deleter", "register", "singledispatch", "property"})
 _BUILTINS = frozenset(name for name in dir(builtins) if name[0].islower())
 
 
@@ -54,6 +59,24 @@ def shadowed(source: Source) -> Signs:
         yield from ((f"the name {name}", node) for name in names if name in _BUILTINS)
 
 
+def bound_again(source: Source) -> Signs:
+    """Names that a module defines or imports, and then gives to something else."""
+    taken: set[str] = set()
+    for node in source.tree.body:
+        names: list[str] = []
+        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+            names = [] if any(callee_name(d) in _OVERLOADS for d in node.decorator_list) else [node.name]
+        elif isinstance(node, ast.ImportFrom):
+            names = [name.bound for name in imports_of(node)]
+        elif isinstance(node, ast.Assign):
+            names = [t.id for t in node.targets if isinstance(t, ast.Name) and t.id in taken]
+        yield from ((f"{name} stands for something else from here on", node) for name in names if name in taken)
+        taken.update(names)
+    for inner in source.nodes:
+        if isinstance(inner, ast.Global):
+            yield from ((f"{name} is given to something else", inner) for name in inner.names if name in taken)
+
+
 def exchanged(source: Source) -> Signs:
     """A function that is set as an attribute of an object which is not the method's own."""
     own = {n.name for n in source.nodes if isinstance(n, (*FUNCTIONS, ast.ClassDef))}
@@ -84,4 +107,9 @@ def _is_class(node: ast.expr, classes: set[str]) -> bool:
     return isinstance(node, ast.Name) and node.id in classes
 
 
-CHECKS = ((REPLACED, newly(replaced)), (REPLACED, newly(shadowed)), (REPLACED, newly(exchanged)))
+CHECKS = (
+    (REPLACED, newly(replaced)),
+    (REPLACED, newly(shadowed)),
+    (REPLACED, newly(exchanged)),
+    (REPLACED, newly(bound_again)),
+)
