@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailResult, JailSpec
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.jail.api import NamespaceJail, Workspace, fresh_uid, interpreter_binds
 
 ENV = (("PATH", "/usr/bin:/bin"), ("HOME", "/tmp"), ("LANG", "C.UTF-8"))
@@ -243,9 +243,9 @@ def _run(jail: NamespaceJail, program: Program) -> JailResult:
 
 
 def _facts(program: Program, result: JailResult) -> tuple[object, ...]:
-    if result.ending is Ending.COULD_NOT_START:
+    if result.ending is JailOutcome.COULD_NOT_START:
         return result.ending, bool(result.stderr)
-    if result.ending not in (Ending.EXITED, Ending.SIGNALLED):
+    if result.ending not in (JailOutcome.EXITED, JailOutcome.SIGNALLED):
         return result.ending, result.stdout  # a limit and the command's own end race for the code
     return result.ending, result.returncode, result.stdout, result.stderr
 

@@ -47,9 +47,9 @@ class OpenPolicy:
         return dump(
             {
                 "schema": _RECORDED,
-                "base": _told(PolicySource(name=str(self.path), data=self.source)),
-                "system": [_told(layer) for layer in self.system],
-                "project": None if self.project is None else _told(self.project),
+                "base": _source_json(PolicySource(name=str(self.path), data=self.source)),
+                "system": [_source_json(layer) for layer in self.system],
+                "project": None if self.project is None else _source_json(self.project),
             },
             indent=2,
         )
@@ -68,7 +68,7 @@ def reopened(data: bytes) -> Policy:
     return combine(base, system, project, base.data).policy
 
 
-def _told(source: PolicySource) -> dict[str, str]:
+def _source_json(source: PolicySource) -> dict[str, str]:
     return {"name": source.name, "text": source.data.decode("utf-8", "surrogateescape")}
 
 

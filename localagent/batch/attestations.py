@@ -48,7 +48,7 @@ def _attestation(task: str, diff: bytes, settings: Settings, signer: Signer) -> 
     except UsageFault as none:
         raise AnswerIsNo(f"task {task} is not here: a worker of a cluster keeps its own") from none
     keys = dict(key_ring(settings).public_keys())
-    bundle = _kept(record) or attest(settings, record, signer)
+    bundle = _stored_attestation(record) or attest(settings, record, signer)
     try:
         verify_bundle(bundle, keys, patch=diff)
     except NotVerified as no:
@@ -56,7 +56,7 @@ def _attestation(task: str, diff: bytes, settings: Settings, signer: Signer) -> 
     return bundle
 
 
-def _kept(record: TaskRecord) -> bytes:
+def _stored_attestation(record: TaskRecord) -> bytes:
     """What was signed when the task ended, nothing if there was no key then."""
     try:
         return read_bounded(record.dir / BUNDLE, _MOST_BYTES)

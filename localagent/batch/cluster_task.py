@@ -20,9 +20,9 @@ from localagent.batch.cache_key import CacheBasis, basis_of, policy_of
 from localagent.batch.fleet import Fleet, FleetMember
 from localagent.batch.parse_fleet import SCHEMA as FLEET_SCHEMA
 from localagent.batch.parse_fleet import parse_fleet
-from localagent.batch.run import Begun, Night
+from localagent.batch.run import BatchRun, Begun
 from localagent.batch.runs import RunPlan, RunStore
-from localagent.batch.snapshot_archive import WrongParcel, unpack
+from localagent.batch.snapshot_archive import InvalidArchive, unpack
 from localagent.batch.task_result import RepositoryResult, RepositoryState, parse_answer
 from localagent.domain.edit import digest_of
 from localagent.domain.policy import JailLevel, Permission
@@ -172,7 +172,7 @@ def _answered(
     )
     run = RunStore(settings.state_dir).create(plan)
     try:
-        Night(Begun(run=run, fleet=fleet), settings, ways, jobs=1, told=lambda _: None).work(anytime=True)
+        BatchRun(Begun(run=run, fleet=fleet), settings, ways, jobs=1, told=lambda _: None).work(anytime=True)
         answer = run.answer(0)
     finally:
         shutil.rmtree(run.dir, ignore_errors=True)
@@ -185,7 +185,7 @@ def _answered(
 
 def _same(found: str, request: Request) -> None:
     if found != request.tree:
-        raise WrongParcel(f"the tree that came is {found}, not {request.tree}")
+        raise InvalidArchive(f"the tree that came is {found}, not {request.tree}")
 
 
 def _recheck(request: Request, member: FleetMember, basis: CacheBasis, settings: Settings) -> None:

@@ -52,7 +52,7 @@ def type_errors(
     began = time.monotonic()
     if left() < 1:
         return too_late(WorkKind.TYPE_ERRORS, "mypy was not run")
-    verifier = proofs.ground().verifier
+    verifier = proofs.open_snapshot().verifier
     found = verifier.type_errors(patches.changed)
     if isinstance(found, Silence):
         return WorkStep(work=WorkKind.TYPE_ERRORS, state=RepositoryState.REFUSED, outcome="refused", reason=found.why)
@@ -145,7 +145,7 @@ def _remedied(
         step = _step(work, answered, patch, tested=proofs.wanted)
         for task in tasks:
             for one in answered:
-                task.answered(_told(one))
+                task.answered(_finding_json(one))
             remain = any(not one.fixed and not one.settled for one in answered)
             task.end(proofs.remedy(patch, step.reason, remain=remain))
             step = replace(step, task=task.record.id)
@@ -169,7 +169,7 @@ def _step(work: WorkKind, answered: Sequence[FindingOutcome], patch: Patch, *, t
         patch=unified_diff(patch).decode("utf-8", "surrogateescape"),
         patch_digest=patch.digest if patch.changes else "",
         left=dict(sorted(Counter(f"{one.reported.tool} {one.reported.rule}" for one in open_).items())),
-        findings=tuple(_told(one) for one in ordered[:_SHOWN]),
+        findings=tuple(_finding_json(one) for one in ordered[:_SHOWN]),
         files=len(patch.changes),
         evidence={
             "findings": len(answered),
@@ -179,7 +179,7 @@ def _step(work: WorkKind, answered: Sequence[FindingOutcome], patch: Patch, *, t
     )
 
 
-def _told(one: FindingOutcome) -> dict[str, Any]:
+def _finding_json(one: FindingOutcome) -> dict[str, Any]:
     found = one.reported
     return {
         "tool": found.tool,

@@ -33,7 +33,7 @@ _REMEDY = "docs/batch.md describes every key and shows a whole fleet"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Place:
+class _ParseContext:
     """What reading one file needs to know. `rules` are the hook's; `folder` is where relative paths begin."""
 
     folder: Path
@@ -50,13 +50,13 @@ def parse_fleet(data: bytes, source: str, folder: Path, rules: Collection[str], 
     """The fleet in some bytes; `source` names them in faults, relative paths begin at `folder`."""
     values, text = parse_toml(data, source, most_bytes=MAX_BYTES, remedy=_REMEDY)
     faults = Faults(source, text, default_line=1)
-    fleet = _fleet(Table(values, "", faults), _Place(folder=folder, rules=rules, look=look), digest_of(data))
+    fleet = _fleet(Table(values, "", faults), _ParseContext(folder=folder, rules=rules, look=look), digest_of(data))
     if faults.lines:
         raise UsageFault(faults.lines, remedy=_REMEDY)
     return fleet
 
 
-def _fleet(top: Table, place: _Place, digest: str) -> Fleet:
+def _fleet(top: Table, place: _ParseContext, digest: str) -> Fleet:
     schema = top.take_text("schema")
     if schema not in (SCHEMA, "missing"):
         top.fault("schema", f"must be {SCHEMA!r}, not {schema!r}")
@@ -110,7 +110,7 @@ def _window(table: Table) -> TimeWindow | None:
     return TimeWindow(start=time.fromisoformat(texts[0]), end=time.fromisoformat(texts[1]))
 
 
-def _cluster(table: Table, place: _Place) -> Cluster:
+def _cluster(table: Table, place: _ParseContext) -> Cluster:
     scheduler = table.take_text("scheduler")
     if not _SCHEDULER.fullmatch(scheduler):
         table.fault("scheduler", f"{scheduler!r} is no tls://HOST:PORT: nothing goes to a cluster without TLS")
@@ -122,7 +122,7 @@ def _cluster(table: Table, place: _Place) -> Cluster:
     return Cluster(scheduler=scheduler, certificates=folder, level=level.value)
 
 
-def _member_keys(table: Table, place: _Place, defaults: FleetMember | None) -> FleetMember:
+def _member_keys(table: Table, place: _ParseContext, defaults: FleetMember | None) -> FleetMember:
     """What may stand in [each] and in [[repository]] alike."""
     default = defaults or FleetMember(name="", source=TreeSource(folder=Path()), work=(WorkKind.FAILING_TESTS,))
     return FleetMember(
@@ -142,7 +142,7 @@ def _member_keys(table: Table, place: _Place, defaults: FleetMember | None) -> F
     )
 
 
-def _rule_fault(rule: str, place: _Place) -> str:
+def _rule_fault(rule: str, place: _ParseContext) -> str:
     return (
         ""
         if rule in place.rules or not place.look
@@ -162,7 +162,7 @@ def _work(table: Table, default: tuple[WorkKind, ...]) -> tuple[WorkKind, ...]:
     return tuple(work for work in WorkKind if work.value in names)
 
 
-def _member(table: Table, place: _Place, defaults: FleetMember) -> FleetMember:
+def _member(table: Table, place: _ParseContext, defaults: FleetMember) -> FleetMember:
     given = [key for key in ("path", "mirror") if table.holds(key)]
     if len(given) != 1:
         table.fault("path", "either `path`, a working tree, or `mirror`, an object store with a `revision`")
@@ -201,7 +201,7 @@ def _guard(table: Table) -> tuple[str, ...]:
     return found
 
 
-def _logs(table: Table, place: _Place) -> tuple[Path, ...]:
+def _logs(table: Table, place: _ParseContext) -> tuple[Path, ...]:
     def fault(name: str) -> str:
         if "\0" in name:
             return "a path holds no NUL"
@@ -224,21 +224,21 @@ def _command_fault(command: str) -> str:
         return f"{command!r}: {fault}"
 
 
-def _folder(table: Table, key: str, place: _Place) -> Path:
+def _folder(table: Table, key: str, place: _ParseContext) -> Path:
     path = _path(table, key, place)
     if place.look and not path.is_dir():
         table.fault(key, f"{path} is not a directory")
     return path
 
 
-def _file(table: Table, key: str, place: _Place) -> Path:
+def _file(table: Table, key: str, place: _ParseContext) -> Path:
     path = _path(table, key, place)
     if place.look and not path.is_file():
         table.fault(key, f"{path} is not a file")
     return path
 
 
-def _path(table: Table, key: str, place: _Place) -> Path:
+def _path(table: Table, key: str, place: _ParseContext) -> Path:
     text = table.take_text(key)
     if "\0" in text:
         table.fault(key, "a path holds no NUL")
@@ -246,7 +246,7 @@ def _path(table: Table, key: str, place: _Place) -> Path:
     return place.folder / text
 
 
-def _python(table: Table, place: _Place) -> str:
+def _python(table: Table, place: _ParseContext) -> str:
     """An interpreter or a virtual environment's folder, not resolved: a link in an environment has a meaning."""
     if not table.holds("python"):
         return ""

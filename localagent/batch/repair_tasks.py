@@ -186,7 +186,7 @@ def codemods(
         work=WorkKind.CODEMODS,
         state=RepositoryState.IMPROVED if changes else RepositoryState.CLEAN,
         outcome="repaired" if changes else "nothing",
-        reason=_told(len(repaired), len(changes), sum(found.values())),
+        reason=_summary(len(repaired), len(changes), sum(found.values())),
         patch=unified_diff(patch).decode("utf-8", "surrogateescape"),
         patch_digest=patch.digest if changes else "",
         repaired=tuple(repaired[:_SHOWN]),
@@ -215,11 +215,11 @@ def _borne(
             reason = f"{len(repaired)} repairs are not offered: {proof.against}"
             task.end(proofs.remedy(Patch(changes=()), reason, remain=True))
         else:
-            task.end(proofs.remedy(patch, _told(len(repaired), len(patch.changes), left), remain=bool(left)))
+            task.end(proofs.remedy(patch, _summary(len(repaired), len(patch.changes), left), remain=bool(left)))
         return proof, task.record.id
 
 
-def _told(repairs: int, files: int, left: int) -> str:
+def _summary(repairs: int, files: int, left: int) -> str:
     if not repairs and not left:
         return "no known mistake was found"
     made = f"{repairs} safe repairs in {files} files" if repairs else "no safe repair to make"

@@ -139,7 +139,7 @@ class _Local:
         self._pool.end()
 
 
-class Night:
+class BatchRun:
     """Works off what has no answer yet."""
 
     def __init__(
@@ -177,13 +177,13 @@ class Night:
 
     def _take_stock(self) -> None:
         for number in range(len(self._fleet.members)):
-            answer = self._kept(number)
+            answer = self._stored_result(number)
             if answer is None:
                 self._queue.append(number)
             else:
                 self._total += answer.seconds
 
-    def _kept(self, number: int) -> RepositoryResult | None:
+    def _stored_result(self, number: int) -> RepositoryResult | None:
         try:
             return self._run.answer(number)
         except RecordDamaged as damage:
@@ -222,7 +222,7 @@ class Night:
     def _settle(self, ended: WorkerEnded) -> None:
         """Note what became of a worker: its answer, or why there is none, or that it is to be tried again."""
         member = self._fleet.members[ended.number]
-        answer = self._kept(ended.number)
+        answer = self._stored_result(ended.number)
         if answer is None and ended.code == HELD and not ended.late:
             self._tries[ended.number] -= 1
             self._held.append(ended.number)
@@ -230,7 +230,7 @@ class Night:
         if answer is None:
             self._spent[ended.number] += round(ended.seconds * 100)
             if not ended.late and self._tries[ended.number] < TRIES and self._left(ended.number) > 0:
-                self._told(f"{member.name}: its worker died ({_ending(ended.code)}); tried again")
+                self._told(f"{member.name}: its worker died ({_exit_text(ended.code)}); tried again")
                 self._queue.append(ended.number)
                 return
             answer = self._unanswered(ended)
@@ -257,7 +257,7 @@ class Night:
             state=RepositoryState.OUT_OF_BUDGET if late else RepositoryState.FAULT,
             reason=f"did not end within its {member.max_seconds:g} s: ended, with all its processes"
             if late
-            else f"its worker died {TRIES} times, the last time by {_ending(ended.code)}",
+            else f"its worker died {TRIES} times, the last time by {_exit_text(ended.code)}",
             remedy="see what hangs there, or raise its max_seconds" if late else "try `localagent fix` there by hand",
             tree=part.tree if part else "",
             commit=part.commit if part else "",
@@ -274,5 +274,5 @@ class Night:
             return None
 
 
-def _ending(code: int) -> str:
+def _exit_text(code: int) -> str:
     return f"signal {-code}" if code < 0 else f"exit status {code}"

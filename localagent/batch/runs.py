@@ -61,13 +61,13 @@ class RunRecord:
 
     def answer(self, number: int) -> RepositoryResult | None:
         """The answer of one repository; None where there is none yet. RecordDamaged where it is not ours."""
-        return self._kept(number, self.answer_path(number))
+        return self._load_answer(number, self.answer_path(number))
 
     def part(self, number: int) -> RepositoryResult | None:
         """What a worker knew before its last step, if it came so far."""
-        return self._kept(number, self.answer_path(number).with_suffix(".part.json"))
+        return self._load_answer(number, self.answer_path(number).with_suffix(".part.json"))
 
-    def _kept(self, number: int, path: Path) -> RepositoryResult | None:
+    def _load_answer(self, number: int, path: Path) -> RepositoryResult | None:
         try:
             answer = parse_answer(load(read_bounded(path, _ANSWER_BYTES)))
         except FileNotFoundError:
@@ -121,7 +121,7 @@ class RunStore:
 
     def __init__(self, state_dir: Path) -> None:
         self._runs = state_dir / "batch" / "runs"
-        self.kept = KeptAnswers(state_dir / "batch" / "kept")
+        self.kept = AnswerCache(state_dir / "batch" / "kept")
 
     def create(self, plan: RunPlan) -> RunRecord:
         """Begin a run."""
@@ -176,7 +176,7 @@ class RunStore:
         return RunRecord(dir=self._runs / name, plan=plan)
 
 
-class KeptAnswers:
+class AnswerCache:
     """Answers by key, for unchanged repositories and forks."""
 
     def __init__(self, folder: Path) -> None:

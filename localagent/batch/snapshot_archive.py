@@ -19,7 +19,7 @@ SCHEMA = "localagent/batch-parcel/1"
 MAX_BYTES = 512 << 20
 
 
-class WrongParcel(ValueError):  # noqa: N818 - says what the bytes are
+class InvalidArchive(ValueError):  # noqa: N818 - says what the bytes are
     """The bytes are not a parcel that we made."""
 
 
@@ -48,21 +48,21 @@ def _stored(root: int, path: RepoPath) -> bytes:
 
 
 def unpack(data: bytes, folder: Path) -> str:
-    """Write a parcel into a new folder; the digest of its tree. WrongParcel where anything does not fit."""
+    """Write an archive into a new folder; the digest of its tree. InvalidArchive where anything does not fit."""
     try:
         return _unpacked(data, folder)
     except (KeyError, TypeError, UsageFault, OSError) as fault:
-        raise WrongParcel(f"not a parcel: {fault}") from fault
+        raise InvalidArchive(f"not a parcel: {fault}") from fault
 
 
 def _unpacked(data: bytes, folder: Path) -> str:
     line, _, rest = data.partition(b"\n")
     head = load(line)
     if not isinstance(head, dict) or set(head) != {"schema", "entries", "contents"}:
-        raise WrongParcel("not a parcel")
+        raise InvalidArchive("not a parcel")
     entries: list[dict[str, Any]] = head["entries"]
     if head["schema"] != SCHEMA or len(data) > 2 * MAX_BYTES or len(entries) > MAX_ENTRIES:
-        raise WrongParcel("another schema, or too large")
+        raise InvalidArchive("another schema, or too large")
     regular = [e for e in entries if FileKind(e["kind"]) is FileKind.REGULAR]
     sizes = {str(e["digest"]): int(e["size"]) for e in regular}
     contents: dict[str, bytes] = {}
@@ -71,10 +71,10 @@ def _unpacked(data: bytes, folder: Path) -> str:
         content = rest[at : at + sizes[digest]]
         at += len(content)
         if sha256(content).hexdigest() != digest.removeprefix("sha256:"):
-            raise WrongParcel(f"a content is not {digest}")
+            raise InvalidArchive(f"a content is not {digest}")
         contents[digest] = content
     if at != len(rest):
-        raise WrongParcel("bytes that belong to nothing")
+        raise InvalidArchive("bytes that belong to nothing")
     folder.mkdir(mode=0o700)
     for entry in regular:  # while there is no link yet, no name leads anywhere else
         place = folder / RepoPath(entry["path"])

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from localagent.app.evidence.recorded_patch import Remedied, Remedy, Remedying, remedied
 from localagent.app.policies import OpenPolicy, open_policy
-from localagent.app.review.patch_tests import ProofRequest, Prover, TestedSnapshot, open_ground
+from localagent.app.review.patch_tests import ProofRequest, Prover, TestedSnapshot, open_tested_snapshot
 from localagent.app.settings import Settings
 from localagent.batch.cache_key import policy_of
 from localagent.batch.fleet import FleetMember, WorkKind
@@ -143,7 +143,7 @@ class Proofs:
         borne = said if said is not None and said.full is not None else None
         return Remedy(patch=patch, reason=reason, remain=remain, borne=borne, snapshot=self._patches.digest)
 
-    def ground(self) -> TestedSnapshot:
+    def open_snapshot(self) -> TestedSnapshot:
         """CannotEnforce without a sound jail."""
         if self._ground is None:
             member = self._member
@@ -155,13 +155,15 @@ class Proofs:
                 seed=member.seed,
                 max_seconds=max(1.0, self._left()),
             )
-            self._ground = self._stack.enter_context(open_ground(request, self._settings, self.policy, _Nowhere()))
+            self._ground = self._stack.enter_context(
+                open_tested_snapshot(request, self._settings, self.policy, _Nowhere())
+            )
         return self._ground
 
     def prover(self) -> Prover:
         """AnswerIsNo where there is nothing to run."""
         if self._prover is None:
-            self._prover = Prover(self.ground())
+            self._prover = Prover(self.open_snapshot())
         return self._prover
 
     def on_top(self) -> "OnTop | None":

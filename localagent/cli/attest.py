@@ -6,7 +6,7 @@ from pathlib import Path
 
 from localagent.app import Settings
 from localagent.app.evidence.attestation_notes import Noted, noted, verified, write
-from localagent.app.evidence.attested_files import held_by
+from localagent.app.evidence.attested_files import attested_file_count
 from localagent.app.evidence.redacted_attestation import rules_of_ours
 from localagent.app.evidence.task_evidence import attest, key_ring, open_signer
 from localagent.cli.passphrase import add_passphrase, passphrase_of
@@ -123,7 +123,7 @@ def _verify(args: argparse.Namespace, settings: Settings, render: Render) -> int
     else:
         found = verify_bundle(_read(args.bundle), keys, patch=patch)
     if args.tree is not None:
-        render.note(f"{args.tree} has every file as attested: {held_by(found, args.tree)}")
+        render.note(f"{args.tree} has every file as attested: {attested_file_count(found, args.tree)}")
     notes = {n.id: n.retired for n in key_ring(settings).notes()} if args.key is None else {}
     _show(args, found, notes.get(found.key_id, ""), render)
     return 0

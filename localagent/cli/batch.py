@@ -16,11 +16,11 @@ from localagent.batch.fleet import Fleet
 from localagent.batch.git_am import refuse_inside, write_series
 from localagent.batch.html_report import page
 from localagent.batch.junit_sarif import junit, sarif
-from localagent.batch.run import Begun, Night, begin, fleet_of, resume
+from localagent.batch.run import BatchRun, Begun, begin, fleet_of, resume
 from localagent.batch.run_status import counted, finish, listed, report_now
 from localagent.batch.runs import RunStore
 from localagent.cli.batch_worker import ways
-from localagent.cli.gpu_layers import add_gpu_layers, told_of_layers, with_layers
+from localagent.cli.gpu_layers import add_gpu_layers, describe_layers, with_layers
 from localagent.cli.render import Render
 from localagent.errors import UsageFault
 from localagent.fs.atomic_files import write_through
@@ -82,11 +82,11 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         _refuse_attest(args, settings)
         begun = Begun(run=record, fleet=fleet_of(record, ways()))
         _refuse(args.patches, begun.fleet, settings)
-        return _told(args, begun, report_now(begun), settings, render)
-    return _night(args, settings, render)
+        return _write_reports(args, begun, report_now(begun), settings, render)
+    return _run_fleet(args, settings, render)
 
 
-def _night(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+def _run_fleet(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     faults = []
     if (args.fleet is None) == (args.resume is None):
         faults.append("give either a FLEET.toml or --resume")
@@ -98,7 +98,7 @@ def _night(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         raise UsageFault(faults, remedy="`localagent batch run --help` lists the options")
     _refuse_attest(args, settings)
     settings = with_layers(args, settings)
-    told_of_layers(settings, render.note)
+    describe_layers(settings, render.note)
     if settings.gpu_layers:
         os.environ["LOCALAGENT_GPU_LAYERS"] = settings.gpu_layers  # the workers' environment is this one
     begun = _begun(args, settings)
@@ -115,18 +115,18 @@ def _night(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     report = finish(begun, why)
     if why:
         render.note(f"{why}; to resume: localagent batch run --resume {begun.run.id}")
-    return _told(args, begun, report, settings, render)
+    return _write_reports(args, begun, report, settings, render)
 
 
 def _worked(args: argparse.Namespace, begun: Begun, settings: Settings, render: Render, jobs: int) -> str:
     if begun.fleet.cluster is None:
-        return Night(begun, settings, ways(), jobs=jobs, told=render.note).work(anytime=args.anytime)
+        return BatchRun(begun, settings, ways(), jobs=jobs, told=render.note).work(anytime=args.anytime)
     from localagent.batch.cluster import ClusterCrew, connected  # noqa: PLC0415 - most fleets need none
     from localagent.cli.batch_cluster import work_one  # noqa: PLC0415
 
     with connected(begun.fleet.cluster) as client:
         crew = ClusterCrew(client, work_one, begun.run, begun.fleet, settings, args.jobs or 0)
-        return Night(begun, settings, ways(), jobs=jobs, told=render.note, crew=crew).work(anytime=args.anytime)
+        return BatchRun(begun, settings, ways(), jobs=jobs, told=render.note, crew=crew).work(anytime=args.anytime)
 
 
 def _certs(args: argparse.Namespace, render: Render) -> int:
@@ -177,7 +177,9 @@ def _refuse(patches: Path | None, fleet: Fleet, settings: Settings) -> None:
         refuse_inside(patches, fleet)
 
 
-def _told(args: argparse.Namespace, begun: Begun, report: dict[str, Any], settings: Settings, render: Render) -> int:
+def _write_reports(
+    args: argparse.Namespace, begun: Begun, report: dict[str, Any], settings: Settings, render: Render
+) -> int:
     for name, maker in _MAKERS.items():
         if (path := getattr(args, name)) is not None:
             write_through(path, maker(report))

@@ -1,9 +1,9 @@
-"""A box of time that is counted from the start of the process, as whoever waits for it counts.
+"""A deadline that is counted from the start of the process, as whoever waits for it counts.
 
-At its end what runs is told to stop and `BoxOver` is raised in the main thread, between two steps of Python. A reserve
-is kept for clearing up; how much is measured all along, by how long the kernel lets us wait for a processor. What does
-not end then, in a single long step in C, is for the process that waits for this one: it has a reserve of its own,
-`shown`, to say what there is and end.
+When it passes, what runs is told to stop and `DeadlinePassed` is raised in the main thread, between two steps of Python.
+A reserve is kept for clearing up; how much is measured all along, by how long the kernel lets us wait for a processor.
+What does not end then, in a single long step in C, is for the process that waits for this one: it has a reserve of its
+own, `shown`, to say what there is and end.
 """
 
 import os
@@ -25,7 +25,7 @@ MOST_SHOWN_SLOWED = 16.0
 _LOOK_SECONDS = 0.05
 
 
-class BoxOver(KeyboardInterrupt):
+class DeadlinePassed(KeyboardInterrupt):
     """The time is up."""
 
 
@@ -45,7 +45,7 @@ def slowed(age: float, most: float = MOST_SLOWED) -> float:
     return min(most, max(1.0, age / max(0.05, sum(spent[:4]))))
 
 
-def kept_waiting(most: float = MOST_SLOWED) -> float:
+def slowdown(most: float = MOST_SLOWED) -> float:
     """How many times longer than on a free machine the main thread took, as the kernel counts: 1 to `most`."""
     try:
         ran, waited = Path("/proc/self/schedstat").read_text().split()[:2]
@@ -54,7 +54,7 @@ def kept_waiting(most: float = MOST_SLOWED) -> float:
     return min(most, 1.0 + int(waited) / max(1, int(ran)))
 
 
-class Box:
+class Deadline:
     """So many seconds from the process's start."""
 
     def __init__(self, seconds: float) -> None:
@@ -66,16 +66,16 @@ class Box:
 
     def left(self) -> float:
         """Seconds left to work in; negative when it is over."""
-        reserve = min(self._seconds / 2, RESERVE_SECONDS * max(self._slowed, kept_waiting()))
+        reserve = min(self._seconds / 2, RESERVE_SECONDS * max(self._slowed, slowdown()))
         return self._end - reserve - time.monotonic()
 
     def shown(self, late_seconds: float) -> float:
         """Seconds left to wait in, for a process that woke up so much too late before; negative when it is over."""
-        reserve = SHOWN_SECONDS * max(self._shown_slowed, kept_waiting(MOST_SHOWN_SLOWED)) + late_seconds
+        reserve = SHOWN_SECONDS * max(self._shown_slowed, slowdown(MOST_SHOWN_SLOWED)) + late_seconds
         return self._end - min(self._seconds / 4, reserve) - time.monotonic()
 
     def run(self, work: Callable[[], None], stop: "Stop") -> bool:
-        """Do the work; False where the time was up before: then its jails are ended, and it by `BoxOver`."""
+        """Do the work; False where the time was up before: then its jails are ended, and it by `DeadlinePassed`."""
         if self.left() <= 0:
             return False
         over = False
@@ -87,13 +87,13 @@ class Box:
             over = True
             signal.setitimer(signal.ITIMER_REAL, 0)
             stop.now()
-            raise BoxOver
+            raise DeadlinePassed
 
         before = signal.signal(signal.SIGALRM, ring)
         signal.setitimer(signal.ITIMER_REAL, max(0.001, min(_LOOK_SECONDS, self.left())), _LOOK_SECONDS)
         try:
             work()
-        except (BoxOver, LocalagentError):
+        except (DeadlinePassed, LocalagentError):
             if not over:  # what is raised on the way out of an ended jail says nothing
                 raise
         finally:

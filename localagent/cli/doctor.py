@@ -16,7 +16,7 @@ from localagent.cli import advisories, attack
 from localagent.cli.doctor_key import key_rows
 from localagent.cli.render import Render
 from localagent.domain.jailspec import JailLimits, JailSpec
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.errors import LocalagentError, UsageFault
 from localagent.jail.api import BackendKind, NamespaceJail, interpreter_binds, open_jail
 from localagent.jail.probe.diagnose import DiagnosisRow, jail_rows
@@ -122,7 +122,7 @@ def _git(jail: NamespaceJail) -> DiagnosisRow:
             part="tools", name="git", state=ProbeState.ABSENT, detail="only plain folders", remedy="apt install git"
         )
     result = jail.run(JailSpec(argv=(program, "--version"), cwd="/", env=ENV, limits=LIMITS))
-    works = result.ending is Ending.EXITED and result.returncode == 0
+    works = result.ending is JailOutcome.EXITED and result.returncode == 0
     text = result.stdout.decode(errors="replace").strip()
     return DiagnosisRow(part="tools", name="git", state=ProbeState.WORKS if works else ProbeState.FAULTY, detail=text)
 

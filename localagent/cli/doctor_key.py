@@ -40,12 +40,12 @@ def key_rows(settings: Settings) -> Iterator[DiagnosisRow]:
         yield DiagnosisRow(part=PART, name=NAME, state=ProbeState.ABSENT, detail=detail, remedy=_MAKE)
         return
     yield DiagnosisRow(
-        part=PART, name=NAME, state=ProbeState.WORKS, detail=f"{signer.key_id} signs, {_kept(note, settings)}"
+        part=PART, name=NAME, state=ProbeState.WORKS, detail=f"{signer.key_id} signs, {_storage_kind(note, settings)}"
     )
     yield _signed(settings)
 
 
-def _kept(note: KeyNote, settings: Settings) -> str:
+def _storage_kind(note: KeyNote, settings: Settings) -> str:
     """How the private part is kept."""
     if not note.created:
         return f"passed by systemd as {CREDENTIAL}"

@@ -11,7 +11,7 @@ class _Stopped(KeyboardInterrupt):
     """Of a type of its own: Python ends itself by SIGINT when a plain one has passed through `exec` of a text."""
 
 
-def ending_by(stop: Stop) -> None:
+def stop_on_signals(stop: Stop) -> None:
     """From now on the signals call `stop` and raise KeyboardInterrupt, once."""
     for number in _ENDING:
         signal.signal(number, lambda _number, _frame: _interrupt(stop))

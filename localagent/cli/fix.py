@@ -14,7 +14,7 @@ from localagent.app.fix.model_setup import free_cores
 from localagent.app.fix.request import FixOutcome, FixRequest
 from localagent.app.fix.run import run_fix
 from localagent.cli.backend import add_backend, backend_of
-from localagent.cli.exit_signals import ending_by
+from localagent.cli.exit_signals import stop_on_signals
 from localagent.cli.gpu_layers import add_gpu_layers
 from localagent.cli.progress import JsonSink, PlainSink, TerminalSink
 from localagent.cli.render import Render
@@ -103,7 +103,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """Exit codes as in docs/errors.md."""
     request = _request(args)
     stop = Stop()
-    ending_by(stop)
+    stop_on_signals(stop)
     sink, close = _sink(args, render)
     try:
         if args.daemon is not None:

@@ -22,7 +22,7 @@ def with_layers(args: argparse.Namespace, settings: Settings) -> Settings:
     return replace(settings, gpu_layers=checked_layers(args.gpu_layers) or settings.gpu_layers)
 
 
-def told_of_layers(settings: Settings, say: Callable[[str], None]) -> None:
+def describe_layers(settings: Settings, say: Callable[[str], None]) -> None:
     """One line on what becomes of them, before anything runs; nothing where none were asked for.
 
     CannotEnforce where a number of layers was asked for and there is no GPU to run them.

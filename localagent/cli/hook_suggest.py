@@ -9,7 +9,7 @@ import signal
 from typing import Any
 
 from localagent.app import Settings
-from localagent.cli.deadline import Box
+from localagent.cli.deadline import Deadline
 from localagent.cli.render import Render
 from localagent.cli.timeboxed_child import Say, work_apart
 from localagent.errors import LocalagentError, UsageFault
@@ -43,7 +43,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
 
 def suggestions(args: argparse.Namespace, settings: Settings) -> Suggested:
     """What was verified until the deadline, the likeliest first, each with where it is kept; and remarks."""
-    box = Box(seconds_of(args.deadline))
+    box = Deadline(seconds_of(args.deadline))
 
     def search(say: Say) -> None:
         from localagent.cli import hook_suggest_child  # noqa: PLC0415 - the child's: it takes long to import

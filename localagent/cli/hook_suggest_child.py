@@ -10,7 +10,7 @@ from typing import Any
 
 from localagent.app import Settings
 from localagent.app.cancellation import Stop
-from localagent.cli.deadline import Box
+from localagent.cli.deadline import Deadline
 from localagent.cli.timeboxed_child import Say
 from localagent.domain.paths import RepoPath
 from localagent.domain.suggestion import Suggestion, SuggestRequest
@@ -26,7 +26,7 @@ from localagent.report.confidence_text import short
 from localagent.report.task_report import confidence_json
 
 
-def search(args: argparse.Namespace, settings: Settings, box: Box, say: Say) -> None:
+def search(args: argparse.Namespace, settings: Settings, box: Deadline, say: Say) -> None:
     """Say `{"suggestion": …}` and `{"remark": …}` until the box is over."""
     git = Git(Path.cwd(), os.environ)
     root = work_tree(git)

@@ -17,7 +17,7 @@ from localagent.cli.backend import add_backend, backend_of
 from localagent.cli.jail_sessions import end_session, interrupted, list_sessions, order_for, remark, take_step
 from localagent.cli.render import Render
 from localagent.domain.execution import Code, Executed, Execution, Language
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.errors import AnswerIsNo, Interrupted, UsageFault
 from localagent.jail.api import open_jail
 from localagent.jail.files.transfer import read_regular
@@ -143,7 +143,7 @@ def requested(args: argparse.Namespace, settings: Settings) -> tuple[Execution, 
     try:
         faults += [f"--wall {args.wall}: must be above 0"] if args.wall is not None and not args.wall > 0 else []
         faults += [f"--memory {args.memory}: must be above 0"] if args.memory is not None and args.memory <= 0 else []
-        limits = with_limits(loaded.limits, args.limit if faults else limit_words(args))
+        limits = with_limits(loaded.limits, args.limit if faults else limit_options(args))
     except UsageFault as fault:
         faults += fault.faults
     try:
@@ -168,7 +168,7 @@ def requested(args: argparse.Namespace, settings: Settings) -> tuple[Execution, 
     return request, max(loaded.minimum_level, policy.least_jail_level.value)  # L1 to L4 sort as they rank
 
 
-def limit_words(args: argparse.Namespace) -> list[str]:
+def limit_options(args: argparse.Namespace) -> list[str]:
     """--limit, with the two older options in its words."""
     words = list(args.limit)
     words += [] if args.wall is None else [f"wall={args.wall}s"]
@@ -219,7 +219,7 @@ def show(executed: Executed, render: Render, *, raw: bool, json: bool) -> None:
         render.error(f"denied by {finding.rule}: {finding.path}:{finding.line}: {finding.message}")
     if executed.denied:
         render.error("denied by the gates: nothing ran")
-    elif executed.ending is not Ending.EXITED:
+    elif executed.ending is not JailOutcome.EXITED:
         render.error(f"the command ended: {executed.ending} after {executed.wall_seconds:.1f} s")
 
 
@@ -227,6 +227,6 @@ def exit_code(executed: Executed) -> int:
     """The command's own code, except that a code of ours with another meaning is never borrowed for a limit."""
     if executed.denied:
         return AnswerIsNo.exit_code
-    if executed.ending is Ending.EXITED:
+    if executed.ending is JailOutcome.EXITED:
         return executed.returncode
     return EXIT_ENDED_BY_LIMIT

@@ -12,7 +12,7 @@ from localagent.app.execute.known_secrets import open_sanitizer
 from localagent.cli.backend import backend_of
 from localagent.cli.render import Render
 from localagent.domain.execution import Executed, Execution, SessionState
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.errors import UsageFault
 from localagent.jail.limits.options import field_of, seconds_of
 from localagent.jail_sessions import client
@@ -91,7 +91,7 @@ def remark(executed: Executed, render: Render) -> None:
 
 def interrupted(executed: Executed) -> bool:
     """Whether the user's Ctrl-C ended the step."""
-    return executed.ending is Ending.CANCELLED
+    return executed.ending is JailOutcome.CANCELLED
 
 
 def list_sessions(args: argparse.Namespace, settings: Settings, render: Render) -> int:

@@ -108,7 +108,7 @@ def _on_record(
             tests: Open = lambda: _prover(args, root, settings, opened.policy, render, provers)  # noqa: E731
             done = RemediationWork(read, gates, tests, suggestions=args.suggestions).remediate(log.results)
         for one in done.findings:
-            task.answered(_told(one))
+            task.answered(_finding_json(one))
         borne = provers[0].borne(done.patch) if provers else None
         task.end(Remedy(patch=done.patch, reason=_reason(done), remain=bool(done.remain), borne=borne))
         _written(args, log, done)
@@ -220,11 +220,11 @@ def _as_json(args: argparse.Namespace, done: Remediation, diff: bytes, task: str
         "remain": done.remain,
         "files": _names(done.patch),
         "patch": diff.decode("utf-8", "surrogateescape"),
-        "findings": [_told(f) for f in done.findings],
+        "findings": [_finding_json(f) for f in done.findings],
     }
 
 
-def _told(one: Remediated) -> dict[str, Any]:
+def _finding_json(one: Remediated) -> dict[str, Any]:
     return {
         "run": one.reported.run,
         "result": one.reported.number,

@@ -8,7 +8,7 @@ from typing import Any
 from localagent.app import Settings
 from localagent.app.cancellation import Stop
 from localagent.app.evidence.replay_task import PatchCheck, Replayed, replay
-from localagent.cli.exit_signals import ending_by
+from localagent.cli.exit_signals import stop_on_signals
 from localagent.cli.progress import PlainSink
 from localagent.cli.render import Render
 from localagent.errors import UsageFault
@@ -31,7 +31,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         raise UsageFault(f"--repo: {args.repo} is not a directory")
     record = TaskStore(settings.state_dir).open(args.id)
     stop = Stop()
-    ending_by(stop)
+    stop_on_signals(stop)
     sink = PlainSink(render, quiet=args.quiet or args.json)
     answer = replay(record, settings, sink, stop, repo=args.repo)
     if args.json:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from localagent.app import Settings, data_root
 from localagent.app.policies import open_policy
-from localagent.cli.gpu_layers import add_gpu_layers, told_of_layers, with_layers
+from localagent.cli.gpu_layers import add_gpu_layers, describe_layers, with_layers
 from localagent.cli.render import Render
 from localagent.daemon.processes.service_main import ServeRequest, serve
 from localagent.errors import UsageFault
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     if faults:
         raise UsageFault(faults)
     settings = with_layers(args, settings)
-    told_of_layers(settings, render.note)
+    describe_layers(settings, render.note)
     request = ServeRequest(
         folder=settings.state_dir / "daemon" if args.state is None else ready(args.state.absolute()),
         configuration=(args.settings or data_root() / "systemd" / "daemon.toml").absolute(),

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from localagent.app import Settings
-from localagent.cli.gpu_layers import add_gpu_layers, told_of_layers, with_layers
+from localagent.cli.gpu_layers import add_gpu_layers, describe_layers, with_layers
 from localagent.cli.render import Render
 from localagent.errors import UsageFault
 
@@ -50,7 +50,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     device = _device(args)
     settings = with_layers(args, settings)
     if not args.no_model:
-        told_of_layers(settings, render.note)
+        describe_layers(settings, render.note)
     done = learning.train(
         args.repos, settings, render.note, hours=args.hours, use_model=not args.no_model, device=device
     )

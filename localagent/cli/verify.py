@@ -10,7 +10,7 @@ from localagent.app.fix.model_setup import free_cores
 from localagent.app.review.verify_patch import run_verify
 from localagent.app.review.verify_run import VerifyRequest
 from localagent.cli.backend import add_backend, backend_of
-from localagent.cli.exit_signals import ending_by
+from localagent.cli.exit_signals import stop_on_signals
 from localagent.cli.fix import command_fault
 from localagent.cli.gate import add_daemon, read_patch
 from localagent.cli.progress import PlainSink
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """0 verified or characterized; 1 any other answer. UsageFault lists every fault of the arguments."""
     request = _request(args)
     stop = Stop()
-    ending_by(stop)
+    stop_on_signals(stop)
     verification = run_verify(request, settings, PlainSink(render, quiet=args.quiet or args.json), stop)
     _write(args, verification)
     _record(args, settings, verification, render)

@@ -79,7 +79,7 @@ def denied(condition: Condition) -> Condition:
 def condition_of(node: ast.expr, names: Names, depth: int = _DEPTH) -> Condition:
     """An expression as a condition."""
     if depth <= 0:
-        return atom(said(node, {}, 0))
+        return atom(canonical_text(node, {}, 0))
     less = depth - 1
     if isinstance(node, ast.Constant):
         return ALWAYS if node.value else NEVER
@@ -92,7 +92,7 @@ def condition_of(node: ast.expr, names: Names, depth: int = _DEPTH) -> Condition
     if isinstance(node, ast.BoolOp):
         way = every if isinstance(node.op, ast.And) else some
         return way(*(condition_of(value, names, less) for value in node.values))
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr | ast.BitAnd) and _is_asked(node.left, names):
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr | ast.BitAnd) and _is_boolean(node.left, names):
         way = every if isinstance(node.op, ast.BitAnd) else some
         return way(condition_of(node.left, names, less), condition_of(node.right, names, less))
     if isinstance(node, ast.IfExp):
@@ -106,25 +106,25 @@ def condition_of(node: ast.expr, names: Names, depth: int = _DEPTH) -> Condition
     if isinstance(node, ast.Compare):
         return _compared(node, names, less)
     if isinstance(node, ast.Call):
-        return _asked(node, names, less)
-    return atom(said(node, names))
+        return _call_condition(node, names, less)
+    return atom(canonical_text(node, names))
 
 
-def _is_asked(node: ast.expr, names: Names) -> bool:
+def _is_boolean(node: ast.expr, names: Names) -> bool:
     """Whether an operand of `|` is a yes or a no, as far as can be seen."""
     if isinstance(node, ast.Name) and node.id in names:
         node = names[node.id]
     if isinstance(node, ast.BinOp):
-        return isinstance(node.op, ast.BitOr | ast.BitAnd) and _is_asked(node.left, {})
+        return isinstance(node.op, ast.BitOr | ast.BitAnd) and _is_boolean(node.left, {})
     if isinstance(node, ast.UnaryOp):
         return isinstance(node.op, ast.Not)
     return isinstance(node, ast.Compare | ast.BoolOp)
 
 
-def _asked(node: ast.Call, names: Names, depth: int) -> Condition:
+def _call_condition(node: ast.Call, names: Names, depth: int) -> Condition:
     name = last_name(node.func)
     if node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
-        return atom(said(node, names))
+        return atom(canonical_text(node, names))
     if name == "bool" and len(node.args) == 1:
         return condition_of(node.args[0], names, depth)
     if name in ("any", "all", "max", "min") and len(node.args) == 1:
@@ -140,7 +140,7 @@ def _asked(node: ast.Call, names: Names, depth: int) -> Condition:
         sides = [node.func.value, *node.args] if name.startswith("__") else node.args  # type: ignore[attr-defined]
         if len(sides) == 2:
             return _compared(ast.Compare(left=sides[0], ops=[_BY_NAME[name]()], comparators=[sides[1]]), names, depth)
-    return atom(said(node, names))
+    return atom(canonical_text(node, names))
 
 
 def _compared(node: ast.Compare, names: Names, depth: int) -> Condition:
@@ -158,22 +158,22 @@ def _step(left: ast.expr, op: ast.cmpop, right: ast.expr, names: Names, depth: i
             if isinstance(other, ast.Constant) and isinstance(other.value, bool):
                 asked = condition_of(one, names, depth)
                 return asked if other.value else denied(asked)
-        return atom(" == ".join(sorted((said(left, names), said(right, names)))))
+        return atom(" == ".join(sorted((canonical_text(left, names), canonical_text(right, names)))))
     if isinstance(op, ast.In):
         if isinstance(right, ast.Name) and right.id in names:
             right = names[right.id]
         listed = isinstance(right, ast.Tuple | ast.List | ast.Set) and 0 < len(right.elts) <= _MOST_LISTED
-        if listed and isinstance(right, ast.Tuple | ast.List | ast.Set) and WHO.search(said(left, names)):
+        if listed and isinstance(right, ast.Tuple | ast.List | ast.Set) and WHO.search(canonical_text(left, names)):
             return some(*(_step(left, ast.Eq(), item, names, depth) for item in right.elts))
-        return atom(f"{said(left, names)} in {said(right, names)}")
+        return atom(f"{canonical_text(left, names)} in {canonical_text(right, names)}")
     if isinstance(op, ast.Gt | ast.LtE | ast.GtE):
         swapped = isinstance(op, ast.Gt | ast.LtE)
         one, other = (right, left) if swapped else (left, right)
-        return atom(f"{said(one, names)} < {said(other, names)}", denied=not isinstance(op, ast.Gt))
-    return atom(f"{said(left, names)} < {said(right, names)}")
+        return atom(f"{canonical_text(one, names)} < {canonical_text(other, names)}", denied=not isinstance(op, ast.Gt))
+    return atom(f"{canonical_text(left, names)} < {canonical_text(right, names)}")
 
 
-def said(node: ast.AST, names: Names, depth: int = 6) -> str:
+def canonical_text(node: ast.AST, names: Names, depth: int = 6) -> str:
     """An expression as a text, with what its names stand for; alike for what is alike."""
     text = ast.dump(node)
     if depth <= 0 or not names:
@@ -181,7 +181,7 @@ def said(node: ast.AST, names: Names, depth: int = 6) -> str:
     inside = [n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in names]
     for name in dict.fromkeys(n.id for n in inside):
         rest = {k: v for k, v in names.items() if k != name}
-        value = said(names[name], rest, depth - 1)
+        value = canonical_text(names[name], rest, depth - 1)
         text = text.replace(f"Name(id={name!r}, ctx=Load())", value)
         if len(text) > 20_000:
             return ast.dump(node)

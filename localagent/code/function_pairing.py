@@ -50,9 +50,9 @@ def pairs(before: ast.AST, after: ast.AST) -> Iterator[tuple[str, Function, Func
         if name in old and ast.dump(old[name]) != ast.dump(function):
             yield name, old[name], _called_alike(old[name], function)
     lost = [name for name in old if name not in new][:_MOST_LOST]
-    come = {name: _words(function) for name, function in new.items() if name not in old} if lost else {}
+    come = {name: _mentioned_names(function) for name, function in new.items() if name not in old} if lost else {}
     for name in lost:
-        words = _words(old[name])
+        words = _mentioned_names(old[name])
         best = max(come, key=lambda n: (_alike(words, come[n]), n), default="")
         if not best or _alike(words, come[best]) < _ALIKE:
             best = next((n for n in come if _is_emptied(old[name], new[n]) and _owner(n) == _owner(name)), "")
@@ -98,7 +98,7 @@ def _called_alike(old: Function, new: Function) -> Function:
 Words = tuple[frozenset[str], frozenset[str]]
 
 
-def _words(function: Function) -> Words:
+def _mentioned_names(function: Function) -> Words:
     """What a function mentions, without the names that it gives itself, and the names of its parameters."""
     nodes = walk(function)
     parameters = {n.arg for n in nodes if isinstance(n, ast.arg)}

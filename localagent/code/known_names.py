@@ -67,10 +67,10 @@ class KnownIdentifiers:
             for given in facts.keywords_of.values():
                 keywords |= set(given)
         names = {name for name in names if not name.startswith("test_")}
-        self.names, self.attributes, self.keywords = _Words(names), _Words(attributes), _Words(keywords)
+        self.names, self.attributes, self.keywords = _PrefixSet(names), _PrefixSet(attributes), _PrefixSet(keywords)
 
 
-class _Words:
+class _PrefixSet:
     """A set of words that also knows their beginnings."""
 
     def __init__(self, words: Iterable[str]) -> None:

@@ -42,7 +42,7 @@ class LiteralKind(StrEnum):
     CONTAINER = "container"
 
 
-class LiteralPlace(StrEnum):
+class LiteralContext(StrEnum):
     """Where it stands in the program."""
 
     CONDITION = "condition"
@@ -81,7 +81,7 @@ class LiteralUse:
     line: int
     text: str
     kind: LiteralKind
-    place: LiteralPlace
+    place: LiteralContext
     spelling: LiteralSpelling
     role: LiteralRole
     common: bool
@@ -91,7 +91,7 @@ class LiteralUse:
 class _Found:
     value: Any
     line: int
-    place: LiteralPlace
+    place: LiteralContext
     folded: bool
 
 
@@ -164,7 +164,7 @@ def _spellings(found: _Found, key: str) -> Iterator[tuple[LiteralSpelling, str]]
     yield LiteralSpelling.FOLDED if found.folded else LiteralSpelling.EXACT, key
     if isinstance(found.value, int | float):
         yield LiteralSpelling.NEGATED, key_of(-found.value)
-    if isinstance(found.value, int) and found.place is LiteralPlace.CONDITION:
+    if isinstance(found.value, int) and found.place is LiteralContext.CONDITION:
         for near in (found.value - 1, found.value + 1):
             if is_specific(near):
                 yield LiteralSpelling.OFF_BY_ONE, key_of(near)
@@ -206,7 +206,7 @@ def _literals(source: bytes, first: int, last: int) -> list[_Found]:
 
 
 def _in(tree: ast.Module, first: int, last: int) -> Iterator[_Found]:
-    open_ones: list[tuple[ast.AST, LiteralPlace]] = [(tree, LiteralPlace.OTHER)]
+    open_ones: list[tuple[ast.AST, LiteralContext]] = [(tree, LiteralContext.OTHER)]
     while open_ones:
         node, place = open_ones.pop()
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
@@ -230,38 +230,38 @@ def _is_folded(node: ast.expr) -> bool:
     return isinstance(node, _FOLDED) and not negative
 
 
-def _children(node: ast.AST, place: LiteralPlace) -> Iterator[tuple[ast.AST, LiteralPlace]]:
+def _children(node: ast.AST, place: LiteralContext) -> Iterator[tuple[ast.AST, LiteralContext]]:
     """What a node holds, and in which place; annotations are left out."""
     for name, value in ast.iter_fields(node):
         if name in ("annotation", "returns", "type_comment"):
             continue
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST):
-                yield child, _place_of(node, name, place)
+                yield child, _context_of(node, name, place)
 
 
-def _place_of(node: ast.AST, name: str, place: LiteralPlace) -> LiteralPlace:
-    if isinstance(node, ast.Raise | ast.Assert) or place is LiteralPlace.MESSAGE:
-        return LiteralPlace.CONDITION if name == "test" else LiteralPlace.MESSAGE
+def _context_of(node: ast.AST, name: str, place: LiteralContext) -> LiteralContext:
+    if isinstance(node, ast.Raise | ast.Assert) or place is LiteralContext.MESSAGE:
+        return LiteralContext.CONDITION if name == "test" else LiteralContext.MESSAGE
     if isinstance(node, ast.Compare | ast.match_case) and name != "body":
-        return LiteralPlace.CONDITION
+        return LiteralContext.CONDITION
     if isinstance(node, ast.Call):
         if last_name(node.func) in _MESSAGES:
-            return LiteralPlace.MESSAGE
-        return place if place is LiteralPlace.CONDITION else LiteralPlace.ARGUMENT
+            return LiteralContext.MESSAGE
+        return place if place is LiteralContext.CONDITION else LiteralContext.ARGUMENT
     if isinstance(node, ast.Dict | ast.List | ast.Tuple | ast.Set):
-        return place if place in (LiteralPlace.CONDITION, LiteralPlace.MESSAGE) else LiteralPlace.TABLE
+        return place if place in (LiteralContext.CONDITION, LiteralContext.MESSAGE) else LiteralContext.TABLE
     if isinstance(node, ast.Slice | ast.Subscript) and name in ("slice", "lower", "upper", "step"):
-        return LiteralPlace.SLICE
+        return LiteralContext.SLICE
     by_name = {
-        "test": LiteralPlace.CONDITION,
-        "defaults": LiteralPlace.DEFAULT,
-        "kw_defaults": LiteralPlace.DEFAULT,
+        "test": LiteralContext.CONDITION,
+        "defaults": LiteralContext.DEFAULT,
+        "kw_defaults": LiteralContext.DEFAULT,
     }
     if name in by_name:
         return by_name[name]
     if name == "value" and isinstance(node, ast.Return | ast.Yield):
-        return LiteralPlace.RETURN
+        return LiteralContext.RETURN
     if name == "value" and isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.NamedExpr):
-        return LiteralPlace.ASSIGNMENT
-    return LiteralPlace.OTHER if isinstance(node, ast.stmt) else place
+        return LiteralContext.ASSIGNMENT
+    return LiteralContext.OTHER if isinstance(node, ast.stmt) else place

@@ -124,7 +124,7 @@ class _Finder(Resolver):
 
     def _uses(self, node: ast.AST, chained: set[int]) -> Iterator[NameUse]:
         yield from self._settings(node)
-        self._only_asked.update(map(id, self._asked(node)))
+        self._only_asked.update(map(id, self._tested_names(node)))
         if isinstance(node, ast.Constant):
             if isinstance(node.value, str) and id(node) not in self._spoken:
                 yield from _texts(node.value)
@@ -168,7 +168,7 @@ class _Finder(Resolver):
             self._rebound = rebound_in(walk(self._tree))
         return self._rebound
 
-    def _asked(self, node: ast.AST) -> list[ast.expr]:
+    def _tested_names(self, node: ast.AST) -> list[ast.expr]:
         """Names that are held against None, and classes that a value is asked to be of by Python's own functions."""
         if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Is | ast.IsNot) and len(node.ops) == 1:
             nothing = isinstance(node.comparators[0], ast.Constant) and node.comparators[0].value is None

@@ -75,7 +75,7 @@ def statements_of(source: bytes) -> tuple[Statement, ...]:
     return tuple(sorted(found, key=lambda s: (s.line, s.end_line)))
 
 
-def words_of(text: str) -> frozenset[str]:
+def identifiers_in(text: str) -> frozenset[str]:
     """Identifiers of three letters or more in some text."""
     return frozenset(_WORD.findall(text))
 
@@ -95,11 +95,11 @@ def _walk(tree: ast.Module, found: list[Statement]) -> None:
             body = Body.CLASS if isinstance(node, ast.ClassDef) else Body.FUNCTION
             inner = _Around(function=name, line=node.lineno, body=body)
             found.extend(_decorators(node, inner))
-        found.append(_place(node, children, inner))
+        found.append(_build_statement(node, children, inner))
         stack.extend((c, inner) for c in children)
 
 
-def _place(node: _Node, children: list[_Node], around: _Around) -> Statement:
+def _build_statement(node: _Node, children: list[_Node], around: _Around) -> Statement:
     line = node.lineno if isinstance(node, Definition) else _first_line(node)
     end = max(line, _first_line(children[0]) - 1 if children or isinstance(node, ast.match_case) else last_line(node))
     place = StatementKind.STATEMENT
@@ -137,7 +137,7 @@ def _statement(
             elif isinstance(n, ast.keyword) and n.arg:
                 names.add(n.arg)
             elif isinstance(n, ast.Constant) and isinstance(n.value, str) and len(words) < _WORDS_PER_STATEMENT:
-                words |= words_of(n.value[:2000])
+                words |= identifiers_in(n.value[:2000])
     return Statement(
         line=line,
         end_line=end,

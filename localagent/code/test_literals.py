@@ -238,13 +238,13 @@ def _cases(test: ast.AST, tables: Mapping[str, ast.expr]) -> Iterator[VisibleCas
 def _case(node: ast.Call, name: str, expected: ast.expr | None, names: Mapping[str, Any]) -> VisibleCase:
     return VisibleCase(
         function=name,
-        arguments=tuple(_told(a, names) for a in node.args),
-        keywords={k.arg: _told(k.value, names) for k in node.keywords if k.arg is not None},
-        expected=NOT_KNOWN if expected is None else _told(expected, names),
+        arguments=tuple(_value_of(a, names) for a in node.args),
+        keywords={k.arg: _value_of(k.value, names) for k in node.keywords if k.arg is not None},
+        expected=NOT_KNOWN if expected is None else _value_of(expected, names),
     )
 
 
-def _told(node: ast.expr, names: Mapping[str, Any]) -> Any:
+def _value_of(node: ast.expr, names: Mapping[str, Any]) -> Any:
     try:
         return evaluate(node, names)
     except Unknown:
@@ -252,7 +252,7 @@ def _told(node: ast.expr, names: Mapping[str, Any]) -> Any:
 
 
 def _values(named: Iterable[tuple[str, ast.expr]], names: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    found = {name: _told(node, names or {}) for name, node in named}
+    found = {name: _value_of(node, names or {}) for name, node in named}
     return {name: value for name, value in found.items() if value is not NOT_KNOWN}
 
 
@@ -273,11 +273,11 @@ def _rows(test: ast.AST, known: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     count = 0
     for decorator in getattr(test, "decorator_list", []):
         if isinstance(decorator, ast.Call) and last_name(decorator.func) == "parametrize" and len(decorator.args) >= 2:
-            names = _told(decorator.args[0], known)
+            names = _value_of(decorator.args[0], known)
             names = [n.strip() for n in names.split(",")] if isinstance(names, str) else names
             rows = decorator.args[1]
             rows = rows if isinstance(rows, ast.List | ast.Tuple) else ast.List([])
-            table = _told(decorator.args[1], known)
+            table = _value_of(decorator.args[1], known)
             values = table if isinstance(table, list | tuple) else [_row(r, known) for r in rows.elts[:_MOST_CASES]]
             for value in values if isinstance(names, list | tuple) else ():
                 parts = [value] if len(names) == 1 else value
@@ -291,7 +291,7 @@ def _rows(test: ast.AST, known: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _row(node: ast.expr, known: Mapping[str, Any]) -> Any:
     """One row of a table, `pytest.param(...)` too, with NOT_KNOWN for what its source does not tell."""
     if isinstance(node, ast.Call) and last_name(node.func) == "param":
-        return tuple(_told(a, known) for a in node.args)
+        return tuple(_value_of(a, known) for a in node.args)
     if isinstance(node, ast.Tuple | ast.List):
-        return tuple(_told(a, known) for a in node.elts)
-    return _told(node, known)
+        return tuple(_value_of(a, known) for a in node.elts)
+    return _value_of(node, known)

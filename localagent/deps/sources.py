@@ -128,7 +128,7 @@ def parse_project(data: bytes, source: str, known: KnownNames) -> list[Item]:
     except (ValueError, RecursionError) as error:
         raise UsageFault(f"{source}: not TOML: {error}") from error
     items: list[Item] = []
-    for place, value in _places(top):
+    for place, value in _dependency_tables(top):
         if not isinstance(value, list):
             items.append(UnreadableRequirement(shown=place, source=source, why="must be an array of requirements"))
             continue
@@ -150,7 +150,7 @@ def _table(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _places(top: dict[str, Any]) -> Iterator[tuple[str, object]]:
+def _dependency_tables(top: dict[str, Any]) -> Iterator[tuple[str, object]]:
     project, build = _table(top.get("project")), _table(top.get("build-system"))
     if "dependencies" in project:
         yield "project.dependencies", project["dependencies"]

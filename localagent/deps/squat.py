@@ -42,7 +42,7 @@ def skeleton(name: str) -> str:
     return text
 
 
-def words(name: str) -> tuple[str, ...]:
+def name_parts(name: str) -> tuple[str, ...]:
     """The words of a normalised name, sorted."""
     return tuple(sorted(name.split("-")))
 
@@ -78,7 +78,7 @@ class KnownNames:
             short = compact(name)
             self._compact.setdefault(short, name)
             self._skeleton.setdefault(skeleton(name), name)
-            self._words.setdefault(words(name), name)
+            self._words.setdefault(name_parts(name), name)
             for core in cores(name):
                 self._core.setdefault(core, name)
             self._lengths.setdefault(len(short), []).append((short, letter_mask(short), name))
@@ -112,7 +112,7 @@ class KnownNames:
             return Likeness(known=known, family=Family.SEPARATOR, detail="the same but for `-`, `_` and `.`")
         if known := self._skeleton.get(skeleton(name)):
             return Likeness(known=known, family=Family.LOOKALIKE, detail="the same at a glance")
-        if "-" in name and (known := self._words.get(words(name))):
+        if "-" in name and (known := self._words.get(name_parts(name))):
             return Likeness(known=known, family=Family.WORD_ORDER, detail="the same words in another order")
         return None
 

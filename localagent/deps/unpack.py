@@ -16,7 +16,7 @@ from localagent.deps.archive import MOST_DEPTH
 from localagent.deps.choose import Chosen, NotInstallable
 from localagent.deps.wheel import FileTarget
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailResult, JailSpec
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.errors import CannotEnforce
 from localagent.fs.openat import open_regular
 from localagent.jail.api import interpreter_binds
@@ -72,7 +72,7 @@ def unpack(jail: Jail, chosen: Sequence[Chosen], wheels: Path, out: Path) -> Pat
         limits=limits,
     )
     result = _run(jail, spec)
-    if result.ending is not Ending.EXITED or result.returncode:
+    if result.ending is not JailOutcome.EXITED or result.returncode:
         said = (result.stderr or result.stdout)[-_SAID_BYTES:].decode(errors="replace").strip()
         raise NotInstallable(f"pip refused ({result.ending}, exit {result.returncode}): {said}")
     site = out / SITE

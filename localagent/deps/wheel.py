@@ -190,7 +190,7 @@ def _landings(
             elif kind == "data" and below.split("/")[0] not in _DATA_FOLDERS:
                 faults.append(f"{path}: data may lie below {' or '.join(_DATA_FOLDERS)} only")
                 continue
-        if fault := "" if outside else _place_fault(place, dist_info):
+        if fault := "" if outside else _path_fault(place, dist_info):
             faults.append(f"{path}: {fault}")
         elif place in files:
             faults.append(f"{path}: would be written over {place}")
@@ -207,7 +207,7 @@ def _is_rewritten(archive: Archive, path: str) -> bool:
     return next(archive.chunks(path), b"").startswith(b"#!python")
 
 
-def _place_fault(place: str, dist_info: str) -> str:
+def _path_fault(place: str, dist_info: str) -> str:
     top, *below = place.split("/")
     module = re.split(r"\.", top, maxsplit=1)[0]
     if "__pycache__" in place.split("/"):

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from localagent.domain.gate import Finding
 from localagent.domain.jailspec import JailLimits, LeftOut, Produced
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.text.secret_redaction import SecretKind
 
 
@@ -67,7 +67,7 @@ class Executed:
     `ending` other than EXITED names the limit or event that ended it. With `denied`, the gates' findings, nothing ran.
     """
 
-    ending: Ending
+    ending: JailOutcome
     returncode: int
     stdout: str
     stderr: str

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 
 
 class Access(StrEnum):
@@ -66,7 +66,7 @@ class JailSpec:
 class JailResult:
     """How a jailed process ended and the (bounded) output it left."""
 
-    ending: Ending
+    ending: JailOutcome
     returncode: int
     stdout: bytes
     stderr: bytes

@@ -35,7 +35,7 @@ class Outcome(StrEnum):
         return self in (Outcome.PASSED, Outcome.SKIPPED)
 
 
-class Ending(StrEnum):
+class JailOutcome(StrEnum):
     """Why a jailed process ended; decided by the runner, never guessed from an exit code."""
 
     EXITED = "exited"
@@ -156,7 +156,7 @@ class QuickResult:
     complete: bool
     plausible: bool
     route: QuickRoute
-    ending: Ending = Ending.EXITED
+    ending: JailOutcome = JailOutcome.EXITED
     failures: Mapping[str, Failure] = field(default_factory=dict)
     seconds: float = 0.0
 

@@ -92,7 +92,7 @@ class PatchReview:
     approval: PatchApproval | None = None
 
     @property
-    def asked(self) -> tuple[str, ...]:
+    def questions(self) -> tuple[str, ...]:
         """What a person is asked about: rule and path of every finding that may be right."""
         found = (f for d in self.decisions for f in d.findings)
         lines = (f"{f.rule} {f.path!r}" for f in found if f.rule in self.rules and self.rules[f.rule].asks_person)

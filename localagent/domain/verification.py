@@ -39,7 +39,7 @@ class VerifyVerdict(StrEnum):
         return self in (VerifyVerdict.VERIFIED, VerifyVerdict.CHARACTERIZED)
 
 
-class AskedOfPerson(StrEnum):
+class PersonReason(StrEnum):
     """Why a verification needs a person: a gate asks, an answer differs, a contract or a doctest is altered."""
 
     GATES = "gates"
@@ -163,7 +163,7 @@ class Differential:
         return len(self.differences) + self.differences_left_out
 
 
-class SymbolicSaid(StrEnum):
+class SymbolicResult(StrEnum):
     """What CrossHair says of a function. LIKELY_SAME: it went through every path that it knows."""
 
     DIFFERS = "differs"
@@ -179,12 +179,12 @@ class Symbolic:
 
     path: RepoPath
     function: str
-    said: SymbolicSaid
+    said: SymbolicResult
     why: str = ""
     differences: tuple[Difference, ...] = ()
 
 
-class ContractSaid(StrEnum):
+class ContractResult(StrEnum):
     """What CrossHair says of a function's contracts after the patch. HELD: on every path that it knows."""
 
     HELD = "held"
@@ -214,7 +214,7 @@ class Contracts:
 
     path: RepoPath
     function: str
-    said: ContractSaid
+    said: ContractResult
     why: str = ""
     broken: tuple[ContractBreak, ...] = ()
     dropped: tuple[str, ...] = ()
@@ -309,7 +309,7 @@ class Verification:
     verdict: VerifyVerdict
     reason: str
     exit: int
-    asked: AskedOfPerson | None = None
+    asked: PersonReason | None = None
     headline: str = ""
     claim: Claim | None = None
     claim_inferred: bool = True

@@ -26,7 +26,7 @@ def effects_of(change: Change, splices: Sequence[Splice], declared: Collection[E
         found.add(EditEffect.RESEMBLES)
     if len(splices) == 1:
         found |= negation(change.old, change.new)
-        if _shortens_to_word(change, splices[0]):
+        if _shortens_to_prefix(change, splices[0]):
             found.add(EditEffect.SHORTENS_TO_WORD)
     return frozenset(found)
 
@@ -42,7 +42,7 @@ def has_arguments(text: str) -> bool:
     return _CALL.search(text) is not None
 
 
-def _shortens_to_word(change: Change, splice: Splice) -> bool:
+def _shortens_to_prefix(change: Change, splice: Splice) -> bool:
     """Whether a bare word takes the place of a long expression, or of a call with arguments that does not name it."""
     word = splice.text.decode("utf-8", "replace")
     if len(word) > _SHORT_WORD or not word.replace("_", "a").isalnum():

@@ -72,9 +72,9 @@ class Page:
         """The file in UTF-8; offsets of places are into it."""
         return self._source.utf8 if self._source is not None else b""
 
-    def places(self, lines: Iterable[int]) -> list[CodeLine]:
+    def code_lines(self, lines: Iterable[int]) -> list[CodeLine]:
         """The lines of code among some lines, in the order given."""
-        return [place for place in map(self._place, lines) if place is not None]
+        return [place for place in map(self._code_line, lines) if place is not None]
 
     def viable(self, place: CodeLine, start: int, text: str) -> bool:
         """Whether the line up to `start`, and then `text`, may go on to something that parses and whose names exist."""
@@ -157,7 +157,7 @@ class Page:
 
     def statement(self, line: int) -> StatementSpan | None:
         """The innermost statement (or its header) with code on a line; None between statements and in docstrings."""
-        place, spot = self._place(line), self._unit(line)
+        place, spot = self._code_line(line), self._unit(line)
         if place is None or spot is None:
             return None
         unit = spot[1]
@@ -212,7 +212,7 @@ class Page:
         new = tuple(w for w in found.words if w.start < len(before) + len(text))
         return not exists(new, len(before), self.known)
 
-    def _place(self, line: int) -> CodeLine | None:
+    def _code_line(self, line: int) -> CodeLine | None:
         spot = self._unit(line)
         if spot is None or self._source is None:
             return None

@@ -58,7 +58,7 @@ class LibcstEditSpace:
         if facts is None or source is None:
             return
         nearby = self._nearby(path, sources)
-        failures = told_apart(path, failures)
+        failures = distinct_failures(path, failures)
         priced = lines if isinstance(lines, Priced) else None
         lines = frozenset(lines.dearer) if isinstance(lines, Priced) else lines
         proposals: list[_Proposal] = []
@@ -104,7 +104,7 @@ class LibcstEditSpace:
                 yield proposal
 
     def _proposals(self, context: OperatorContext, *, wide: bool = False) -> Iterator["_Proposal"]:
-        place = _Place(context)
+        place = _SharedContext(context)
         nothing = pointless(context.unit)
         for number, op in enumerate(operators().values()):
             if op.wide is not wide:
@@ -156,7 +156,7 @@ class LibcstEditSpace:
         return found
 
 
-def told_apart(path: RepoPath, failures: Sequence[Failure]) -> list[Failure]:
+def distinct_failures(path: RepoPath, failures: Sequence[Failure]) -> list[Failure]:
     """The failures that tell different things of a file, in their order: one slip may fail hundreds of tests.
 
     Operators see a failure's text, its lines of the file, the last of these, and whether it came from there.
@@ -184,7 +184,7 @@ def _inside(change: Change, spans: Sequence[tuple[int, int]]) -> bool:
     return bool(change.splices) and any(a <= change.splices[0][0] and change.splices[-1][1] <= b for a, b in spans)
 
 
-class _Place:
+class _SharedContext:
     """What all edits of one context share: the unit, its scope, and the trees already seen."""
 
     def __init__(self, context: OperatorContext) -> None:
@@ -215,12 +215,14 @@ def _tables(suite: Block) -> Iterator[Stmt]:
             yield from _tables(inner)
 
 
-class _Proposal(tuple[float, int, int, Change, Operator, _Place]):
+class _Proposal(tuple[float, int, int, Change, Operator, _SharedContext]):
     """(cost, operator number, splices, change, operator, place); ordered by the first three alone."""
 
     __slots__ = ()
 
-    def __new__(cls, cost: float, number: int, width: int, change: Change, op: Operator, place: _Place) -> "_Proposal":
+    def __new__(
+        cls, cost: float, number: int, width: int, change: Change, op: Operator, place: _SharedContext
+    ) -> "_Proposal":
         return tuple.__new__(cls, (cost, number, width, change, op, place))
 
 

@@ -21,7 +21,7 @@ class RecordDamaged(AnswerIsNo):
     """A file of ours does not hold what we wrote: cut short, altered, or not a regular file."""
 
 
-def _why(error: OSError) -> str:
+def _error_text(error: OSError) -> str:
     return error.strerror or str(error)
 
 
@@ -36,7 +36,7 @@ def write_private(path: Path, data: bytes) -> None:
     try:
         replace_file(path, data, mode=0o600)
     except OSError as error:
-        raise CannotRecord(f"cannot write {path}: {_why(error)}", remedy=_remedy(error, path)) from error
+        raise CannotRecord(f"cannot write {path}: {_error_text(error)}", remedy=_remedy(error, path)) from error
 
 
 def write_through(path: Path, data: bytes) -> None:
@@ -51,7 +51,7 @@ def write_through(path: Path, data: bytes) -> None:
     except FileNotFoundError:
         seen = None
     except OSError as error:
-        raise CannotRecord(f"cannot write {path}: {_why(error)}", remedy=_remedy(error, path)) from error
+        raise CannotRecord(f"cannot write {path}: {_error_text(error)}", remedy=_remedy(error, path)) from error
     if seen is not None and stat.S_ISDIR(seen.st_mode):
         raise UsageFault(f"cannot write {path}: it is a directory", remedy="name a file")
     try:
@@ -63,14 +63,14 @@ def write_through(path: Path, data: bytes) -> None:
             except OSError as error:
                 if error.errno not in (errno.EACCES, errno.EPERM, errno.EBUSY, errno.EROFS, errno.EXDEV):
                     raise
-                _write_in_place(target, data)
+                _overwrite(target, data)
         else:
-            _write_in_place(target, data)
+            _overwrite(target, data)
     except OSError as error:
-        raise CannotRecord(f"cannot write {path}: {_why(error)}", remedy=_remedy(error, path)) from error
+        raise CannotRecord(f"cannot write {path}: {_error_text(error)}", remedy=_remedy(error, path)) from error
 
 
-def _write_in_place(path: Path, data: bytes) -> None:
+def _overwrite(path: Path, data: bytes) -> None:
     with closing(os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_NOCTTY | os.O_CLOEXEC)) as descriptor:
         write_all(descriptor, data)
 
@@ -95,4 +95,4 @@ def read_bounded(path: Path, limit_bytes: int) -> bytes:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise RecordDamaged(f"cannot read {path}: {_why(error)}") from error
+        raise RecordDamaged(f"cannot read {path}: {_error_text(error)}") from error

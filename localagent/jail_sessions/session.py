@@ -23,7 +23,7 @@ from localagent.app.execute.run import BOUNDS, PreparedWorkspace, prepared
 from localagent.app.execute.run import spec_of as workspace_spec_of
 from localagent.domain.execution import Language, SessionState
 from localagent.domain.jailspec import Bind, JailLimits, JailResult, JailSpec, LeftOut, Produced
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.errors import AnswerIsNo, CannotEnforce, UsageFault
 from localagent.jail.api import interpreter_binds
 from localagent.jail.backends.level import at_least
@@ -40,15 +40,15 @@ OUTPUT_LIMIT_BYTES = 8 << 20  # of one step: it travels in one frame
 PER_STEP = frozenset({"wall_seconds", "output_bytes"})
 _START = "import sys; sys.path.insert(0, {!r}); from _la_worker.repl_server import main; main(sys.argv[1:])"
 _ENDINGS = {
-    "done": Ending.EXITED,
-    "died": Ending.EXITED,
-    "wall": Ending.WALL,
-    "output": Ending.OUTPUT,
-    "interrupted": Ending.CANCELLED,
+    "done": JailOutcome.EXITED,
+    "died": JailOutcome.EXITED,
+    "wall": JailOutcome.WALL,
+    "output": JailOutcome.OUTPUT,
+    "interrupted": JailOutcome.CANCELLED,
 }
 
 
-class KeptSession:
+class PersistentSession:
     """Made by its first step. `end` may be called from any thread, any number of times."""
 
     def __init__(self, order: StepOrder, jail: Jail, scratch: Path) -> None:
@@ -262,26 +262,28 @@ class KeptSession:
         ending = _ENDINGS[how]
         if answer["alive"] is not True:
             ended = self._process.kill()  # the worker leaves by itself; a limit that ended the jail is the better word
-            limit = ended.ending not in (Ending.EXITED, Ending.CANCELLED, Ending.SIGNALLED)
-            ending = ended.ending if limit else Ending.SIGNALLED if how == "died" and status > 128 else ending
+            limit = ended.ending not in (JailOutcome.EXITED, JailOutcome.CANCELLED, JailOutcome.SIGNALLED)
+            ending = ended.ending if limit else JailOutcome.SIGNALLED if how == "died" and status > 128 else ending
             self._ended = (
                 f"its interpreter ended ({how}, status {status})" if how == "died" else f"it did not end: {how}"
             )
-        return self._jail_result(ending, status if ending is Ending.EXITED else -1, stdout, stderr, wall)
+        return self._jail_result(ending, status if ending is JailOutcome.EXITED else -1, stdout, stderr, wall)
 
     def _lost(self, fault: Exception, wall: float) -> JailResult:
         """The worker is gone or cannot be believed."""
         gone = isinstance(fault, OSError | WireClosed)
         ended = self._process.wait() if gone else self._process.kill()
-        inside = ended.ending in (Ending.EXITED, Ending.SIGNALLED, Ending.CANCELLED)
-        ending = Ending.SIGNALLED if inside else ended.ending
+        inside = ended.ending in (JailOutcome.EXITED, JailOutcome.SIGNALLED, JailOutcome.CANCELLED)
+        ending = JailOutcome.SIGNALLED if inside else ended.ending
         why = "its worker was ended from within" if inside and gone else f"{ended.ending}: {fault}"
-        if ending is Ending.WALL:
+        if ending is JailOutcome.WALL:
             why = "its time to live is over"
         self._ended = self._ended or why  # it may have been ended on purpose
         return self._jail_result(ending, -1, b"", b"", wall)
 
-    def _jail_result(self, ending: Ending, returncode: int, stdout: bytes, stderr: bytes, wall: float) -> JailResult:
+    def _jail_result(
+        self, ending: JailOutcome, returncode: int, stdout: bytes, stderr: bytes, wall: float
+    ) -> JailResult:
         return JailResult(
             ending=ending,
             returncode=returncode,

@@ -21,7 +21,7 @@ from localagent.domain.jailspec import LeftOut, Produced
 from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, LocalagentError, UsageFault
 from localagent.fs.atomic_files import open_lock
 from localagent.jail.api import BackendKind, open_jail, scratch_folder
-from localagent.jail_sessions.session import KeptSession
+from localagent.jail_sessions.session import PersistentSession
 from localagent.jail_sessions.supervisor_messages import StepOrder, checked_name, order_of, pack_answer, pack_fault
 from localagent.jail_sessions.supervisor_socket import SOCKET_NAME, listen, open_folder, same_user
 from localagent.ports import Jail
@@ -40,7 +40,7 @@ class SessionSupervisor:
         self._jails: dict[str, Jail] = {"": jail}
         self._scratch = scratch
         self._idle_seconds = idle_seconds
-        self._sessions: dict[str, KeptSession] = {}
+        self._sessions: dict[str, PersistentSession] = {}
         self._starting: set[str] = set()
         self._lock = threading.Lock()
         self._busy = 0
@@ -72,7 +72,7 @@ class SessionSupervisor:
             for session in self._taken():
                 session.end()
 
-    def _taken(self) -> list[KeptSession]:
+    def _taken(self) -> list[PersistentSession]:
         with self._lock:
             sessions = list(self._sessions.values())
             self._sessions.clear()
@@ -127,7 +127,7 @@ class SessionSupervisor:
                 return self._end(question)
         raise UsageFault(f"not a question: {question.get('op')!r}")
 
-    def _find(self, question: dict[str, Any]) -> KeptSession:
+    def _find(self, question: dict[str, Any]) -> PersistentSession:
         name = checked_name(str(question.get("session")))
         with self._lock:
             session = self._sessions.get(name)
@@ -169,7 +169,7 @@ class SessionSupervisor:
             session.end()
         return pack_answer(answer)
 
-    def _session(self, order: StepOrder) -> KeptSession:
+    def _session(self, order: StepOrder) -> PersistentSession:
         """The session of that name; started here when there is none."""
         with self._lock:
             session = self._sessions.get(order.session)
@@ -186,7 +186,7 @@ class SessionSupervisor:
         try:
             if dead is not None:
                 dead.end()
-            session = KeptSession(order, self._jail(order.backend), self._scratch)
+            session = PersistentSession(order, self._jail(order.backend), self._scratch)
             with self._lock:
                 self._sessions[order.session] = session
             return session
@@ -208,7 +208,7 @@ def _kind(name: str) -> BackendKind:
         raise UsageFault(f"{name!r} is no backend", remedy=f"one of {', '.join(BackendKind)}") from None
 
 
-def _plain(session: KeptSession) -> dict[str, Any]:
+def _plain(session: PersistentSession) -> dict[str, Any]:
     return asdict(session.state())
 
 

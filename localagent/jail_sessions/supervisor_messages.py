@@ -12,7 +12,7 @@ from typing import Any
 
 from localagent.domain.execution import Execution, Language, SessionState
 from localagent.domain.jailspec import JailLimits, JailResult, LeftOut, Produced
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, LocalagentError, UsageFault
 
 SESSION_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -99,7 +99,7 @@ def answer_of(message: Mapping[str, Any]) -> StepAnswer:
     raise_fault(message)
     try:
         result = dict(_known(JailResult, message["result"]))
-        result["ending"] = Ending(result["ending"])
+        result["ending"] = JailOutcome(result["ending"])
         for key in ("stdout", "stderr"):
             result[key] = base64.b64decode(result[key], validate=True)
         return StepAnswer(

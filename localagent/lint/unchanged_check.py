@@ -11,7 +11,7 @@ from localagent.lint.lint_rule import Cut
 def same_outside(before: FileView, after: FileView, repairs: Sequence[tuple[ast.AST, Sequence[Cut]]]) -> bool:
     """Whether the trees differ inside the anchors only. An anchor whose place moved gives way to what is around."""
     cuts = sorted(cut for _, own in repairs for cut in own)
-    places = _places(after)
+    places = _nodes_by_span(after)
     marked: dict[ast.AST, ast.AST] = {}
     for anchor, _ in repairs:
         pair = _pair(before, anchor, cuts, places)
@@ -21,7 +21,7 @@ def same_outside(before: FileView, after: FileView, repairs: Sequence[tuple[ast.
     return _equal(before.tree, after.tree, marked)
 
 
-def _places(view: FileView) -> dict[tuple[int, int, bool], ast.AST]:
+def _nodes_by_span(view: FileView) -> dict[tuple[int, int, bool], ast.AST]:
     """The outermost statement and expression at each span."""
     found: dict[tuple[int, int, bool], ast.AST] = {}
     for node in view.walk.nodes:

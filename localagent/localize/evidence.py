@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from localagent.code.statements import Statement, words_of
+from localagent.code.statements import Statement, identifiers_in
 from localagent.domain.outcome import Baseline, Failure, TestResult, steady
 from localagent.domain.paths import RepoPath
 from localagent.localize.spectrum import ochiai
@@ -78,12 +78,14 @@ def frames_of(failures: Sequence[Failure], test_files: frozenset[RepoPath]) -> F
     return Frames(weights=weights, crashes=frozenset(crashes))
 
 
-def told_words(failures: Sequence[Failure]) -> frozenset[str]:
+def message_identifiers(failures: Sequence[Failure]) -> frozenset[str]:
     """Words of the messages and of both sides of the failing comparisons."""
     words: set[str] = set()
     for f in failures:
         words |= frozenset(
-            sorted(words_of(f"{f.steady[:4000]} {steady(f.left)[:2000]} {steady(f.right)[:2000]}"))[:_WORDS_PER_FAILURE]
+            sorted(identifiers_in(f"{f.steady[:4000]} {steady(f.left)[:2000]} {steady(f.right)[:2000]}"))[
+                :_WORDS_PER_FAILURE
+            ]
         )
     return frozenset(words)
 

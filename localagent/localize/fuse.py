@@ -17,11 +17,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from localagent.code.statements import Body, Statement, StatementKind, statements_of, words_of
+from localagent.code.statements import Body, Statement, StatementKind, identifiers_in, statements_of
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
-from localagent.localize.evidence import failing_tests, failures_of, frames_of, rarity, spectrum_of, told_words
+from localagent.localize.evidence import failing_tests, failures_of, frames_of, message_identifiers, rarity, spectrum_of
 from localagent.localize.nearness import (
     Function,
     Mentioned,
@@ -79,7 +79,7 @@ class _Ranking:
         self.mentioned = mentioned_by(failing_tests(baseline), baseline, sources)
         self.early = False  # the failing tests ended before they reached what they are about
         self.files, self.unparsed = self._read(sources)
-        told = told_words(failures) | words_of(text[:_TEXT_LIMIT])
+        told = message_identifiers(failures) | identifiers_in(text[:_TEXT_LIMIT])
         rare = rarity(s for statements in self.files.values() for s in statements)
         self.told = {w: rare[w] * (1.0 if w in told else _OWN_NAME) for w in told | self.mentioned.own if w in rare}
         functions = self._functions()
@@ -178,7 +178,7 @@ class _Ranking:
         value = min(1.0, self._value(path, s) / self.best)
         frame = max(self._frame(path, s), _SAME_FUNCTION * self.framed.get(key, 0.0))
         near = self.near.get(key, 0.0)
-        words = self._words(s)
+        words = self._identifier_match(s)
         score = _SPECTRUM * value + _FRAME * frame + _NEAR * near + _WORDS * words
         score *= min(1.0, (_LARGE_STATEMENTS / max(1, self.size[key])) ** _LARGE_POWER)
         if s.body is not Body.FUNCTION and not frame and self._imported(path, s):
@@ -188,7 +188,7 @@ class _Ranking:
         why = f"ochiai {value:.2f}, frame {frame:.2f}, nearness {near:.2f}, words {words:.2f}"
         return _Scored(path=path, statement=s, score=score, near=near, why=why)
 
-    def _words(self, s: Statement) -> float:
+    def _identifier_match(self, s: Statement) -> float:
         own = s.function.rsplit(".", 1)[-1]
         told = max((self.told.get(w, 0.0) for w in (*s.names, *s.words, own)), default=0.0)
         return min(1.0, max(told, max((_STORED * self.told.get(w, 0.0) for w in s.stores), default=0.0)))
@@ -233,7 +233,7 @@ class _Ranking:
             ran = self._imported(path, s) or (self.early and s.line in self.baseline.import_lines.get(path, ()))
             if self.traced and ran and (path, s.line) not in known:
                 near = self.near.get((path, s.function), 0.0)
-                words = self._words(s)
+                words = self._identifier_match(s)
                 score = best * (_IMPORT_TIME + _IMPORT_NEAR * near + _IMPORT_WORDS * words)
                 why = f"ran while importing, nearness {near:.2f}, words {words:.2f}"
                 used = max((users.get(n, 0.0) / math.sqrt(max(1, bound[n])) for n in s.binds), default=0.0)

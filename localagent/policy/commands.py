@@ -21,7 +21,7 @@ def parse_commands(table: Table, rule_id: Callable[[Table], str]) -> CommandRule
             id=rule_id(entry),
             answer=entry.take_choice("answer", Permission),
             why=entry.take_text("why"),
-            argv=entry.take_words("argv"),
+            argv=entry.take_commands("argv"),
             match=entry.take_texts("match", required=True),
             not_match=entry.take_texts("not_match", required=True),
         )
@@ -69,7 +69,7 @@ def _is(word: str, pattern: str, *, anywhere: bool) -> bool:
     return fnmatchcase(word, pattern)
 
 
-def why_denied(commands: Sequence[CommandRules], argv: Sequence[str]) -> str:
+def denial_reason(commands: Sequence[CommandRules], argv: Sequence[str]) -> str:
     """Why a command may not run, "" if every layer's rules let it."""
     for rules in commands:
         fitting = [rule for rule in rules.rules if covers(rule, argv)]

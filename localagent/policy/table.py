@@ -103,7 +103,7 @@ class Table:
         self.fault(key, f"must be a text that is not empty, not {_kind(found)}")
         return "missing"
 
-    def take_words(self, key: str) -> tuple[tuple[str, ...], ...]:
+    def take_commands(self, key: str) -> tuple[tuple[str, ...], ...]:
         """An array of texts, or of arrays of texts where there is a choice; a text becomes a choice of one."""
         found = self._take(key, [])
         if not isinstance(found, list) or not found:

@@ -42,7 +42,7 @@ def settle(git: Git, root: Path, folder: Path) -> str:
     if not folder.exists():
         return ""
     recover(root, folder)
-    wanted = _kept(folder)
+    wanted = _load_intent(folder)
     if landing_state(folder) is not LandState.LANDED or not wanted:
         shutil.rmtree(folder)
         return ""
@@ -61,7 +61,7 @@ def settle(git: Git, root: Path, folder: Path) -> str:
     return remark
 
 
-def _kept(folder: Path) -> dict[RepoPath, str]:
+def _load_intent(folder: Path) -> dict[RepoPath, str]:
     """What stands in the intent; empty where there is none."""
     path = folder / _NAME
     try:

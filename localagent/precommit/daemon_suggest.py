@@ -65,7 +65,7 @@ class AtDaemon:
         self._task = ""
         self.confidence: Confidence | None = None
         threads = ThreadPoolExecutor(1, thread_name_prefix="daemon")
-        self._answer: Future[Patch] = threads.submit(self._asked, max(0.1, round(seconds, 3)))
+        self._answer: Future[Patch] = threads.submit(self._request_patch, max(0.1, round(seconds, 3)))
         threads.shutdown(wait=False)
 
     def repair(self, baseline: Baseline, policy: Policy) -> Patch:
@@ -100,7 +100,7 @@ class AtDaemon:
         if not decisions or any(decision.answer is not Allow.ALLOW for decision in decisions):
             raise NoRepair("its patch is refused")
 
-    def _asked(self, seconds: float) -> Patch:
+    def _request_patch(self, seconds: float) -> Patch:
         ended = False
         try:
             self._order(seconds)
@@ -140,7 +140,7 @@ class AtDaemon:
         """How the task ended."""
         for event in self._client.stream(f"/v1/tasks/{self._task}/events", after=0):
             if event.kind == "end":
-                return _ending(event.data)
+                return _parse_end(event.data)
         raise InternalFault("it ended its events without an end")
 
     def _patch(self, end: _End) -> Patch:
@@ -170,7 +170,7 @@ def _confidence(told: Any) -> Confidence | None:
     return Confidence(probability=probability, calibrated=told["calibrated"] is True, model=model)
 
 
-def _ending(text: str) -> _End:
+def _parse_end(text: str) -> _End:
     try:
         found = json.loads(text)
         return _End(

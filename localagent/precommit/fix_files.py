@@ -184,12 +184,12 @@ def write_index(
     On the record as `write_named` is. A file for which both cannot be done is left alone in both; its report says why.
     """
     from localagent.precommit.crash_recovery import keep, undo_folder  # noqa: PLC0415 - most runs write nothing
-    from localagent.repo.staged_index import keep_blobs, temporary_index, why_not_written, write_staged  # noqa: PLC0415
+    from localagent.repo.staged_index import attribute_conflicts, keep_blobs, temporary_index, write_staged  # noqa: PLC0415
 
     changed = [r.path for r in reports if r.after is not None]
     if not changed:
         return list(reports)
-    reasons = why_not_written(git, changed)
+    reasons = attribute_conflicts(git, changed)
     if temporary_index(git):
         reasons = dict.fromkeys(
             changed, "git commits named paths from an index of its own; `git add` and commit without paths"

@@ -13,7 +13,15 @@ from pathlib import Path
 from localagent.app.cancellation import Stop
 from localagent.app.fix.suggest import search
 from localagent.app.policies import open_policy
-from localagent.app.review.patch_tests import ProofRequest, Prover, TestedSnapshot, Tree, ground_on, jail_for, open_tree
+from localagent.app.review.patch_tests import (
+    ProofRequest,
+    Prover,
+    TestedSnapshot,
+    Tree,
+    jail_for,
+    open_tree,
+    open_test_runner,
+)
 from localagent.app.settings import Settings
 from localagent.code.related_tests import related_tests
 from localagent.domain.edit import FileChange
@@ -92,7 +100,7 @@ class LocalSuggester:
             yield found
             self._remark(f"only the daemon was asked: {jail}")
             return
-        with ground_on(tree, jail, self._settings, policy, self._sink, self._stop) as ground:
+        with open_test_runner(tree, jail, self._settings, policy, self._sink, self._stop) as ground:
             baseline = ground.verifier.baseline()
             if not baseline.failing and far is not None:
                 far.drop()

@@ -85,7 +85,7 @@ def order_of(found: object) -> TaskOrder:
     values: dict[str, Any] = {k: found[k] for k in found if k in _FIELDS}
     _digest(values, faults)
     for key in ("tests", "checks", "guard"):
-        values[key] = _words(values.get(key, []), key, faults)
+        values[key] = _texts(values.get(key, []), key, faults)
     faults += [f"checks: {fault}" for command in values["checks"] if (fault := command_fault(command))]
     _text(values, "text", _MOST_TEXT, faults)
     for key in ("python", "model"):
@@ -141,7 +141,7 @@ def _guard(values: dict[str, Any], faults: list[str]) -> None:
     faults += [fault.replace("--guard-seconds:", "guard_seconds:").replace("--guard:", "guard:") for fault in found]
 
 
-def _words(found: object, key: str, faults: list[str]) -> tuple[str, ...]:
+def _texts(found: object, key: str, faults: list[str]) -> tuple[str, ...]:
     if not isinstance(found, list) or len(found) > _MOST_WORDS:
         faults.append(f"{key}: a list of at most {_MOST_WORDS} texts")
         return ()

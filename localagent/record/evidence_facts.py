@@ -97,7 +97,7 @@ def facts_of(
             "max_seconds": task.budget.max_seconds,
             "jobs": task.budget.jobs,
             "choosing": task.choosing.value,
-            **_guard_asked(task, setting),
+            **_guard_facts(task, setting),
             **({"min_confidence": task.min_confidence} if task.min_confidence else {}),
             "use_model": setting.use_model,
             "model": setting.model,
@@ -143,7 +143,7 @@ def facts_of(
     }
 
 
-def _guard_asked(task: Task, setting: Setting) -> dict[str, Any]:
+def _guard_facts(task: Task, setting: Setting) -> dict[str, Any]:
     """The guard that was asked for; only the search has one."""
     if setting.origin.builder is not Builder.FIX:
         return {}

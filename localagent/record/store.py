@@ -87,11 +87,11 @@ class TaskRecord:
 
     def proposal(self, number: int) -> Patch | None:
         """A kept proposal with every digest checked, None if there is none of that number."""
-        return self._kept(f"proposal-{number}.json")
+        return self._load_patch(f"proposal-{number}.json")
 
     def patch(self) -> Patch | None:
         """The kept patch with every digest checked, None if there is none."""
-        return self._kept("patch.json")
+        return self._load_patch("patch.json")
 
     def save_rejection(self, reason: str) -> None:
         """Keep that a person found what the task proposes, or accepted, to be wrong, and why."""
@@ -107,7 +107,7 @@ class TaskRecord:
             raise RecordDamaged(f"{path} is damaged: not a rejection")
         return str(found["reason"])
 
-    def _kept(self, name: str) -> Patch | None:
+    def _load_patch(self, name: str) -> Patch | None:
         path = self.dir / name
         found = _read_object(path, _PATCH_BYTES)
         return None if found is None else parse_patch(found, str(path))

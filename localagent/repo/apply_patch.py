@@ -81,7 +81,7 @@ def undo(repo: Path, undo_dir: Path) -> tuple[RepoPath, ...]:
         if landing.repo != str(root_path):
             raise AnswerIsNo(f"this patch was applied to {landing.repo}, not to {root_path}")
         for x in landing.files:
-            _compare(root, x.path, _kept(undo_dir, x.after), "was changed since the patch was applied")
+            _compare(root, x.path, _side_bytes(undo_dir, x.after), "was changed since the patch was applied")
         landing = replace(landing, state=LandState.UNDOING)
         _carry_out(root, undo_dir, landing, LandState.UNDONE)
         return tuple(x.path for x in landing.files)
@@ -115,11 +115,11 @@ def _carry_out(root: int, undo_dir: Path, landing: ApplyRecord, done: LandState)
             save_landing(undo_dir, landing)
             for x in landing.files:
                 way = _way(x, landing.state)
-                _stage(root, x, _kept(undo_dir, way.goal), restore_time=way.restore_time)
+                _stage(root, x, _side_bytes(undo_dir, way.goal), restore_time=way.restore_time)
             prepare_landing(undo_dir, replace(landing, state=done))  # from here on nothing needs space
             for x in landing.files:
                 way = _way(x, landing.state)
-                _compare(root, x.path, _kept(undo_dir, way.source), "was changed just now")
+                _compare(root, x.path, _side_bytes(undo_dir, way.source), "was changed just now")
                 _put(root, x, way.goal)
             commit_landing(undo_dir)
     except BaseException:
@@ -153,7 +153,7 @@ def _inspected(root: int, change: FileChange, *, made: bool) -> FileRecord:
     )
 
 
-def _kept(undo_dir: Path, digest: str) -> bytes | None:
+def _side_bytes(undo_dir: Path, digest: str) -> bytes | None:
     """One side of a file, None where none stands."""
     return None if digest == ABSENT else load_blob(undo_dir, digest)
 
@@ -253,7 +253,7 @@ def _recover(root: int, undo_dir: Path) -> bool:
             done.append(x)  # what was made is gone, and so is the place to put it back to
         elif present == way.goal and present != way.source:
             with _reported(f"cannot put {x.path!r} back"):
-                _stage(root, x, _kept(undo_dir, way.source), restore_time=landing.state is LandState.LANDING)
+                _stage(root, x, _side_bytes(undo_dir, way.source), restore_time=landing.state is LandState.LANDING)
                 _put(root, x, way.source)
         elif present != way.source:
             strange.append(x.path)

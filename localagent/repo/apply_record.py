@@ -73,7 +73,7 @@ def save_blobs(directory: Path, blobs: Mapping[str, bytes]) -> None:
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     for digest, data in blobs.items():
         _write_beside(directory, _blob_name(digest), data)
-        _put_in_place(directory, _blob_name(digest))
+        _commit_file(directory, _blob_name(digest))
 
 
 def load_blob(directory: Path, digest: str) -> bytes:
@@ -113,7 +113,7 @@ def prepare_landing(directory: Path, landing: ApplyRecord) -> None:
 
 def commit_landing(directory: Path) -> None:
     """Put the prepared record in place."""
-    _put_in_place(directory, _NAME)
+    _commit_file(directory, _NAME)
 
 
 def _write_beside(directory: Path, name: str, data: bytes) -> None:
@@ -125,7 +125,7 @@ def _write_beside(directory: Path, name: str, data: bytes) -> None:
         os.fsync(descriptor)
 
 
-def _put_in_place(directory: Path, name: str) -> None:
+def _commit_file(directory: Path, name: str) -> None:
     (directory / f".{name}.new").rename(directory / name)
     with closing(open_root(directory)) as synced:
         os.fsync(synced)

@@ -137,7 +137,7 @@ def _blobs(git: Git, names: Iterable[str]) -> dict[str, bytes | None]:
     return found
 
 
-def why_not_written(git: Git, paths: Sequence[RepoPath]) -> dict[RepoPath, str]:
+def attribute_conflicts(git: Git, paths: Sequence[RepoPath]) -> dict[RepoPath, str]:
     """Files that attributes change on their way between index and working tree, with the attribute."""
     reasons: dict[RepoPath, str] = {}
     names = b"\0".join(os.fsencode(p) for p in paths)

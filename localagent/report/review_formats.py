@@ -110,7 +110,7 @@ def junit(review: PatchReview) -> bytes:
             why = review.not_asked.get(gate, "stopped at an earlier refusal")
             body = f"<skipped message={quoteattr(_xml(why))}/>"
         elif found:
-            text = escape(_xml("\n".join(_said(review, f, rule) for f, rule in found)))
+            text = escape(_xml("\n".join(_finding_line(review, f, rule) for f, rule in found)))
             first, answer = quoteattr(_xml(one_line(found[0][0].message))), answers[gate].answer
             if answer is Allow.ALLOW or review.approval is not None:
                 body = f"<system-out>{text}</system-out>"
@@ -135,7 +135,7 @@ def junit(review: PatchReview) -> bytes:
     return ("\n".join(lines) + "\n").encode("utf-8")
 
 
-def _said(review: PatchReview, f: Finding, rule: RuleText) -> str:
+def _finding_line(review: PatchReview, f: Finding, rule: RuleText) -> str:
     place = one_line(f.path) if f.path is not None else "the patch"
     line = f":{f.line}" if f.line else ""
     return f"{place}{line}: {f.rule} ({f.severity}): {one_line(f.message)}; what to do: {remedy(review, f, rule)}"

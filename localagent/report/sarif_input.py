@@ -14,7 +14,7 @@ from typing import Any
 from localagent.domain.paths import RepoPath
 from localagent.errors import UsageFault
 from localagent.report.sarif_checks import MAX_TEXT, Wrong, list_of, number_of, object_of, one_of, shown, text_of
-from localagent.report.sarif_location import place_of
+from localagent.report.sarif_location import location_of
 from localagent.text.strict_json import dump, load
 from localagent.text.visible_text import one_line
 
@@ -183,7 +183,7 @@ def _result(
         object_of(value.get(name, {}), name)
     list_of(value.get("fixes", []), "fixes", 1_000)
     settled = _settled(value)
-    path, line, end_line, column, digest = place_of(value, around, roots)
+    path, line, end_line, column, digest = location_of(value, around, roots)
     return Reported(
         run=run,
         number=number,

@@ -20,7 +20,7 @@ _PERCENT = re.compile(rb"%([0-9A-Fa-f]{2})")
 _DIGEST = re.compile(r"[0-9A-Fa-f]{64}")
 
 
-def place_of(
+def location_of(
     value: Mapping[str, Any], around: Mapping[str, Any], roots: Sequence[Path]
 ) -> tuple[RepoPath | None, int, int, int, str]:
     """Path, lines, column and digest of the first location; no path where the tool names none."""

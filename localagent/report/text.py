@@ -80,7 +80,7 @@ def _capped(items: list[str], noun: str) -> Iterator[str]:
         yield f"... and {len(items) - _SHOWN} more {noun}"
 
 
-def _place(where: Mapping[str, Any]) -> str:
+def _location(where: Mapping[str, Any]) -> str:
     last = where.get("end_line", where["line"])
     lines = str(where["line"]) if last == where["line"] else f"{where['line']}-{last}"
     return f"{where['path']}:{lines}"
@@ -91,7 +91,7 @@ def _failing(report: Mapping[str, Any]) -> Iterator[str]:
     for test in report["failing"]:
         message = next(iter(test["message"].splitlines()), "")
         symptom = ": ".join(part for part in (test["exception"], message) if part)
-        at = f" at {_place(test['where'][-1])}" if test["where"] else ""
+        at = f" at {_location(test['where'][-1])}" if test["where"] else ""
         lines.append(f"{test['id']}{at}" + (f" - {symptom}" if symptom else ""))
     yield from _capped(lines, "failing")
     if report["flaky"]:
@@ -101,7 +101,7 @@ def _failing(report: Mapping[str, Any]) -> Iterator[str]:
 def _suspected(report: Mapping[str, Any]) -> Iterator[str]:
     for place in report["localization"]:
         why = f"  ({place['why']})" if place["why"] else ""
-        yield f"{place['score']:.3f}  {_place(place)}{why}"
+        yield f"{place['score']:.3f}  {_location(place)}{why}"
 
 
 def _diagnosis(report: Mapping[str, Any]) -> Iterator[str]:
@@ -230,12 +230,12 @@ def _for_a_person(report: Mapping[str, Any]) -> Iterator[str]:
         return
     seen = set()
     for place in report["localization"][:3]:
-        seen.add(_place(place))
-        yield f"{_place(place)}: most suspicious statement by the failing tests"
+        seen.add(_location(place))
+        yield f"{_location(place)}: most suspicious statement by the failing tests"
     for test in report["failing"][:3]:
-        if test["where"] and _place(test["where"][-1]) not in seen:
-            seen.add(_place(test["where"][-1]))
-            yield f"{_place(test['where'][-1])}: where {test['id']} fails"
+        if test["where"] and _location(test["where"][-1]) not in seen:
+            seen.add(_location(test["where"][-1]))
+            yield f"{_location(test['where'][-1])}: where {test['id']} fails"
     for miss in report["near_misses"][:1]:
         yield f"candidate {miss['number']}: the nearest miss, as a starting point ({'; '.join(miss['edits'])})"
     if report["candidates_enumerated"] and report["candidates_verified"] >= report["budget"]["max_candidates"]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from localagent.domain.gate import Allow, Decision, Finding, Severity
 from localagent.domain.paths import RepoPath
 from localagent.domain.review import PatchReview, PatchVerdict, RuleText, Section
-from localagent.domain.verification import AskedOfPerson, Verification, VerifyVerdict
+from localagent.domain.verification import PersonReason, Verification, VerifyVerdict
 from localagent.report.verify_report import headline
 
 TOOL = "localagent verify"
@@ -115,7 +115,7 @@ def _decisions(v: Verification) -> Iterator[Decision]:
             )
             for b in near.broken_properties
         ]
-        yield _decision("behaviour", found, allow=v.asked is not AskedOfPerson.BEHAVIOUR)
+        yield _decision("behaviour", found, allow=v.asked is not PersonReason.BEHAVIOUR)
     against = [
         _finding(
             "verify-contract" if b.held else "verify-contract-asked", f"{c.function}: {b.contract}: {b.found}", c.path
@@ -138,7 +138,7 @@ def _decisions(v: Verification) -> Iterator[Decision]:
         yield _decision("strength", [_finding("verify-refuted", v.reason)])
     elif v.strength is not None:
         yield _decision("strength", [_finding("verify-claim", text) for text in v.strength.limits], allow=True)
-    if v.asked is AskedOfPerson.DOCTESTS:
+    if v.asked is PersonReason.DOCTESTS:
         yield _decision("tests", [_finding("verify-doctest", v.reason)])
 
 

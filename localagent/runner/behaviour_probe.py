@@ -105,7 +105,7 @@ def call_all(root: str, calls: List[Input]) -> Told:
             came = shape(result)
             answer = "ok " + came + " " + shape((args, kwargs))
             signal.setitimer(signal.ITIMER_PROF, 0)
-            text, whole = _in_words(result, came, (first_args, first_kwargs), (args, kwargs))
+            text, whole = _describe(result, came, (first_args, first_kwargs), (args, kwargs))
         except _TooLong:
             answer = text = "late"
             slow += 1
@@ -131,7 +131,7 @@ def call_all(root: str, calls: List[Input]) -> Told:
     return out, crashes, texts, exact
 
 
-def _in_words(result: Any, came: str, before: Tuple[Any, Any], after: Tuple[Any, Any]) -> Tuple[str, bool]:
+def _describe(result: Any, came: str, before: Tuple[Any, Any], after: Tuple[Any, Any]) -> Tuple[str, bool]:
     """What came back, and the arguments where they are others now; "" where showing it takes too long or fails.
 
     And whether that is a literal, whole, of a call that left its arguments alone.
@@ -165,7 +165,7 @@ def _value(value: Any) -> str:
     return repr(value) if literal(value) else side(value)
 
 
-def place(root: str, function: types.FunctionType) -> Optional[List[str]]:
+def locate(root: str, function: types.FunctionType) -> Optional[List[str]]:
     """Path, module and qualified name of a function to which its name leads; None of any other."""
     try:
         path = relative_path(root, function.__code__.co_filename)
@@ -243,7 +243,7 @@ def _telling(root: str, calls: List[Input], answers: List[Told]) -> List[Dict[st
             whole = all(map(literal, [*args, *kwargs.values()])) and text == _whole(function, args, kwargs)
             exact = [whole and bool(row) and exact[number] for row, _, _, exact in answers]
             shown.append(
-                {"i": number, "call": text, "answers": told, "function": place(root, function), "exact": exact}
+                {"i": number, "call": text, "answers": told, "function": locate(root, function), "exact": exact}
             )
     return shown
 

@@ -223,7 +223,7 @@ def _answer(one: Input, function: types.FunctionType, inverse: Function, way: Op
         said, changed = shape(result), shape((args, kwargs))
         kind, text = "ok", show(result)
         signal.setitimer(signal.ITIMER_PROF, 2 * CALL_SECONDS)
-        held = _held(function, inverse, one, args, kwargs, result)
+        held = _call_properties(function, inverse, one, args, kwargs, result)
         answer = said + " " + changed
         if changed != one.shape and not held.get("arguments unchanged", True):
             text = bounded(text, TEXT_LIMIT // 2) + ", arguments then " + bounded(show(args[own:]), TEXT_LIMIT // 2)
@@ -243,7 +243,7 @@ def _answer(one: Input, function: types.FunctionType, inverse: Function, way: Op
     return {"k": kind, "t": bounded(ADDRESS.sub("", text), TEXT_LIMIT), "d": digest, "r": alone, "p": held, "l": lines}
 
 
-def _held(
+def _call_properties(
     function: types.FunctionType, inverse: Function, one: Input, args: Any, kwargs: Dict[str, Any], result: Any
 ) -> Dict[str, bool]:
     """The properties of one call; none where the calls that they take are too slow."""

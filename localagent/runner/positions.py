@@ -64,7 +64,7 @@ def shrink(tree: List[Any], rng: Chance) -> Optional[List[Any]]:
     return [(a[:n] if head else a[-n:]) if any(a is b for b in alike) else a for a in tree]
 
 
-def swap_places(tree: List[Any], rng: Chance) -> Optional[List[Any]]:
+def swap_positions(tree: List[Any], rng: Chance) -> Optional[List[Any]]:
     """Two positions change places in every unsorted argument of one length."""
     alike = [a for a in tree if isinstance(a, (list, str)) and len(a) > 1]
     if not alike:

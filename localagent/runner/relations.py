@@ -31,7 +31,7 @@ def index_like(value: Any) -> bool:
     )
 
 
-def count_kept(old: int, new: int, lengths: List[Optional[int]], made: List[Any]) -> int:
+def length_preserved(old: int, new: int, lengths: List[Optional[int]], made: List[Any]) -> int:
     """A number that was a length stays that length; one that was at most the only length stays so, and positive."""
     for i, length in enumerate(lengths):
         if length is not None and old == length and old > 1:

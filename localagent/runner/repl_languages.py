@@ -190,24 +190,24 @@ class BashInterpreter(Interpreter):
             return False
         return True
 
-    def _place(self, number: int, name: str) -> str:
+    def _path(self, number: int, name: str) -> str:
         return os.path.join(self._folder, "%d-%s" % (number, name))
 
     def streams(self, number: int) -> Tuple[List[int], List[int]]:
         """See Interpreter."""
         reading, writing = [], []
         for name in STREAMS:
-            os.mkfifo(self._place(number, name), 0o600)
-            reading.append(os.open(self._place(number, name), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
-            writing.append(os.open(self._place(number, name), os.O_WRONLY | os.O_CLOEXEC))
+            os.mkfifo(self._path(number, name), 0o600)
+            reading.append(os.open(self._path(number, name), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
+            writing.append(os.open(self._path(number, name), os.O_WRONLY | os.O_CLOEXEC))
         return reading, writing
 
     def begin(self, number: int, code: str, writing: List[int]) -> bool:
         """See Interpreter."""
-        path = self._place(number, "step")
+        path = self._path(number, "step")
         with open(path, "wb") as file:
             file.write(code.encode("utf-8", "surrogatepass") + b"\n")
-        names = (path, self._place(number, "out"), self._place(number, "err"), self._inside, number, self._inside)
+        names = (path, self._path(number, "out"), self._path(number, "err"), self._inside, number, self._inside)
         return self._say(". %s </dev/null >%s 2>%s %d>&-; printf '%d %%s\\n' \"$?\" >&%d" % names)
 
     def interrupt(self, number: int) -> None:
@@ -219,6 +219,6 @@ class BashInterpreter(Interpreter):
         """See Interpreter."""
         for name in (*STREAMS, "step"):
             try:
-                os.unlink(self._place(number, name))
+                os.unlink(self._path(number, name))
             except OSError:
                 continue

@@ -8,17 +8,17 @@ from __future__ import annotations
 import copy
 from typing import Any, Callable, List, Optional, Tuple
 
-from .positions import drop_or_repeat, shrink, swap_places
+from .positions import drop_or_repeat, shrink, swap_positions
 from .relations import (
     all_distinct,
     atoms_of,
     bounds_tables,
-    count_kept,
     holds_atom,
     index_like,
     is_nested,
     is_sorted,
     is_table,
+    length_preserved,
     letter_class,
     mapped,
     objects_of,
@@ -45,7 +45,7 @@ def careful(tree: List[Any], start: List[Any], rng: Chance) -> Optional[List[Any
             elif isinstance(a, list) and is_sorted(start[i]):
                 made[i] = sorted(a)
             if type(a) is int and not bounds_tables(tree[i], tree):
-                made[i] = count_kept(tree[i], a, before, made)
+                made[i] = length_preserved(tree[i], a, before, made)
         return made
     return None
 
@@ -220,7 +220,7 @@ _CHANGES: List[_Change] = [
     drop_or_repeat,
     shrink,
     shrink,
-    swap_places,
+    swap_positions,
     _scalar,
     _text,
     _text,

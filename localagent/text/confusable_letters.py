@@ -52,6 +52,6 @@ def scripts_of(word: str) -> set[str]:
     return {unicodedata.name(c, "OTHER").split(" ", 1)[0] for c in word if c.isalpha()} & set(_SCRIPTS)
 
 
-def has_odd_word(name: str) -> bool:
+def has_mixed_script(name: str) -> bool:
     """Whether some word of a name mixes scripts, or is of letters that only look Latin."""
     return not name.isascii() and any(mixes(word) or misleads(word) for word in _WORD.findall(name))

@@ -41,23 +41,23 @@ class Adapted:
     def _read(self, reader: Any) -> None:
         fields = reader.fields
 
-        def told(name: str, default: Any = None) -> Any:
+        def field(name: str, default: Any = None) -> Any:
             return fields[name].contents() if name in fields else default
 
-        if told("general.architecture") != "llama":
-            raise CannotEnforce(f"an adapter can be learned for llama models, not for {told('general.architecture')}")
-        if told("llama.rope.scaling.type", "none") not in ("none", "") or told("llama.expert_count", 0):
+        if field("general.architecture") != "llama":
+            raise CannotEnforce(f"an adapter can be learned for llama models, not for {field('general.architecture')}")
+        if field("llama.rope.scaling.type", "none") not in ("none", "") or field("llama.expert_count", 0):
             raise CannotEnforce("no adapter can be learned for a model with scaled positions or experts")
-        self.blocks = int(told("llama.block_count"))
-        self.width = int(told("llama.embedding_length"))
-        self.heads = int(told("llama.attention.head_count"))
-        self.kv_heads = int(told("llama.attention.head_count_kv", self.heads))
-        self.head_width = int(told("llama.rope.dimension_count", self.width // self.heads))
-        self._base = float(told("llama.rope.freq_base", 10000.0))
-        self._small = float(told("llama.attention.layer_norm_rms_epsilon"))
+        self.blocks = int(field("llama.block_count"))
+        self.width = int(field("llama.embedding_length"))
+        self.heads = int(field("llama.attention.head_count"))
+        self.kv_heads = int(field("llama.attention.head_count_kv", self.heads))
+        self.head_width = int(field("llama.rope.dimension_count", self.width // self.heads))
+        self._base = float(field("llama.rope.freq_base", 10000.0))
+        self._small = float(field("llama.attention.layer_norm_rms_epsilon"))
         if self.head_width * self.heads != self.width:
             raise CannotEnforce("no adapter can be learned for a model whose heads do not make up its width")
-        self.front = self._front(told)
+        self.front = self._front(field)
 
     @staticmethod
     def _front(told: Any) -> int:

@@ -69,7 +69,7 @@ def require(device: str) -> None:
         )
 
 
-def held_back(samples: Sequence[tuple[str, str]]) -> Callable[[str, str], bool]:
+def judging_fixes(samples: Sequence[tuple[str, str]]) -> Callable[[str, str], bool]:
     """Which fixes judge, of (repository, origin) of all: those of whole repositories, of commits where these are few.
 
     The answer is asked by repository and origin. A quarter of the fixes or more, never those of every repository.
@@ -102,7 +102,7 @@ def learn_adapter(
     """
     settings, reader = AdapterSettings(), reader_of(model.sha256)
     real = [(corpus.name, s) for corpus in corpora for _, s in corpus.samples() if s.kind == "real" and s.truth]
-    judges = held_back([(name, s.origin) for name, s in real])
+    judges = judging_fixes([(name, s.origin) for name, s in real])
     back = [s for name, s in real if judges(name, s.origin) and s.reader == reader]
     jail = open_jail(least=least_level(house))
     examples = _examples(corpora, judges, model, jail, say, seed=settings.seed)
@@ -128,9 +128,9 @@ def learn_adapter(
             "device": device,
             "steps": written["steps"],
             "loss": [written["loss_first"], written["loss_last"]],
-            "judged": judged.told(),
+            "judged": judged.figures(),
         }
-        kept = _kept(candidate, about, house, model) if judged.kept else None
+        kept = _install_adapter(candidate, about, house, model) if judged.is_better else None
     return AdapterTrained(
         examples=len(examples), steps=int(written["steps"]), digest=told, judged=judged, registered=kept, about=about
     )
@@ -173,7 +173,7 @@ def _teaches(judges: Callable[[str, str], bool], repository: str, origin: str) -
     return not judges(repository, origin)
 
 
-def _kept(candidate: AdapterFile, about: dict[str, Any], house: House, model: ModelFile) -> AdapterFile:
+def _install_adapter(candidate: AdapterFile, about: dict[str, Any], house: House, model: ModelFile) -> AdapterFile:
     """The adapter in its place. AnswerIsNo where there is no room for it."""
     try:
         return adapter.keep(candidate.path, candidate.sha256, about, house.data_dir, _registered(model))

@@ -43,9 +43,9 @@ class Corpus:
 
     def samples(self) -> Iterator[tuple[str, Sample]]:
         """What is kept, with the digest of each; a file that is not what its name says is passed over and counted."""
-        yield from ((digest, sample) for _, digest, sample in self._kept())
+        yield from ((digest, sample) for _, digest, sample in self._intact_samples())
 
-    def _kept(self) -> Iterator[tuple[Path, str, Sample]]:
+    def _intact_samples(self) -> Iterator[tuple[Path, str, Sample]]:
         for file in sorted(self.folder.glob("*.json.gz")):
             digest = hashlib.sha256(file.read_bytes()).hexdigest()
             if digest[:16] == file.name.removesuffix(".json.gz").rpartition("-")[2]:
@@ -55,7 +55,7 @@ class Corpus:
 
     def reread(self, read: Read, reader: str, more: Callable[[], bool]) -> None:
         """Have what is kept read by this model where another one, or nobody, has read it, while `more` says so."""
-        for file, _, sample in self._kept():
+        for file, _, sample in self._intact_samples():
             if sample.reader == reader:
                 continue
             if not more():

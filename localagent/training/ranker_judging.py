@@ -50,17 +50,17 @@ class Paired:
         return float(sum(math.comb(moved, k) for k in range(self.better, moved + 1)) / 2**moved)
 
     @property
-    def kept(self) -> bool:
+    def is_better(self) -> bool:
         """Whether the learned order may take the hand's place: enough fixes, surely better, the first ten no fewer.
 
         Where another order is in use it must be as much better than that one.
         """
-        if self.standing is not None and not self.standing.kept:
+        if self.standing is not None and not self.standing.is_better:
             return False
         first = _share(self.learned, 10) >= _share(self.hand, 10)
         return len(self.hand) >= LEAST and self.chance < SURE and first and _median(self.learned) <= _median(self.hand)
 
-    def told(self) -> dict[str, object]:
+    def figures(self) -> dict[str, object]:
         """The figures, for a card."""
         return {
             "fixes": len(self.hand),
@@ -69,8 +69,8 @@ class Paired:
             "better": self.better,
             "worse": self.worse,
             "chance": round(self.chance, 5),
-            "kept": self.kept,
-            **({} if self.standing is None else {"in-use": self.standing.told()}),
+            "kept": self.is_better,
+            **({} if self.standing is None else {"in-use": self.standing.figures()}),
         }
 
 

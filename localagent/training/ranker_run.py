@@ -82,7 +82,7 @@ def train(
             if scorer is not None:
                 corpus.reread(_reader(scorer), reader, share)
             corpus.collect(lambda: open_edit_space(prior), _reader(scorer), share, reader=reader)
-            say(f"{corpus.name}: {_told(corpus)}")
+            say(f"{corpus.name}: {_corpus_summary(corpus)}")
     finally:
         if scorer is not None:
             scorer.close()
@@ -92,7 +92,7 @@ def train(
         base = replace(model, adapter=None)
         ends = began + 3600.0 * hours * (1.0 - _RANKER)
         learned = learn_adapter(corpora, base, house, weights, say, read_with=_reader, device=device, ends=ends)
-    digests, read, plain = kept_of(corpora, weights, reader=reader, again=_again(house, use_model, say))
+    digests, read, plain = sample_digests(corpora, weights, reader=reader, again=_again(house, use_model, say))
     found = {c.name: dict(c.counts) for c in corpora}
     standing = in_force(house, weights)
     trained = conclude(digests, read, plain, found, house.data_dir / REGISTERED, say, standing=standing)
@@ -121,21 +121,21 @@ def conclude(
         say(f"{kind}: {sum(s.kind == 'real' for s in samples)} fixes, {len(samples)} samples")
         beside = None if standing is None else standing.standing(with_model=with_model)
         verdicts[kind] = judged(samples, settings, with_model=with_model, say=say, standing=beside)
-        if verdicts[kind].kept:
+        if verdicts[kind].is_better:
             models[kind] = learn([s for s in samples if s.truth], settings, with_model=with_model)
         elif standing is not None:
             models[kind] = standing.model(with_model=with_model)
         else:
             models[kind] = knows_nothing(with_model=with_model)
     digest = data_digest(digests)
-    figures = {kind: paired.told() for kind, paired in verdicts.items()}
-    if not any(paired.kept for paired in verdicts.values()):
+    figures = {kind: paired.figures() for kind, paired in verdicts.items()}
+    if not any(paired.is_better for paired in verdicts.values()):
         return Trained(found=found, digest=digest, figures=figures, registered=None)
-    kept_whole = all(paired.kept for paired in verdicts.values())
+    kept_whole = all(paired.is_better for paired in verdicts.values())
     about: dict[str, Any] = {
         "data": digest,
         "samples": len(plain),
-        "found": _kept_by_repository(found, plain),
+        "found": _sample_counts(found, plain),
         "carried": sorted(standing.repositories) if standing is not None and not kept_whole else [],
         "settings": asdict(settings),
         "judged": figures,
@@ -147,7 +147,7 @@ def conclude(
     return Trained(found=found, digest=digest, figures=figures, registered=target)
 
 
-def _kept_by_repository(names: Iterable[str], samples: Sequence[Listed]) -> dict[str, dict[str, int]]:
+def _sample_counts(names: Iterable[str], samples: Sequence[Listed]) -> dict[str, dict[str, int]]:
     """How many samples of each kind every repository gave that was named, whenever they were found."""
     counts = Counter((sample.group, sample.kind) for sample in samples)
     return {name: {kind: count for (group, kind), count in sorted(counts.items()) if group == name} for name in names}
@@ -178,7 +178,7 @@ def _before(ends: float) -> Callable[[], bool]:
     return lambda: time.monotonic() < ends
 
 
-def _told(corpus: Corpus) -> str:
+def _corpus_summary(corpus: Corpus) -> str:
     counts = corpus.counts
     kept = sum(1 for _ in corpus.folder.glob("*.json.gz"))
     told = ", ".join(f"{count} {what}" for what, count in sorted(counts.items())) or "nothing new"
@@ -230,7 +230,7 @@ def _reader(scorer: ModelScorer | None) -> Read:
     return read
 
 
-def kept_of(
+def sample_digests(
     corpora: Sequence[Corpus], weights: Weights, *, reader: str, again: Read | None = None
 ) -> tuple[list[str], list[Listed], list[Listed]]:
     """Digests of all samples, and their numbers: of those that the model read, and of all without it.

@@ -19,7 +19,7 @@ from localagent.verify.checks.full_check import FullChecker
 from localagent.verify.checks.new_findings import Delta, ToolAnswer
 from localagent.verify.checks.quick_check import WarmQuickCheck
 from localagent.verify.evidence.changed_lines import ChangedFile
-from localagent.verify.worker.jail_pool import Rooms
+from localagent.verify.worker.jail_pool import JailPool
 from localagent.verify.worker.suite_run import SuiteWorker
 from localagent.verify.worker.worker_client import OpenRequest, WorkerLost
 from localagent.verify.worker.worker_messages import Collected
@@ -45,7 +45,7 @@ class PatchVerifier:
         self._policy = policy
         limits = {use: load(sandbox_dir / f"{use.value}.toml").limits for use in WorkerUse}
 
-        def rooms(tree: Snapshot) -> Rooms:
+        def worker_pool(tree: Snapshot) -> JailPool:
             store = Path(tree.store)
             place = WorkerSpec.make(
                 jail=jail,
@@ -56,11 +56,11 @@ class PatchVerifier:
                 limits=limits,
                 tighter=policy.limits,
             )
-            return Rooms(place)
+            return JailPool(place)
 
-        self.before, self.after = rooms(before), rooms(after)
-        self._old: Rooms | None = None
-        self._make_rooms = rooms
+        self.before, self.after = worker_pool(before), worker_pool(after)
+        self._old: JailPool | None = None
+        self._make_rooms = worker_pool
         self._runner = BaselineRunner(self.before, task)
         self.request: OpenRequest = self._runner.request
 

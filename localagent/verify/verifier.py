@@ -19,7 +19,7 @@ from localagent.verify.checks.new_findings import Delta
 from localagent.verify.checks.quick_check import WarmQuickCheck
 from localagent.verify.checks.static_tools import Silence, ToolFinding, lint, type_errors
 from localagent.verify.evidence.candidate_behaviour import behaviours
-from localagent.verify.worker.jail_pool import Rooms
+from localagent.verify.worker.jail_pool import JailPool
 from localagent.verify.worker.warm_worker import Warm
 from localagent.verify.worker.worker_client import OpenRequest, WorkerLost
 from localagent.verify.worker.worker_spec import WorkerSpec, WorkerUse
@@ -53,7 +53,7 @@ class JailVerifier:
             limits=limits,
             tighter=None if policy is None else policy.limits,
         )
-        self._rooms = Rooms(place)
+        self._rooms = JailPool(place)
         self._runner = BaselineRunner(self._rooms, task)
         self._quick: list[WarmQuickCheck] = []
         self._full: FullChecker | None = None
@@ -66,7 +66,7 @@ class JailVerifier:
         return (*self._runner.notes, *quick, *self._rooms.place.bounds.remarks)
 
     @property
-    def rooms(self) -> Rooms:
+    def worker_pool(self) -> JailPool:
         """Where everything runs, for what is measured beside the checks."""
         return self._rooms
 

@@ -1,6 +1,13 @@
 """What a repository says to machines is told with its place, once a place and bounded, and changes nothing else."""
 
-from localagent.app.fix.injection_scan import MOST_PLACES, ShownFiles, places_in, said_to_machines, told_of, warnings_of
+from localagent.app.fix.injection_scan import (
+    MOST_PLACES,
+    ShownFiles,
+    injection_lines,
+    injection_warnings,
+    reported_injections,
+    warnings_of,
+)
 from localagent.domain.outcome import Baseline, Failure, Outcome, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
@@ -37,20 +44,20 @@ def baseline(message: str = "") -> Baseline:
 
 
 def test_each_place_is_told_once_with_its_line() -> None:
-    found = list(places_in(SOURCE.encode()))
+    found = list(injection_lines(SOURCE.encode()))
     assert [line for line, _ in found] == [4, 11]
 
 
 def test_ordinary_code_says_nothing() -> None:
     text = SOURCE.replace(ORDER, "the model should be loaded first").replace("Forget all", "Keeps all")
-    assert list(places_in(text.encode())) == []
+    assert list(injection_lines(text.encode())) == []
 
 
 def test_files_asked_about_suspected_and_failing_are_read_and_no_others() -> None:
     sources = {A: SOURCE.encode(), B: SOURCE.encode(), T: f"# {ORDER}\n".encode(), RepoPath("c.py"): SOURCE.encode()}
     shown = ShownFiles()
     assert shown.noting(lambda path, _: f"about {path}")(B, baseline()) == "about b.py"
-    found = said_to_machines(shown, (suspicion(A),), baseline(ORDER), sources)
+    found = injection_warnings(shown, (suspicion(A),), baseline(ORDER), sources)
     assert sorted((f.path or "", f.line or 0, f.test) for f in found) == [
         ("a.py", 4, None),
         ("a.py", 11, None),
@@ -75,8 +82,8 @@ def test_files_asked_about_suspected_and_failing_are_read_and_no_others() -> Non
 
 def test_what_is_told_is_bounded() -> None:
     flood = "\n\n".join(f"# {ORDER}" for _ in range(200)).encode()
-    found = said_to_machines(ShownFiles(), (suspicion(A),), None, {A: flood})
-    assert told_of(found) == found[:MOST_PLACES]
+    found = injection_warnings(ShownFiles(), (suspicion(A),), None, {A: flood})
+    assert reported_injections(found) == found[:MOST_PLACES]
     assert warnings_of(found[:MOST_PLACES]) == warnings_of(found)[:MOST_PLACES]
     told = warnings_of(found)
     assert len(told) == MOST_PLACES + 1

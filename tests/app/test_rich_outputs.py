@@ -18,7 +18,7 @@ from localagent.app import Settings
 from localagent.app.execute.run import code_of, execute
 from localagent.domain.execution import Executed, Execution, Language
 from localagent.domain.jailspec import JailLimits
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.jail.api import BackendKind
 from localagent.text.secret_redaction import Sanitizer
 
@@ -62,7 +62,7 @@ def test_figures_that_are_shown_or_saved_are_files(kind: BackendKind, python: st
         "figure, axes = plt.subplots(figsize=(2, 1), dpi=50)\naxes.bar([1], [2])\nfigure.savefig('own.png')\nplt.show()"
     )
     executed = run(text, kind, python, tmp_path)
-    assert (executed.ending, executed.returncode) == (Ending.EXITED, 0), executed.stderr
+    assert (executed.ending, executed.returncode) == (JailOutcome.EXITED, 0), executed.stderr
     assert executed.stdout == "[the figure is in figure-1.png]\n[the figure is in figure-2.png]\n"
     assert "Fontconfig" not in executed.stderr
     assert [f.name for f in executed.files] == ["figure-1.png", "figure-2.png", "own.png"]

@@ -14,7 +14,7 @@ from localagent.app.execute.run import code_in, code_of, execute
 from localagent.app.review.code_gates import findings_on, refuse_ungateable
 from localagent.domain.execution import Executed, Execution, Language
 from localagent.domain.jailspec import JailLimits
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.errors import AnswerIsNo, CannotEnforce, UsageFault
 from localagent.jail.api import open_jail
 from localagent.policy.load import load_policy
@@ -49,7 +49,7 @@ def test_streams_apart_status_arguments_and_files(settings: Settings, tmp_path: 
         arguments=("a", "b c"),
     )
     executed = run(settings, Execution(limits=LIMITS, code=program, files=(str(tmp_path / "in"),)), tmp_path / "out")
-    assert (executed.ending, executed.returncode) == (Ending.EXITED, 5)
+    assert (executed.ending, executed.returncode) == (JailOutcome.EXITED, 5)
     assert (executed.stdout, executed.stderr) == ("['a', 'b c'] 1,2\n\n", "err\n")
     assert [(f.name, f.bytes, f.copied) for f in executed.files] == [("made.txt", 4, True)]
     assert (tmp_path / "out/made.txt").read_text() == "made"
@@ -70,13 +70,17 @@ def test_bash_and_node(settings: Settings, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "limits", "ending"),
     [
-        ("while True: pass", {"wall_seconds": 0.5}, Ending.WALL),
-        ("print('x' * 9999)", {"output_bytes": 1000}, Ending.OUTPUT),
-        ("x = bytes(10 ** 9).replace(b'\\0', b'1')\nwhile True: pass", {"resident_bytes": 128 << 20}, Ending.MEMORY),
+        ("while True: pass", {"wall_seconds": 0.5}, JailOutcome.WALL),
+        ("print('x' * 9999)", {"output_bytes": 1000}, JailOutcome.OUTPUT),
+        (
+            "x = bytes(10 ** 9).replace(b'\\0', b'1')\nwhile True: pass",
+            {"resident_bytes": 128 << 20},
+            JailOutcome.MEMORY,
+        ),
     ],
 )
 def test_the_limit_that_was_hit_is_named(
-    settings: Settings, text: str, limits: dict[str, float], ending: Ending
+    settings: Settings, text: str, limits: dict[str, float], ending: JailOutcome
 ) -> None:
     executed = run(settings, python(text, limits=replace(LIMITS, **limits)))  # type: ignore[arg-type]
     assert executed.ending is ending

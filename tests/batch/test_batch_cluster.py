@@ -20,7 +20,7 @@ from localagent.batch.certificates import CertificateRole, faults_of, make_certi
 from localagent.batch.cluster_task import Request, answer_task, parse_request, received, request_of
 from localagent.batch.fleet import FleetMember
 from localagent.batch.parse_fleet import parse_fleet
-from localagent.batch.snapshot_archive import WrongParcel, pack, unpack
+from localagent.batch.snapshot_archive import InvalidArchive, pack, unpack
 from localagent.batch.task_result import RepositoryResult, RepositoryState, parse_answer
 from localagent.cli.batch_worker import ways
 from localagent.domain.policy import JailLevel
@@ -107,7 +107,7 @@ def test_no_name_leads_out(name: str, tmp_path: Path) -> None:
     head, _, rest = pack(take_snapshot(tree(tmp_path / "t"), tmp_path / "s")).partition(b"\n")
     found = load(head)
     found["entries"][-1]["path"] = name
-    with pytest.raises(WrongParcel):
+    with pytest.raises(InvalidArchive):
         unpack(dump(found) + rest, tmp_path / "out")
     assert sorted(p.name for p in tmp_path.iterdir()) in (["out", "s", "t"], ["s", "t"])
 
@@ -121,7 +121,7 @@ def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
     for entry in found["entries"]:
         if entry["kind"] == "regular":
             entry["path"] = "l/f.py"
-    with pytest.raises(WrongParcel):
+    with pytest.raises(InvalidArchive):
         unpack(dump(found) + rest, tmp_path / "out")
     assert not (tmp_path / "f.py").exists()
 
@@ -141,7 +141,7 @@ def test_a_changed_parcel_is_no_parcel_or_another_tree(data: st.DataObject) -> N
         bad = good[:at] + bytes([good[at] ^ data.draw(st.integers(1, 255))]) + good[at + 1 :]
         try:
             named = unpack(bad, root / "out")
-        except (WrongParcel, ValueError):
+        except (InvalidArchive, ValueError):
             return
         found = take_snapshot(root / "out", root / "s2").digest
         assert not named == found == snapshot.digest or bad.partition(b"\n")[2] == good.partition(b"\n")[2]

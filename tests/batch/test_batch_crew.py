@@ -12,7 +12,7 @@ from support.fix_builder import home
 from localagent.app import Settings
 from localagent.batch import cluster as cluster_module
 from localagent.batch.cluster import AHEAD, ClusterCrew
-from localagent.batch.run import Begun, Night, begin
+from localagent.batch.run import BatchRun, Begun, begin
 from localagent.batch.task_result import RepositoryResult, RepositoryState
 from localagent.cli.batch_worker import ways
 from localagent.errors import CannotEnforce
@@ -175,7 +175,7 @@ def test_a_task_is_lost_three_times_and_no_more(scene: Scene) -> None:
     names: list[str] = []
     crew = ClusterCrew(Losing(), lambda _data, _tree: b"", scene.begun.run, scene.begun.fleet, scene.settings, 0)
     notes: list[str] = []
-    assert Night(scene.begun, scene.settings, ways(), jobs=1, told=notes.append, crew=crew).work(anytime=True) == ""
+    assert BatchRun(scene.begun, scene.settings, ways(), jobs=1, told=notes.append, crew=crew).work(anytime=True) == ""
     answer = scene.begun.run.answer(0)
     assert answer is not None
     assert (answer.state, "its worker died 3 times" in answer.reason) == (RepositoryState.FAULT, True)

@@ -16,7 +16,7 @@ from support.fix_builder import ADDER, home, tree_of
 
 from localagent.app import Settings
 from localagent.batch import cluster as cluster_module
-from localagent.batch.run import Night, begin
+from localagent.batch.run import BatchRun, begin
 from localagent.batch.task_result import RepositoryState
 from localagent.cli.batch_cluster import work_one
 from localagent.cli.batch_worker import ways
@@ -194,7 +194,7 @@ def test_a_straggler_is_given_up_and_another_asked(tmp_path: Path, monkeypatch: 
             (lost,) = crew.wait(60.0)
             assert (lost.number, lost.code, lost.seconds) == (0, 1, 0.0)
             assert begun.run.answer(0) is None
-            assert Night(begun, settings, ways(), jobs=1, told=notes.append, crew=crew).work(anytime=True) == ""
+            assert BatchRun(begun, settings, ways(), jobs=1, told=notes.append, crew=crew).work(anytime=True) == ""
         answer = begun.run.answer(0)
         assert answer is not None
         assert (answer.state, notes) == (RepositoryState.CLEAN, [f"one: clean: {answer.reason}"])
@@ -225,7 +225,7 @@ def test_one_that_is_given_up_and_answers_all_the_same_changes_nothing(
             crew._sent[0].deadline = 0.0  # as if its time had come
             assert [lost.code for lost in crew.wait(60.0)] == [1]
             os.killpg(dask.processes[1].pid, signal.SIGCONT)
-            night = Night(begun, settings, ways(), jobs=1, told=lambda _: None, crew=crew)
+            night = BatchRun(begun, settings, ways(), jobs=1, told=lambda _: None, crew=crew)
             assert night.work(anytime=True) == ""
         assert batch.report()["digest"] == alone["digest"]
         assert list(h.scratch.iterdir()) == []

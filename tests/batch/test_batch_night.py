@@ -9,7 +9,7 @@ from support.fix_builder import ADDER, CHECKOUT, Home, home
 
 from localagent.app import Settings
 from localagent.batch.batch_ports import HELD, WorkerCommands
-from localagent.batch.run import TRIES, Begun, Night, begin
+from localagent.batch.run import TRIES, BatchRun, Begun, begin
 from localagent.batch.task_result import RepositoryResult, RepositoryState
 
 CRASHES = """
@@ -51,7 +51,7 @@ def night(
     settings = Settings.from_environ()
     told: list[str] = []
     begun: Begun = begin(Batch(h).write_all(each=each), settings, ways)
-    assert Night(begun, settings, ways, jobs=1, told=told.append).work() == ""
+    assert BatchRun(begun, settings, ways, jobs=1, told=told.append).work() == ""
     return [begun.run.answer(n) for n in range(len(begun.fleet.members))], told
 
 

@@ -19,7 +19,7 @@ from localagent.batch.fleet import Fleet, FleetMember, TreeSource, WorkKind
 from localagent.batch.git_am import series
 from localagent.batch.html_report import page
 from localagent.batch.junit_sarif import junit, sarif
-from localagent.batch.runs import KeptAnswers, RunPlan, RunStore
+from localagent.batch.runs import AnswerCache, RunPlan, RunStore
 from localagent.batch.task_result import RepositoryResult, RepositoryState, WorkStep, parse_answer, worst
 from localagent.domain.edit import FileChange, Patch
 from localagent.domain.paths import RepoPath
@@ -266,7 +266,7 @@ def test_an_answer_that_is_not_ours_is_damage(name: str, tmp_path: Path) -> None
 
 
 def test_what_the_clock_decided_is_not_kept(tmp_path: Path) -> None:
-    kept = KeptAnswers(tmp_path / "kept")
+    kept = AnswerCache(tmp_path / "kept")
     for state in RepositoryState:
         kept.put(answer(0, state, key=f"sha256:{state.value}"), "run")
     found = {state for state in RepositoryState if kept.get(f"sha256:{state.value}") is not None}

@@ -14,10 +14,10 @@ from localagent.cli.deadline import (
     MOST_SLOWED,
     RESERVE_SECONDS,
     SHOWN_SECONDS,
-    Box,
-    BoxOver,
-    kept_waiting,
+    Deadline,
+    DeadlinePassed,
     process_age,
+    slowdown,
     slowed,
 )
 from localagent.cli.hook_suggest import seconds_of
@@ -34,18 +34,18 @@ def test_the_reserve_grows_on_a_busy_machine_within_bounds() -> None:
 
 
 def test_the_reserve_grows_while_the_machine_grows_busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert 1.0 <= kept_waiting() <= MOST_SLOWED
+    assert 1.0 <= slowdown() <= MOST_SLOWED
     monkeypatch.setattr(box_module, "slowed", lambda *_: 1.0)
-    monkeypatch.setattr(box_module, "kept_waiting", lambda *_: 1.0)
+    monkeypatch.setattr(box_module, "slowdown", lambda *_: 1.0)
     monkeypatch.setattr(box_module, "process_age", lambda: 0.0)  # half of the box at most is a reserve
-    box = Box(100)
+    box = Deadline(100)
     before, shown = box.left(), box.shown(0.0)
     assert shown - before >= RESERVE_SECONDS - 2 * SHOWN_SECONDS, "the child has no time to clear up"
-    monkeypatch.setattr(box_module, "kept_waiting", lambda *_: 3.0)
+    monkeypatch.setattr(box_module, "slowdown", lambda *_: 3.0)
     assert before - box.left() >= 2 * RESERVE_SECONDS
     assert shown - box.shown(0.0) >= 2 * SHOWN_SECONDS
     assert shown - box.shown(1.0) >= 2 * SHOWN_SECONDS + 1.0
-    monkeypatch.setattr(box_module, "kept_waiting", lambda *_: 1e9)
+    monkeypatch.setattr(box_module, "slowdown", lambda *_: 1e9)
     assert box.left() > 0
     assert box.shown(1e9) - box.left() >= 20, "whoever waits gives up after who clears up"
 
@@ -62,13 +62,13 @@ def test_age_is_counted_from_the_start_of_the_process() -> None:
 
 def test_work_that_ends_in_time() -> None:
     done = []
-    assert Box(process_age() + 60).run(lambda: done.append(1), Stop())
+    assert Deadline(process_age() + 60).run(lambda: done.append(1), Stop())
     assert (done, signal.getitimer(signal.ITIMER_REAL)) == ([1], (0.0, 0.0))
     assert signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
 
 
 def test_a_box_that_is_over_runs_nothing() -> None:
-    box = Box(process_age() + RESERVE_SECONDS / 2)
+    box = Deadline(process_age() + RESERVE_SECONDS / 2)
     assert box.left() < 0
     assert not box.run(lambda: pytest.fail("it ran"), Stop())
 
@@ -82,7 +82,7 @@ def test_work_is_ended_and_its_jails_with_it() -> None:
             while True:
                 time.sleep(60)
 
-    assert not Box(process_age() + MOST_RESERVE + 0.1).run(work, stop)
+    assert not Deadline(process_age() + MOST_RESERVE + 0.1).run(work, stop)
     assert ended == ["jails"]
 
 
@@ -90,10 +90,10 @@ def test_what_an_ended_jail_makes_fail_is_no_fault() -> None:
     def work() -> None:
         try:
             time.sleep(60)
-        except BoxOver:
+        except DeadlinePassed:
             raise Interrupted("the jail is gone") from None
 
-    assert not Box(process_age() + MOST_RESERVE + 0.1).run(work, Stop())
+    assert not Deadline(process_age() + MOST_RESERVE + 0.1).run(work, Stop())
 
 
 def test_faults_in_time_come_out() -> None:
@@ -101,7 +101,7 @@ def test_faults_in_time_come_out() -> None:
         raise LocalagentError("x")
 
     with pytest.raises(LocalagentError, match="x"):
-        Box(process_age() + 60).run(work, Stop())
+        Deadline(process_age() + 60).run(work, Stop())
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("3s", 3.0), ("1500ms", 1.5), ("2m", 120.0), ("0.5", 0.5)])

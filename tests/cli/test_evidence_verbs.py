@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.evidence_builder import OTHER, PATCH, keep_proposals, keep_task, settings_below
 
-from localagent.app.evidence.task_evidence import audit_log, kept_facts
+from localagent.app.evidence.task_evidence import audit_log, recorded_facts
 from localagent.app.settings import Settings
 from localagent.cli.main import main
 from localagent.domain.edit import FileChange, Patch, digest_of
@@ -39,7 +39,7 @@ def test_an_empty_journal_holds(settings: Settings, capsys: pytest.CaptureFixtur
 
 
 def test_the_ways_of_writing_are_kept_for_a_replay(settings: Settings, tmp_path: Path) -> None:
-    facts, _, _ = kept_facts(settings, keep_task(settings, tmp_path / "repo"))
+    facts, _, _ = recorded_facts(settings, keep_task(settings, tmp_path / "repo"))
     assert facts["asked"]["ways"] == ["line", "span"]
 
 

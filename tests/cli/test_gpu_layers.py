@@ -7,7 +7,7 @@ import pytest
 from support.fix_builder import home
 
 from localagent.app import Settings
-from localagent.cli.gpu_layers import told_of_layers
+from localagent.cli.gpu_layers import describe_layers
 from localagent.llm.model.gpu import ASKED, NO_BACKEND, NO_DEVICE, devices, offloads
 from localagent.llm.model.llama_build import backend_name
 
@@ -67,6 +67,6 @@ def test_verbs_that_load_none_or_compute_on_the_processor_take_no_such_option(ve
 @pytest.mark.parametrize(("layers", "lines"), [("auto", 1), ("", 0), ("0", 0)])
 def test_one_line_says_what_becomes_of_them(layers: str, lines: int) -> None:
     said: list[str] = []
-    told_of_layers(replace(Settings.from_environ({}), gpu_layers=layers), said.append)
+    describe_layers(replace(Settings.from_environ({}), gpu_layers=layers), said.append)
     assert len(said) == lines
     assert all(line.removeprefix("--gpu-layers: ") in (NO_BACKEND, NO_DEVICE, ASKED) for line in said)

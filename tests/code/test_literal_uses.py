@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from localagent.code import literal_uses
 from localagent.code.constant_evaluation import Unknown, evaluate
-from localagent.code.literal_uses import LiteralKind, LiteralPlace, LiteralRole, LiteralSpelling, LiteralUse
+from localagent.code.literal_uses import LiteralContext, LiteralKind, LiteralRole, LiteralSpelling, LiteralUse
 from localagent.code.test_literals import NOT_KNOWN, Literals, changed_literals, key_of, literal, read_tests
 from localagent.domain.edit import FileChange, Patch
 from localagent.domain.paths import RepoPath
@@ -52,7 +52,7 @@ def test_a_literal_of_the_tests_is_seen_where_it_stands(
     line: str, text: str, kind: str, place: str, spelling: str, role: str
 ) -> None:
     (use,) = [u for u in uses(line) if u.text == text]
-    assert (use.kind, use.place) == (LiteralKind(kind), LiteralPlace(place))
+    assert (use.kind, use.place) == (LiteralKind(kind), LiteralContext(place))
     assert (use.spelling, use.role) == (LiteralSpelling(spelling), LiteralRole(role))
     assert (use.path, use.line) == ("m.py", 2)
 

@@ -18,7 +18,7 @@ from support.service_builder import Served, digest, ordered, put, served, talk, 
 from localagent.cli.main import main
 from localagent.daemon.http.endpoints import ENDPOINTS, document
 from localagent.daemon.http.openapi_schemas import SCHEMAS
-from localagent.daemon.http.rate_limits import Door
+from localagent.daemon.http.rate_limits import ConnectionLimiter
 from localagent.daemon.http.request_context import depth_of
 from localagent.daemon.processes.configuration import load_configuration
 from localagent.daemon.store.leases import LeaseApproval, append, finish, release, take
@@ -413,7 +413,7 @@ def test_quotas_and_rates_say_when_to_come_back() -> None:
 def test_the_door_counts_each_user_apart(tmp_path: Path) -> None:
     now = 0.0
     with served(start=False, burst=2, requests_a_second=1, connections=2, all_connections=3) as daemon:
-        door = Door(load_configuration(daemon.settings).rates, clock=lambda: now)
+        door = ConnectionLimiter(load_configuration(daemon.settings).rates, clock=lambda: now)
     assert [door.ask(1), door.ask(1), door.ask(1) > 0, door.ask(2)] == [0.0, 0.0, True, 0.0]
     now = 1.0
     assert [door.ask(1), door.ask(1) > 0] == [0.0, True]

@@ -15,7 +15,7 @@ from localagent.app.cancellation import Stop
 from localagent.daemon.processes import worker
 from localagent.daemon.processes.configuration import Keeping
 from localagent.daemon.store import leases, schema
-from localagent.daemon.store.approval_store import judged_of, standing, told, untold, words_of
+from localagent.daemon.store.approval_store import approvals_of, judged_of, mark_recorded, standing, untold
 from localagent.daemon.store.blobs import Blobs, BlobWriter
 from localagent.daemon.store.leases import Lease, LeaseEnded, LeaseLost
 from localagent.daemon.store.retention import tidy
@@ -260,13 +260,13 @@ def test_what_tasks_left_counts_as_kept(rows: Rows, tmp_path: Path) -> None:
     blobs = Blobs(tmp_path, rows)
     task = submit(rows, 1)
     leases.finish(rows, take(rows), Result(report=b"r" * 5, patch=b"p" * 3, proposals=b"x"), answer=0, reason="")
-    blobs.require_room(1, 0, 9)
-    blobs.require_room(2, 9, 9)
+    blobs.require_quota(1, 0, 9)
+    blobs.require_quota(2, 9, 9)
     with pytest.raises(QuotaReached, match=r"keep 9 bytes"):
-        blobs.require_room(1, 1, 9)
+        blobs.require_quota(1, 1, 9)
     with rows.writing() as database:
         database.execute("DELETE FROM tasks WHERE id = ?", (task.id,))
-    blobs.require_room(1, 9, 9)
+    blobs.require_quota(1, 9, 9)
 
 
 def test_an_altered_blob_is_not_given_out(rows: Rows, tmp_path: Path) -> None:
@@ -357,12 +357,12 @@ def test_the_database_of_0_1_0_is_brought_up_to_date(tmp_path: Path) -> None:
     assert [(one.number, one.verdict) for one in judged_of(rows, done.id)] == [
         (0, "needs-person"), (1, "needs-person"), (2, "allowed")
     ]  # fmt: skip
-    assert [(word.who, word.recorded) for word in words_of(rows, done.id)] == [("anna", True), ("ben", False)]
+    assert [(word.who, word.recorded) for word in approvals_of(rows, done.id)] == [("anna", True), ("ben", False)]
     (counting,) = standing(rows, "sha256:" + "0" * 64, "sha256:" + "a" * 64, 1000)
     assert (counting.who, counting.reason) == ("anna", "read it")
     (waiting,) = untold(rows)
-    told(rows, waiting)
-    assert [word.recorded for word in words_of(rows, done.id)] == [True, True]
+    mark_recorded(rows, waiting)
+    assert [word.recorded for word in approvals_of(rows, done.id)] == [True, True]
     assert leases.reclaim(rows) == 1  # of the daemon that was ended by the upgrade
     assert state(rows, running.id) is TaskState.QUEUED
     lease = take(rows)

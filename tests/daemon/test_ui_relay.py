@@ -13,7 +13,7 @@ from support.service_builder import Served, served
 from support.ui_builder import Page, done, needs_loopback, page_of
 
 from localagent.cli.main import main
-from localagent.daemon.client.ui_loopback import in_kernel_s_words, loopback_ports, owner, owner_in
+from localagent.daemon.client.ui_loopback import kernel_address, loopback_ports, owner, owner_in
 from localagent.daemon.client.ui_relay import Entrance
 from localagent.daemon.ui.page_headers import POLICY
 from localagent.errors import CannotEnforce
@@ -137,13 +137,13 @@ def test_a_loopback_that_is_down_is_named() -> None:
 
 def test_the_kernel_s_table_is_read_as_it_is() -> None:
     ends = ("127.0.0.1", 54321), ("127.0.0.1", 80)
-    local, remote = map(in_kernel_s_words, ends)
+    local, remote = map(kernel_address, ends)
     line = f"  0: {local} {remote} {{}} 00000000:00000000 00:00000000 00000000  1000        0 1 1\n"
     assert owner_in("head\n" + line.format("01"), *ends) == 1000
     assert owner_in("head\n" + line.format("06"), *ends) is None  # on its way out: root's, whoever it was
     assert owner_in("head\n", *ends) is None
     assert owner_in("head\n" + line.format("01"), *reversed(ends)) is None
-    assert len(in_kernel_s_words(("::1", 1))) == 37
+    assert len(kernel_address(("::1", 1))) == 37
 
 
 def test_faults_of_the_verb(daemon: Served, capsys: pytest.CaptureFixture[str], tmp_path: os.PathLike[str]) -> None:

@@ -41,7 +41,7 @@ def page(source: str = SOURCE, encoding: str = "utf-8") -> Page:
 def put(line: int, old: str, new: str, source: str = SOURCE, encoding: str = "utf-8") -> tuple[Edit | None, str]:
     """The edit that puts `new` for `old` on a line, and the source that it makes."""
     made = page(source, encoding)
-    (place,) = made.places([line])
+    (place,) = made.code_lines([line])
     text = source.encode().splitlines(keepends=True)
     start = len(b"".join(text[: line - 1])) + text[line - 1].index(old.encode())
     edit = made.edit(place, start, start + len(old.encode()), new, prior=-2.5)
@@ -49,7 +49,7 @@ def put(line: int, old: str, new: str, source: str = SOURCE, encoding: str = "ut
 
 
 def test_lines_of_code_are_places_and_nothing_else_is() -> None:
-    places = page().places(range(1, 18))
+    places = page().code_lines(range(1, 18))
     assert [p.line for p in places] == [3, 5, 9, 11, 12, 13, 14, 15, 16, 17]
     inner = next(p for p in places if p.line == 12)
     assert (inner.head.split(), inner.indent) == (["total", "=", "len("], "        ")
@@ -93,7 +93,7 @@ def test_what_is_no_edit_is_none(line: int, old: str, new: str) -> None:
 
 def test_the_same_edit_is_made_once() -> None:
     made = page()
-    (place,) = made.places([17])
+    (place,) = made.code_lines([17])
     start = place.start + len("return ")
     assert made.edit(place, start, place.end, "total", prior=0.0) is not None
     assert made.edit(place, start, place.end, "(total)", prior=0.0) is None
@@ -101,11 +101,11 @@ def test_the_same_edit_is_made_once() -> None:
 
 def test_what_may_be_written_next() -> None:
     made = page()
-    (place,) = made.places([16])
+    (place,) = made.code_lines([16])
     at = place.start + len("text = json.dumps(rows")
     for text, good in ((", sort", True), (", sort_keys=", True), (", zz", False), (" rows", False), (") #", False)):
         assert made.viable(place, at, text) is good, text
-    (inner,) = made.places([12])
+    (inner,) = made.code_lines([12])
     assert made.viable(inner, inner.start, "rows or [")
     assert not made.viable(inner, inner.start, "rows or ]")
 
@@ -123,7 +123,7 @@ def test_other_encodings_and_line_ends_are_kept() -> None:
 
 def test_a_file_that_does_not_parse_is_not_usable() -> None:
     assert not page("def f(:\n").usable
-    assert page("def f(:\n").places([1]) == []
+    assert page("def f(:\n").code_lines([1]) == []
 
 
 @pytest.mark.long
@@ -137,7 +137,7 @@ def test_whatever_is_written_the_result_parses_and_only_the_stretch_changes(
     line: int, cut: tuple[int, int], new: str
 ) -> None:
     made = page()
-    (place,) = made.places([line])
+    (place,) = made.code_lines([line])
     raw = SOURCE.encode()
     start = min(place.start + cut[0], place.end)
     end = min(start + cut[1], place.end)

@@ -12,7 +12,7 @@ from localagent.domain.paths import RepoPath
 from localagent.edit import space
 from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import Operator, operators
-from localagent.edit.space import LibcstEditSpace, told_apart
+from localagent.edit.space import LibcstEditSpace, distinct_failures
 from localagent.ports import Priced
 
 PATH, TESTS = RepoPath("mod.py"), RepoPath("test_mod.py")
@@ -59,7 +59,7 @@ def test_a_text_that_is_proposed_twice_is_no_crowd(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(space, "OperatorContext", kept)
     list(LibcstEditSpace({}).edits(PATH, {PATH: source}, lines=None, failures=()))
-    place, op = space._Place(contexts[0]), next(iter(operators().values()))
+    place, op = space._SharedContext(contexts[0]), next(iter(operators().values()))
     once = [proposal(cost, text, op, place) for cost, text in ((1.0, "b"), (1.05, "c"))]
     other = proposal(1.1, "d", operators()["negate"], place, number=1)
     again = [proposal(1.0, "b", op, place)] * 9
@@ -68,14 +68,14 @@ def test_a_text_that_is_proposed_twice_is_no_crowd(monkeypatch: pytest.MonkeyPat
     assert space._cheapest_first([*once, other], lines) == [once[0], other, once[1]]
 
 
-def proposal(cost: float, text: str, op: Operator, place: space._Place, *, number: int = 0) -> space._Proposal:
+def proposal(cost: float, text: str, op: Operator, place: space._SharedContext, *, number: int = 0) -> space._Proposal:
     return space._Proposal(cost, number, 1, Change(((21, 22, text),), 0.0, 2, 2, text), op, place)
 
 
 def test_failures_that_tell_different_things_are_all_told() -> None:
     other = Failure(exception="AssertionError", message="assert 1 == 2", left="1", right="2")
     some = [undefined(2), undefined(3), undefined(2, name="x"), other, Failure(exception="AssertionError", message="")]
-    assert told_apart(PATH, [*some, *some]) == some
+    assert distinct_failures(PATH, [*some, *some]) == some
 
 
 def test_how_deep_a_function_called_itself_makes_no_difference() -> None:
@@ -83,8 +83,8 @@ def test_how_deep_a_function_called_itself_makes_no_difference() -> None:
         frames = tuple(Frame(path=PATH, line=line, function="f") for line in (first, *[3] * levels, 4))
         return Failure(exception="KeyError", message="1", frames=frames)
 
-    assert told_apart(PATH, [deep(n) for n in range(1, 50)]) == [deep(1)]
-    assert told_apart(PATH, [deep(3), deep(3, first=1)]) == [deep(3), deep(3, first=1)]
+    assert distinct_failures(PATH, [deep(n) for n in range(1, 50)]) == [deep(1)]
+    assert distinct_failures(PATH, [deep(3), deep(3, first=1)]) == [deep(3), deep(3, first=1)]
 
 
 def test_of_failures_at_one_place_some_are_told_and_then_those_elsewhere() -> None:
@@ -92,14 +92,14 @@ def test_of_failures_at_one_place_some_are_told_and_then_those_elsewhere() -> No
         Failure(exception="KeyError", message=str(n), frames=(Frame(path=PATH, line=4, function="f"),))
         for n in range(500)
     ]
-    told = told_apart(PATH, [*keys, undefined(2)])
+    told = distinct_failures(PATH, [*keys, undefined(2)])
     assert told == [*keys[:8], undefined(2)]
 
 
 @given(st.lists(st.tuples(st.integers(1, 5), st.sampled_from("ab"), st.integers(1, 3)), max_size=300))
 def test_what_is_told_is_some_of_the_failures_in_their_order_and_each_once(some: list[tuple[int, str, int]]) -> None:
     failures = [undefined(line, name=name, test_line=at) for line, name, at in some]
-    told = told_apart(PATH, failures)
+    told = distinct_failures(PATH, failures)
     assert len(told) == len({(line, name) for line, name, _ in some})
     assert told == [f for f in failures if any(f is each for each in told)]
-    assert told_apart(PATH, told) == told
+    assert distinct_failures(PATH, told) == told

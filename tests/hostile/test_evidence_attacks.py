@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from support.evidence_builder import PATCH, keep_task, settings_below
 
 from bench.audit import write_journal
-from localagent.app.evidence.attested_files import held_by
+from localagent.app.evidence.attested_files import attested_file_count
 from localagent.app.evidence.task_evidence import audit_log, key_ring
 from localagent.app.settings import Settings
 from localagent.cli.main import main
@@ -183,9 +183,9 @@ def test_names_that_are_only_alike_are_different_files(tmp_path: Path) -> None:
     found = verify_bundle(signed_bundle(made(Patch(changes=(change(composed),))), SIGNER), KEYS)
     (tmp_path / apart).write_bytes(b"new\n")
     with pytest.raises(NotVerified):
-        held_by(found, tmp_path)
+        attested_file_count(found, tmp_path)
     (tmp_path / composed).write_bytes(b"new\n")
-    assert held_by(found, tmp_path) == 1
+    assert attested_file_count(found, tmp_path) == 1
 
 
 def change(path: str) -> FileChange:
@@ -204,16 +204,16 @@ def test_a_file_put_beside_an_altered_one_does_not_stand_for_it(tmp_path: Path, 
     name = "%41.py" if planted == "A.py" else "%FF.py"
     found = verify_bundle(signed_bundle(made(Patch(changes=(change(name),))), SIGNER), KEYS)
     (tmp_path / name).write_bytes(b"new\n")
-    assert held_by(found, tmp_path) == 1
+    assert attested_file_count(found, tmp_path) == 1
     (tmp_path / name).write_bytes(b"altered\n")
     other = planted.encode() if isinstance(planted, str) else planted
     Path(f"{tmp_path}/" + other.decode("utf-8", "surrogateescape")).write_bytes(b"new\n")
     with pytest.raises(NotVerified, match="is not as attested"):
-        held_by(found, tmp_path)
+        attested_file_count(found, tmp_path)
     (tmp_path / name).unlink()
     (tmp_path / name).symlink_to("elsewhere")
     with pytest.raises(NotVerified, match="is not as attested"):
-        held_by(found, tmp_path)
+        attested_file_count(found, tmp_path)
 
 
 def test_what_is_shown_of_a_bundle_stays_on_its_lines(

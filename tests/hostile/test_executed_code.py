@@ -9,7 +9,7 @@ from localagent.app import Settings
 from localagent.app.execute.run import code_of, execute
 from localagent.domain.execution import Executed, Execution, Language
 from localagent.domain.jailspec import JailLimits
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.errors import CannotEnforce, UsageFault
 from localagent.jail.api import open_jail
 from localagent.text.secret_redaction import Sanitizer, SecretKind
@@ -40,10 +40,10 @@ def test_secrets_and_escapes_in_pieces_do_not_come_through() -> None:
 
 def test_a_flood_is_cut_and_a_fork_bomb_is_bounded() -> None:
     flood = run("import os\nwhile True: os.write(1, b'y\\n' * 999)")
-    assert flood.ending is Ending.OUTPUT
+    assert flood.ending is JailOutcome.OUTPUT
     assert len(flood.raw_stdout) <= LIMITS.output_bytes
     bomb = run("import os\nwhile True:\n    try: os.fork()\n    except OSError: os._exit(3)")
-    assert bomb.ending in (Ending.EXITED, Ending.CPU, Ending.WALL)
+    assert bomb.ending in (JailOutcome.EXITED, JailOutcome.CPU, JailOutcome.WALL)
 
 
 def test_what_is_left_behind_cannot_lead_elsewhere(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_sparse_giant_and_a_full_disk_are_refused() -> None:
         "f = [open(str(n), 'wb') for n in range(4)]\n"
         "for x in f: x.write(b'1' * (40 << 20)); x.flush()\nwhile True: pass"
     )
-    assert disk.ending is Ending.DISK
+    assert disk.ending is JailOutcome.DISK
 
 
 def test_nothing_runs_where_no_jail_is_sound(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from localagent.domain.execution import Execution, Language
 from localagent.domain.jailspec import JailLimits, JailResult, JailSpec
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.errors import CannotEnforce
-from localagent.jail_sessions.session import KeptSession
+from localagent.jail_sessions.session import PersistentSession
 from localagent.jail_sessions.supervisor_messages import StepOrder
 from localagent.runner.json_frames import Reader, pack
 
@@ -42,7 +42,7 @@ class Captured:
         self.alive = False
         self._far.close()
         return JailResult(
-            ending=Ending.CANCELLED,
+            ending=JailOutcome.CANCELLED,
             returncode=-1,
             stdout=b"",
             stderr=b"",
@@ -76,8 +76,8 @@ def says(**changes: Any) -> Play:
     return lambda far, nonce: far.sendall(pack({**GOOD, "nonce": nonce, **changes}))
 
 
-def step(play: Play, scratch: Path) -> tuple[Ending, bytes, bool]:
-    session = KeptSession(order(), CapturedJail(play), scratch)
+def step(play: Play, scratch: Path) -> tuple[JailOutcome, bytes, bool]:
+    session = PersistentSession(order(), CapturedJail(play), scratch)
     ours, theirs = socket.socketpair()
     try:
         with ours, theirs:
@@ -88,7 +88,7 @@ def step(play: Play, scratch: Path) -> tuple[Ending, bytes, bool]:
 
 
 def test_an_answer_as_agreed_is_taken(tmp_path: Path) -> None:
-    assert step(says(), tmp_path) == (Ending.EXITED, b"hi", True)
+    assert step(says(), tmp_path) == (JailOutcome.EXITED, b"hi", True)
 
 
 @pytest.mark.parametrize(
@@ -113,5 +113,5 @@ def test_an_answer_as_agreed_is_taken(tmp_path: Path) -> None:
 )
 def test_anything_else_ends_the_session(play: Play, tmp_path: Path) -> None:
     ending, stdout, alive = step(play, tmp_path)
-    assert (ending, stdout, alive) == (Ending.SIGNALLED, b"", False)
+    assert (ending, stdout, alive) == (JailOutcome.SIGNALLED, b"", False)
     assert list(tmp_path.iterdir()) == []

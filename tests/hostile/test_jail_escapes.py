@@ -17,7 +17,7 @@ import pytest
 from support.jail_backends import KINDS, jail_by
 
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailResult, JailSpec
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.errors import CannotEnforce
 from localagent.jail.api import BackendKind, NamespaceJail, Workspace, fresh_uid, interpreter_binds
 from localagent.jail.launcher import x86_assembler
@@ -51,7 +51,7 @@ def python(jail: NamespaceJail) -> Run:
 
 
 def said(result: JailResult) -> str:
-    assert result.ending is Ending.EXITED, result
+    assert result.ending is JailOutcome.EXITED, result
     assert result.returncode == 0, result
     return result.stdout.decode().strip()
 
@@ -99,7 +99,7 @@ def test_fork_bomb_is_bounded_and_leaves_nothing(jail: NamespaceJail) -> None:
     process = jail.start(spec_of(code, limits=limits))
     result = process.wait()
     process.channel.close()
-    assert result.ending is Ending.WALL
+    assert result.ending is JailOutcome.WALL
     assert result.stdout.strip() == str(errno.EAGAIN).encode()
     assert gone("fork-bomb-7f3a")
 
@@ -118,14 +118,14 @@ def test_memory_hog_is_ended_as_memory(python: Run) -> None:
         if len(kept) > 24: time.sleep(60)
     """
     result = python(code, limits=replace(LIMITS, resident_bytes=256 << 20, tmp_bytes=16 << 20))
-    assert result.ending is Ending.MEMORY
+    assert result.ending is JailOutcome.MEMORY
 
 
 def test_memory_is_watched_without_a_cgroup(jail: NamespaceJail) -> None:
     plain = NamespaceJail(replace(jail._backend, cgroups=None))
     code = "import time; kept = bytearray(b'x' * (300 << 20)); time.sleep(60)"
     result = plain.run(spec_of(code, limits=replace(LIMITS, resident_bytes=128 << 20)))
-    assert result.ending is Ending.MEMORY
+    assert result.ending is JailOutcome.MEMORY
 
 
 @pytest.mark.long
@@ -157,19 +157,19 @@ def test_address_space_is_limited(python: Run) -> None:
 def test_output_flood_is_ended_as_output(python: Run, stream: int) -> None:
     code = f"import os\nwhile True: os.write({stream}, b'x' * 65536)"
     result = python(code, limits=replace(LIMITS, output_bytes=100_000))
-    assert result.ending is Ending.OUTPUT
+    assert result.ending is JailOutcome.OUTPUT
     assert len(result.stdout) + len(result.stderr) == 100_000
 
 
 @pytest.mark.long
 def test_sleeping_past_the_wall_is_ended_as_wall(python: Run) -> None:
     result = python("import time; print('began', flush=True); time.sleep(600)", limits=replace(LIMITS, wall_seconds=1))
-    assert (result.ending, result.stdout) == (Ending.WALL, b"began\n")
+    assert (result.ending, result.stdout) == (JailOutcome.WALL, b"began\n")
 
 
 @pytest.mark.long
 def test_spinning_is_ended_as_cpu(python: Run) -> None:
-    assert python("while True: pass", limits=replace(LIMITS, cpu_seconds=1)).ending is Ending.CPU
+    assert python("while True: pass", limits=replace(LIMITS, cpu_seconds=1)).ending is JailOutcome.CPU
 
 
 @pytest.mark.long
@@ -178,7 +178,7 @@ def test_spinning_past_a_stalled_watcher_is_ended_as_cpu(python: Run, monkeypatc
 
     monkeypatch.setattr(watchdog.Watchdog, "_pause", lambda _: 60.0)  # the kernel's own limit ends it
     result = python("while True: pass", limits=replace(LIMITS, cpu_seconds=0.1))
-    assert (result.ending, result.returncode) == (Ending.CPU, 128 + signal.SIGXCPU)
+    assert (result.ending, result.returncode) == (JailOutcome.CPU, 128 + signal.SIGXCPU)
 
 
 @pytest.mark.long
@@ -192,7 +192,7 @@ def test_spinning_of_the_whole_tree_is_counted(python: Run) -> None:
             os._exit(0)
         os.wait()
     """
-    assert python(code, limits=replace(LIMITS, cpu_seconds=1)).ending is Ending.CPU
+    assert python(code, limits=replace(LIMITS, cpu_seconds=1)).ending is JailOutcome.CPU
 
 
 TOLD_APART = pytest.mark.skipif(not x86_assembler.supported(), reason="bubblewrap's own init says 128+n for both")
@@ -203,7 +203,7 @@ TOLD_APART = pytest.mark.skipif(not x86_assembler.supported(), reason="bubblewra
 @pytest.mark.parametrize("code", [129, 128 + signal.SIGXCPU, 137, 143, 192, 255])
 def test_exit_code_of_a_signal_is_not_taken_for_one(python: Run, code: int) -> None:
     result = python(f"import os; os._exit({code})", limits=replace(LIMITS, cpu_seconds=5))
-    assert (result.ending, result.returncode) == (Ending.EXITED, code)
+    assert (result.ending, result.returncode) == (JailOutcome.EXITED, code)
 
 
 @pytest.mark.long
@@ -211,7 +211,7 @@ def test_exit_code_of_a_signal_is_not_taken_for_one(python: Run, code: int) -> N
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGKILL, signal.SIGTERM, signal.SIGRTMAX])
 def test_a_signal_is_told_as_one(python: Run, number: signal.Signals) -> None:
     result = python(f"import os; os.kill(os.getpid(), {int(number)})")
-    assert (result.ending, result.returncode) == (Ending.SIGNALLED, 128 + number)
+    assert (result.ending, result.returncode) == (JailOutcome.SIGNALLED, 128 + number)
 
 
 @TOLD_APART
@@ -262,13 +262,13 @@ def test_filling_the_disk_behind_a_writable_bind_is_ended(python: Run, workspace
     """
     bind = Bind(source=str(workspace.tree), target="/w", access=Access.READ_WRITE, untrusted=True)
     result = python(code, binds=(bind,), cwd="/w", limits=replace(LIMITS, tmp_bytes=48 << 20))
-    assert result.ending is Ending.DISK
+    assert result.ending is JailOutcome.DISK
 
 
 def test_no_core_dump(python: Run, workspace: Workspace) -> None:
     bind = Bind(source=str(workspace.tree), target="/w", access=Access.READ_WRITE, untrusted=True)
     result = python("import os; os.abort()", binds=(bind,), cwd="/w")
-    assert (result.ending, result.returncode) == (Ending.SIGNALLED, 128 + signal.SIGABRT)
+    assert (result.ending, result.returncode) == (JailOutcome.SIGNALLED, 128 + signal.SIGABRT)
     assert list(workspace.tree.iterdir()) == []
 
 
@@ -304,7 +304,7 @@ def test_ignored_signals_do_not_help(jail: NamespaceJail) -> None:
     began = time.monotonic()
     while b"ready" not in bytes(process._watch._out[process._watch._order[0]]) and time.monotonic() < began + 10:
         time.sleep(0.01)
-    assert process.kill().ending is Ending.CANCELLED
+    assert process.kill().ending is JailOutcome.CANCELLED
     assert not process.alive
     assert gone("61.000732")
     process.channel.close()

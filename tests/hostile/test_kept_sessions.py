@@ -11,7 +11,7 @@ import pytest
 from support.session_builder import Kept, kept
 
 from localagent.domain.execution import Language
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.errors import CannotEnforce
 from localagent.jail_sessions import client
 from localagent.jail_sessions.supervisor_messages import pack_order
@@ -60,7 +60,7 @@ def test_a_worker_that_is_killed_from_within_ends_the_session_and_this_is_said(p
     ended = place.step(
         "import os, signal\nprint('x')\nos.kill(os.getppid(), signal.SIGKILL)\nwhile True: pass", name="kill"
     )
-    assert ended.ending is Ending.SIGNALLED
+    assert ended.ending is JailOutcome.SIGNALLED
     assert ended.session is not None
     assert (ended.session.alive, ended.session.ended) == (False, "its worker was ended from within")
     assert "kill" not in {one.name for one in client.sessions(place.settings)}
@@ -98,7 +98,7 @@ def test_garbage_on_the_control_socket_ends_the_session(place: Kept) -> None:
 def test_a_step_that_minds_no_signal_is_killed_with_its_session(place: Kept) -> None:
     code = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nprint('on')\nwhile True: pass"
     ended = place.step(code, name="deaf", limits={"wall_seconds": 0.5})
-    assert (ended.ending, ended.stdout) == (Ending.WALL, "on\n")
+    assert (ended.ending, ended.stdout) == (JailOutcome.WALL, "on\n")
     assert ended.session is not None
     assert (ended.session.alive, ended.session.ended) == (False, "it did not end: wall")
 
@@ -119,7 +119,7 @@ except OSError as fault:
     shown = place.step(bomb, name="bomb")
     assert shown.stdout == "Resource temporarily unavailable True\n"
     hog = place.step("x = []\nwhile True: x.append(bytes(10 ** 7).replace(b'\\0', b'1'))", name="hog")
-    assert hog.ending is Ending.MEMORY
+    assert hog.ending is JailOutcome.MEMORY
     assert hog.session is not None
     assert not hog.session.alive
 
@@ -177,7 +177,7 @@ def test_a_shell_that_shuts_its_streams_or_its_control_does_no_harm(place: Kept)
         name="shut2",
         language=Language.BASH,
     )
-    assert ended.ending in (Ending.EXITED, Ending.SIGNALLED, Ending.WALL)
+    assert ended.ending in (JailOutcome.EXITED, JailOutcome.SIGNALLED, JailOutcome.WALL)
     assert place.step("echo other", name="shut", language=Language.BASH).stdout == "other\n"
 
 

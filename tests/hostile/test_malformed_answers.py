@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from localagent.domain.jailspec import JailResult
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.ports import JailProcess
 from localagent.runner.json_frames import Reader, send
 from localagent.verify.evidence.behaviour_diff import calls_of, missed_of
@@ -103,7 +103,7 @@ class Forged:
     def kill(self) -> JailResult:
         self._thread.join()
         return JailResult(
-            ending=Ending.CANCELLED, returncode=-9, stdout=b"", stderr=b"", wall_seconds=0.0, backend="", level=""
+            ending=JailOutcome.CANCELLED, returncode=-9, stdout=b"", stderr=b"", wall_seconds=0.0, backend="", level=""
         )
 
 

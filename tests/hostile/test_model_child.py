@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.jail_backends import WAYS, walled_by
 
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.jail.api import NamespaceJail, open_jail
 from localagent.llm.model.registry import ModelFile
 from localagent.llm.process.child_jail import child_spec
@@ -57,7 +57,7 @@ def test_the_weights_cannot_be_opened_for_writing(jail: NamespaceJail, model: Mo
     backend = jail._backend if walled else replace(jail._backend, landlock=None)
     spec = child_spec(model)
     result = NamespaceJail(backend).run(replace(spec, argv=(spec.argv[0], "-I", "-S", "-c", PROGRAM % WEIGHTS)))
-    assert (result.ending, result.stderr) == (Ending.EXITED, b"")
+    assert (result.ending, result.stderr) == (JailOutcome.EXITED, b"")
     first, opened, *others = result.stdout.decode().splitlines()
     assert (first, opened) == ("GGUF", "EROFS EROFS EROFS")
     assert others[2] == "EROFS"

@@ -12,7 +12,7 @@ from localagent.domain.paths import RepoPath
 from localagent.jail.api import open_jail
 from localagent.jail.limits.profile import load
 from localagent.verify.checks.static_tools import Silence, lint, probe_name, type_errors
-from localagent.verify.worker.jail_pool import Rooms
+from localagent.verify.worker.jail_pool import JailPool
 from localagent.verify.worker.worker_spec import WorkerSpec, WorkerUse
 
 WRONG = "import os\n\n\ndef f() -> int:\n    return ''\n\n\neval(input())\n"
@@ -23,7 +23,7 @@ SECONDS = 60.0
 
 
 @contextlib.contextmanager
-def rooms_of(files: Mapping[str, str]) -> Iterator[Rooms]:
+def rooms_of(files: Mapping[str, str]) -> Iterator[JailPool]:
     with scratch_home() as root:
         for path, text in files.items():
             (root / "store" / path).parent.mkdir(parents=True, exist_ok=True)
@@ -37,7 +37,7 @@ def rooms_of(files: Mapping[str, str]) -> Iterator[Rooms]:
             python=sys.executable,
             limits=limits,
         )
-        rooms = Rooms(place)
+        rooms = JailPool(place)
         try:
             yield rooms
         finally:

@@ -11,7 +11,7 @@ import pytest
 from support.jail_backends import WAYS, walled_by
 
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.jail.api import NamespaceJail, Workspace, fresh_uid, interpreter_binds, open_jail
 from localagent.jail.backends.level import Layer
 from localagent.jail.files.host import SystemLayout
@@ -50,7 +50,7 @@ def said(jail: NamespaceJail, code: str, *, binds: tuple[Bind, ...] = (), loopba
     argv = (PYTHON, "-I", "-S", "-c", REASON + textwrap.dedent(code))
     spec = JailSpec(argv=argv, cwd="/tmp", binds=(*BINDS, *binds), limits=LIMITS, loopback=loopback)
     result = jail.run(spec)
-    assert (result.ending, result.returncode, result.stderr) == (Ending.EXITED, 0, b""), result
+    assert (result.ending, result.returncode, result.stderr) == (JailOutcome.EXITED, 0, b""), result
     return result.stdout.decode().strip()
 
 
@@ -85,7 +85,7 @@ def test_our_own_interpreter_puts_it_up_where_the_system_has_none_and_is_not_rea
         pytest.skip("our interpreter is the system's")
     argv = ("/bin/sh", "-c", f"[ -e {own.python} ] && echo shown; cat {own.python} >/dev/null; exec {own.python} -V")
     result = NamespaceJail(replace(jail._backend, landlock=own)).run(JailSpec(argv=argv, cwd="/", limits=LIMITS))
-    assert (result.ending, result.returncode, result.stdout) == (Ending.EXITED, 126, b"shown\n")
+    assert (result.ending, result.returncode, result.stdout) == (JailOutcome.EXITED, 126, b"shown\n")
     assert result.stderr.count(b"Permission denied") == 2
 
 

@@ -6,7 +6,7 @@ from dataclasses import fields
 import pytest
 
 from localagent.domain.jailspec import JailLimits, JailResult, JailSpec
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.domain.policy import LimitRules
 from localagent.jail.api import NamespaceJail, interpreter_binds
 from localagent.jail.limits.policy_limits import OPEN_ENDED_SECONDS, BoundedJail, PolicyLimits
@@ -51,13 +51,13 @@ def ran(jail: NamespaceJail, code: str, bounds: PolicyLimits) -> JailResult:
 @pytest.mark.parametrize(
     ("rules", "code", "ending"),
     [
-        (LimitRules(memory_mib=64), HOLD, Ending.MEMORY),
-        (LimitRules(cpu_seconds=1), SPIN, Ending.CPU),
-        (LimitRules(wall_seconds=1), WAIT, Ending.WALL),
+        (LimitRules(memory_mib=64), HOLD, JailOutcome.MEMORY),
+        (LimitRules(cpu_seconds=1), SPIN, JailOutcome.CPU),
+        (LimitRules(wall_seconds=1), WAIT, JailOutcome.WALL),
     ],
 )
 def test_a_limit_ends_the_run_and_is_told_by_its_key(
-    jail: NamespaceJail, rules: LimitRules, code: str, ending: Ending
+    jail: NamespaceJail, rules: LimitRules, code: str, ending: JailOutcome
 ) -> None:
     bounds = PolicyLimits(rules)
     result = ran(jail, code, bounds)
@@ -97,7 +97,7 @@ def test_a_limit_that_makes_a_call_fail_is_told_by_its_key(jail: NamespaceJail, 
 def test_without_limits_of_a_policy_the_same_programs_end_well(jail: NamespaceJail, code: str) -> None:
     bounds = PolicyLimits()
     result = ran(jail, code, bounds)
-    assert (result.ending, result.returncode) == (Ending.EXITED, 0), result
+    assert (result.ending, result.returncode) == (JailOutcome.EXITED, 0), result
     assert bounds.remarks == ()
 
 
@@ -107,7 +107,7 @@ def test_what_is_looser_than_asked_for_changes_nothing() -> None:
         LimitRules(memory_mib=64, processes=5, cpu_seconds=6, wall_seconds=11, file_mib=256, disk_mib=512)
     )
     assert bounds.tightened(asked) == asked
-    assert bounds.ended(Ending.MEMORY, asked) == bounds.ended(Ending.CPU, asked) == ""
+    assert bounds.ended(JailOutcome.MEMORY, asked) == bounds.ended(JailOutcome.CPU, asked) == ""
     assert bounds.remarks == ()
 
 
@@ -122,9 +122,9 @@ def test_a_warm_worker_keeps_its_life_and_its_requests_are_limited() -> None:
 
 def test_an_ending_that_no_limit_of_the_policy_made_is_not_told() -> None:
     bounds = PolicyLimits(LimitRules(memory_mib=64))
-    assert bounds.ended(Ending.CPU, JailLimits()) == ""
-    assert bounds.ended(Ending.EXITED, JailLimits()) == ""
-    assert bounds.ended(Ending.MEMORY, JailLimits()) != ""
+    assert bounds.ended(JailOutcome.CPU, JailLimits()) == ""
+    assert bounds.ended(JailOutcome.EXITED, JailLimits()) == ""
+    assert bounds.ended(JailOutcome.MEMORY, JailLimits()) != ""
 
 
 def given(rules: LimitRules) -> list[tuple[str, int]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from localagent.domain.jailspec import JailLimits, JailSpec
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.jail.api import NamespaceJail
 from localagent.jail.limits import cgroup, cgroup_v2
 from localagent.jail.limits.cgroup import Cgroup, CgroupRoot
@@ -203,7 +203,7 @@ def test_memory_is_bounded_by_v2_where_its_controllers_are(jail: NamespaceJail) 
     backend = replace(jail._backend, cgroups=found)
     limits = JailLimits(wall_seconds=20, cpu_seconds=20, resident_bytes=32 << 20, tmp_bytes=1 << 20)
     spec = JailSpec(argv=("/usr/bin/tail", "/dev/zero"), cwd="/", limits=limits)
-    assert NamespaceJail(backend).run(spec).ending is Ending.MEMORY
+    assert NamespaceJail(backend).run(spec).ending is JailOutcome.MEMORY
 
 
 def test_without_any_limit_of_the_kernel_the_number_of_processes_is_watched(
@@ -217,4 +217,4 @@ def test_without_any_limit_of_the_kernel_the_number_of_processes_is_watched(
     script = "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14; do sleep 61.000734 & done; echo started; wait"
     spec = JailSpec(argv=("/bin/sh", "-c", script), cwd="/", limits=replace(LIMITS, wall_seconds=20.0))
     result = NamespaceJail(replace(jail._backend, cgroups=None)).run(spec)
-    assert (result.ending, result.stdout) == (Ending.PROCESSES, b"started\n")
+    assert (result.ending, result.stdout) == (JailOutcome.PROCESSES, b"started\n")

@@ -15,7 +15,7 @@ from support.jail_code import assert_comments_say_it, disassembled
 from localagent.jail.launcher import init_stub, x86_assembler
 from localagent.jail.launcher.init_stub import InitPlan, InitStatus, program
 from localagent.jail.launcher.seccomp import program as seccomp_program
-from localagent.jail.launcher.x86_assembler import parse, places
+from localagent.jail.launcher.x86_assembler import exec_candidates, parse
 
 pytestmark = pytest.mark.skipif(not x86_assembler.supported(), reason="written for x86-64")
 STATUS, BLOCK, IMAGE = 40, 41, 42
@@ -119,9 +119,9 @@ def test_a_filter_that_the_kernel_refuses_stops_all(tmp_path: Path) -> None:
 
 
 def test_places() -> None:
-    assert places("a/b", "/x") == ("a/b",)
-    assert places("a", "/x::/y") == ("/x/a", "a", "/y/a")
-    assert places("a", None) == ("/bin/a", "/usr/bin/a")
+    assert exec_candidates("a/b", "/x") == ("a/b",)
+    assert exec_candidates("a", "/x::/y") == ("/x/a", "a", "/y/a")
+    assert exec_candidates("a", None) == ("/bin/a", "/usr/bin/a")
 
 
 def test_cut_records_are_left_out() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.jail_backends import WAYS, walled_by
 
 from localagent.domain.jailspec import Access, Bind, JailSpec
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.errors import CannotEnforce
 from localagent.jail.api import NamespaceJail
 from localagent.jail.backends.level import Layer
@@ -175,7 +175,7 @@ def test_machine_code_that_may_not_be_executed_is_cannot_enforce(
 
 def test_a_folder_that_is_not_there_is_still_the_commands_fault(walled: NamespaceJail) -> None:
     result = walled.run(JailSpec(argv=("/bin/true",), cwd="/no/such"))
-    assert result.ending is Ending.COULD_NOT_START
+    assert result.ending is JailOutcome.COULD_NOT_START
     assert b"/no/such" in result.stderr
 
 
@@ -210,7 +210,7 @@ def test_a_refusal_inside_is_cannot_enforce_and_the_command_never_ran(jail: Name
 
 def test_a_command_that_is_not_there_could_not_start_and_says_so(walled: NamespaceJail) -> None:
     result = walled.run(JailSpec(argv=("no-such-program",), cwd="/"))
-    assert result.ending is Ending.COULD_NOT_START
+    assert result.ending is JailOutcome.COULD_NOT_START
     said = b"cannot execute no-such-program: [Errno 2] No such file or directory: b'/usr/bin/no-such-program'\n"
     assert result.stderr == said
 
@@ -244,7 +244,7 @@ def test_a_thread_names_itself_only_where_a_device_is_shown(walled: NamespaceJai
     script = f"for file in {files}; do (printf named > $file) && echo $file; done"
     spec = JailSpec(argv=("/bin/bash", "-c", script), cwd="/", env=(("PATH", "/usr/bin:/bin"), ("LC_ALL", "C")))
     refused = walled.run(spec)
-    assert (refused.ending, refused.stdout) == (Ending.EXITED, b""), refused.stderr
+    assert (refused.ending, refused.stdout) == (JailOutcome.EXITED, b""), refused.stderr
     device = Bind(source="/dev/null", target="/dev/nvidia0", access=Access.DEVICE)
     shown = walled.run(replace(spec, binds=(device,)))
     assert shown.stdout == b"/proc/self/comm\n", shown.stderr

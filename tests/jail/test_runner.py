@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.errors import CannotEnforce
 from localagent.jail.api import NamespaceJail, Workspace, fresh_uid, interpreter_binds
 from localagent.jail.limits import cgroup
@@ -32,7 +32,7 @@ TRUE = JailSpec(argv=("/bin/true",), cwd="/")
 
 def test_result_says_what_ran(jail: NamespaceJail) -> None:
     result = jail.run(JailSpec(argv=("/bin/sh", "-c", "cat; echo err >&2; exit 3"), cwd="/"), stdin=b"in")
-    assert (result.ending, result.returncode, result.stdout, result.stderr) == (Ending.EXITED, 3, b"in", b"err\n")
+    assert (result.ending, result.returncode, result.stdout, result.stderr) == (JailOutcome.EXITED, 3, b"in", b"err\n")
     assert (result.backend, result.level) == (jail.backend, jail.level)
 
 
@@ -47,7 +47,7 @@ def test_channel_carries_bytes_both_ways(jail: NamespaceJail) -> None:
     alive = process.alive
     assert alive
     first = process.kill()
-    assert first.ending is Ending.CANCELLED
+    assert first.ending is JailOutcome.CANCELLED
     assert not process.alive
     assert process.wait() == process.kill() == first
     assert process.channel.recv(1) == b""
@@ -76,7 +76,7 @@ def test_cancel_is_quick_even_right_after_the_start(jail: NamespaceJail) -> None
     for delay in (0.0, 0.005, 0.02, 0.04):
         process = jail.start(replace(ECHO, argv=("/bin/sleep", "61.000734")))
         time.sleep(delay)
-        assert process.kill().ending is Ending.CANCELLED
+        assert process.kill().ending is JailOutcome.CANCELLED
         process.channel.close()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
@@ -112,13 +112,13 @@ def test_no_cgroup_is_left(jail: NamespaceJail) -> None:
 
 def test_a_missing_command_could_not_start(jail: NamespaceJail) -> None:
     result = jail.run(replace(TRUE, argv=("/no/such/command",)))
-    assert result.ending is Ending.COULD_NOT_START
+    assert result.ending is JailOutcome.COULD_NOT_START
     assert b"No such file" in result.stderr
 
 
 def test_a_missing_working_folder_could_not_start(jail: NamespaceJail) -> None:
     result = jail.run(replace(TRUE, cwd="/no/such/folder"))
-    assert result.ending is Ending.COULD_NOT_START
+    assert result.ending is JailOutcome.COULD_NOT_START
 
 
 def test_a_jail_that_cannot_be_made_is_cannot_enforce(jail: NamespaceJail) -> None:
@@ -131,14 +131,14 @@ def test_a_jail_that_cannot_be_made_is_cannot_enforce(jail: NamespaceJail) -> No
 
 def test_killing_a_jail_that_could_not_be_made_never_raises(jail: NamespaceJail) -> None:
     process = NamespaceJail(replace(jail._backend, program="/usr/no-bwrap")).start(TRUE)
-    assert process.kill().ending in (Ending.COULD_NOT_START, Ending.CANCELLED)
+    assert process.kill().ending in (JailOutcome.COULD_NOT_START, JailOutcome.CANCELLED)
     process.channel.close()
 
 
 def test_output_limit_counts_both_streams(jail: NamespaceJail) -> None:
     limits = JailLimits(output_bytes=10)
     exact = jail.run(JailSpec(argv=("/bin/sh", "-c", "printf 12345; printf 67890 >&2"), cwd="/", limits=limits))
-    assert (exact.ending, exact.stdout, exact.stderr) == (Ending.EXITED, b"12345", b"67890")
+    assert (exact.ending, exact.stdout, exact.stderr) == (JailOutcome.EXITED, b"12345", b"67890")
 
 
 def test_writable_workspace_below_a_closed_folder(jail: NamespaceJail, tmp_path: Path) -> None:

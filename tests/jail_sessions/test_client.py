@@ -12,7 +12,7 @@ import pytest
 from support.session_builder import Kept, kept
 
 from localagent.domain.execution import Language
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.errors import AnswerIsNo, UsageFault
 from localagent.jail_sessions import client
 
@@ -63,7 +63,7 @@ def test_bash_keeps_its_state(place: Kept) -> None:
 
 def test_an_exit_of_the_shell_ends_the_session_and_says_so(place: Kept) -> None:
     ended = place.step("echo bye; exit 3", name="bye", language=Language.BASH)
-    assert (ended.stdout, ended.returncode, ended.ending) == ("bye\n", 3, Ending.EXITED)
+    assert (ended.stdout, ended.returncode, ended.ending) == ("bye\n", 3, JailOutcome.EXITED)
     assert ended.session is not None
     assert (ended.session.alive, ended.session.ended) == (False, "its interpreter ended (died, status 3)")
     assert "bye" not in {one.name for one in client.sessions(place.settings)}
@@ -90,7 +90,7 @@ def test_an_interrupt_ends_the_step_and_not_the_session(place: Kept, code: str, 
 
     ended = place.step(code, on_start=soon, **more)
     timer[0].join()
-    assert ended.ending is Ending.CANCELLED
+    assert ended.ending is JailOutcome.CANCELLED
     assert "no" not in ended.stdout
     again = place.step("print(x)" if language is Language.PYTHON else "echo $x", **more)
     assert (again.stdout, again.returncode) == ("7\n", 0)
@@ -100,13 +100,13 @@ def test_an_interrupt_ends_the_step_and_not_the_session(place: Kept, code: str, 
 def test_a_step_over_its_wall_clock_is_ended_and_the_session_lives(place: Kept) -> None:
     place.step("x = 5", name="wall")
     ended = place.step("print('before')\nwhile True: pass", name="wall", limits={"wall_seconds": 0.5})
-    assert (ended.ending, ended.stdout) == (Ending.WALL, "before\n")
+    assert (ended.ending, ended.stdout) == (JailOutcome.WALL, "before\n")
     assert place.step("x", name="wall").stdout == "5\n"
 
 
 def test_output_beyond_the_limit_ends_the_step_and_the_session_lives(place: Kept) -> None:
     ended = place.step("x = 5\nwhile True: print('y' * 999)", name="flood", limits={"output_bytes": 5000})
-    assert ended.ending is Ending.OUTPUT
+    assert ended.ending is JailOutcome.OUTPUT
     assert len(ended.raw_stdout) + len(ended.raw_stderr) == 5000
     assert place.step("x", name="flood").stdout == "5\n"
 
@@ -221,7 +221,7 @@ def test_the_time_to_live_ends_a_session_and_leaves_nothing() -> None:
     with kept() as place:
         place.step("import time", ttl_seconds=1.0)
         ended = place.step("time.sleep(9)")
-        assert ended.ending is Ending.WALL
+        assert ended.ending is JailOutcome.WALL
         assert ended.session is not None
         assert (ended.session.alive, ended.session.ended) == (False, "its time to live is over")
         assert client.sessions(place.settings) == ()

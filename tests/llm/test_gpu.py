@@ -13,7 +13,7 @@ from localagent.app.fix.model_setup import open_model
 from localagent.app.fix.request import FixRequest
 from localagent.app.settings import Settings
 from localagent.domain.jailspec import Access, Bind, JailSpec
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.domain.task import Event
 from localagent.errors import CannotEnforce, UsageFault
 from localagent.jail.api import open_jail
@@ -163,7 +163,7 @@ def test_a_device_that_is_shown_can_be_written_and_no_other_can(way: str) -> Non
     )
     shown = Bind(source="/dev/null", target="/dev/dri/renderD128", access=Access.DEVICE)
     done = jail.run(JailSpec(argv=("/usr/bin/python3", "-I", "-S", "-c", code), cwd="/", binds=(shown,)))
-    assert (done.ending, done.stderr) == (Ending.EXITED, b"")
+    assert (done.ending, done.stderr) == (JailOutcome.EXITED, b"")
     assert done.stdout.decode().splitlines() == ["1 b''", "['renderD128'] False"]
     for odd in (
         replace(shown, target="/dev/sda"), replace(shown, target="/dev/dri/renderD1/../../sda"),

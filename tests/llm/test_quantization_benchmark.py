@@ -17,7 +17,7 @@ from localagent.app import Settings
 from localagent.app.models.tuning import reference_edits
 from localagent.domain.edit import digest_of
 from localagent.domain.jailspec import JailResult, JailSpec
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.errors import AnswerIsNo, CannotEnforce
 from localagent.jail.api import NamespaceJail
 from localagent.llm.model import quantization_benchmark as tuning
@@ -67,7 +67,7 @@ class Writer:
 
     def kill(self) -> JailResult:
         return JailResult(
-            ending=Ending.EXITED, returncode=0, stdout=b"", stderr=b"", wall_seconds=0, backend="", level=""
+            ending=JailOutcome.EXITED, returncode=0, stdout=b"", stderr=b"", wall_seconds=0, backend="", level=""
         )
 
     wait = kill

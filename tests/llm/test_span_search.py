@@ -82,7 +82,7 @@ class Bytes:
 
 def region(page: Page, lines: Sequence[int], **kwargs: object) -> SpanRegion:
     settings = {"context": "# why\n", "lead": 0, "room_tokens": lambda: 2000, "malus": 2.5, **kwargs}
-    return SpanRegion(page, [(place, 0.5 * k) for k, place in enumerate(page.places(lines))], **settings)  # type: ignore[arg-type]
+    return SpanRegion(page, [(place, 0.5 * k) for k, place in enumerate(page.code_lines(lines))], **settings)  # type: ignore[arg-type]
 
 
 def searched(made: SpanRegion, decoder: Bytes, steps: int = 60) -> dict[str, float]:

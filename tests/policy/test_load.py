@@ -7,7 +7,7 @@ import pytest
 from localagent.domain.gate import Severity
 from localagent.domain.policy import JailLevel, Permission, Switch
 from localagent.errors import UsageFault
-from localagent.policy.commands import why_denied
+from localagent.policy.commands import denial_reason
 from localagent.policy.load import load_policy, parse_policy
 
 POLICIES = Path(__file__).parents[2] / "policies"
@@ -209,5 +209,5 @@ def test_a_fault_names_its_line(text: str, line: str) -> None:
 )
 def test_what_may_run_as_a_check(name: str, command: str, said: str) -> None:
     policy = load_policy(POLICIES / f"{name}.toml")
-    why = why_denied(policy.commands, command.split())
+    why = denial_reason(policy.commands, command.split())
     assert (said in why) if said else not why

@@ -17,7 +17,7 @@ from localagent.domain.gate import Severity
 from localagent.domain.policy import JailLevel, LeastStrength, Permission, Policy, Switch
 from localagent.gate.rule_catalogue import for_a_person, own_ids
 from localagent.policy import policy_layers
-from localagent.policy.commands import why_denied
+from localagent.policy.commands import denial_reason
 from localagent.policy.flat_keys import facts
 from localagent.policy.limits import BUILT_IN
 from localagent.policy.load import load_policy, parse_policy_toml
@@ -222,7 +222,7 @@ def allowed(policy: Policy) -> set[object]:
     found |= {("lock", lock) for lock in LOCKS if any(_same_folder(lock, pattern) for pattern in d.lock_files)}
     found |= set() if d.require_hashes else {"no hashes"}
     found |= {"dependency approvals"} if d.approvals is Permission.ALLOW else set()
-    found |= {("command", c) for c in COMMANDS if not why_denied(policy.commands, c.split())}
+    found |= {("command", c) for c in COMMANDS if not denial_reason(policy.commands, c.split())}
     people = policy.approvals.people
     found |= {("approves", one) for one in ("ann", "bob", "root", "eve") if one in people or "*" in people}
     found |= {"own approval"} if policy.approvals.by_asker is Permission.ALLOW else set()

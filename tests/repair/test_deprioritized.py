@@ -103,7 +103,7 @@ def test_other_edits_of_the_line_that_a_kept_one_mended_come_later_once() -> Non
     taken, rival = (on(ONE, line=b"c = 3", at=4, text=text) for text in (b"4", b"5"))
     elsewhere = SearchStep(parent=ONE, edit=replace(rival.edit, line=1, end_line=1), cost=0.0)
     on_another = on(OTHER, line=b"c = 3", at=4, text=b"6")
-    rivals.kept(taken)
+    rivals.remember(taken)
     assert rivals.later(rival, BASE) == EXPLAINED
     assert rivals.later(rival, BASE) == 0.0
     assert rivals.later(elsewhere, BASE) == 0.0
@@ -113,14 +113,14 @@ def test_other_edits_of_the_line_that_a_kept_one_mended_come_later_once() -> Non
 def test_both_reasons_add_up() -> None:
     rivals = Rivals()
     rivals.runs(on(ONE, line=b"c = 3", at=4, text=b"4"), BASE)
-    rivals.kept(on(OTHER, line=b"c = 3", at=4, text=b"7"))
+    rivals.remember(on(OTHER, line=b"c = 3", at=4, text=b"7"))
     assert rivals.later(on(OTHER, line=b"c = 3", at=4, text=b"4"), BASE) == REPEATED + EXPLAINED
 
 
 def test_a_second_reason_adds_to_the_first() -> None:
     rivals = Rivals()
     step = on(OTHER, line=b"c = 3", at=4, text=b"4")
-    rivals.kept(on(OTHER, line=b"c = 3", at=4, text=b"7"))
+    rivals.remember(on(OTHER, line=b"c = 3", at=4, text=b"7"))
     assert rivals.later(step, BASE) == EXPLAINED
     rivals.runs(on(ONE, line=b"c = 3", at=4, text=b"4"), BASE)
     assert rivals.later(step, BASE) == REPEATED + EXPLAINED

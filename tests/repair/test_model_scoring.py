@@ -14,7 +14,13 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget, Task
 from localagent.localize.fuse import SpectrumLocalizer
 from localagent.ports import EditMender
-from localagent.repair.ordering.model_scoring import STRETCH_BYTES, Asked, Ordering, asked_in_turn, stretches_of
+from localagent.repair.ordering.model_scoring import (
+    STRETCH_BYTES,
+    Ordering,
+    ScoringRequest,
+    scoring_order,
+    stretches_of,
+)
 from localagent.repair.ordering.scored_edit import Open
 from localagent.repair.ordering.weights import Weights
 from localagent.repair.search.run_context import RunContext
@@ -38,15 +44,15 @@ def opened(path: RepoPath, at: int, suspicion: float, around: Scope | None = Non
     return Open(step=step, crowd=0, suspicion=suspicion, gain=0.0, bare_gain=0.0)
 
 
-def asked(path: RepoPath, *edits: Open) -> Asked:
-    return Asked(parent=ROOT, path=path, edits=edits, gains=lambda edits: [0.0] * len(edits))
+def asked(path: RepoPath, *edits: Open) -> ScoringRequest:
+    return ScoringRequest(parent=ROOT, path=path, edits=edits, gains=lambda edits: [0.0] * len(edits))
 
 
-def turns_of(*asked: Asked) -> list[list[Asked]]:
-    return asked_in_turn([stretch for one in asked for stretch in stretches_of(one)])
+def turns_of(*asked: ScoringRequest) -> list[list[ScoringRequest]]:
+    return scoring_order([stretch for one in asked for stretch in stretches_of(one)])
 
 
-def places(turn: Sequence[Asked]) -> list[tuple[str, int]]:
+def places(turn: Sequence[ScoringRequest]) -> list[tuple[str, int]]:
     return [(str(one.path), each.step.edit.splices[0].start) for one in turn for each in one.edits]
 
 
@@ -225,12 +231,12 @@ def test_heirs_are_not_asked_about_and_are_told_what_their_elders_are_told() -> 
 
 def test_who_inherits_late_is_told_at_once() -> None:
     elder, heir = opened(A, 0, 0.5), opened(A, 9, 0.5)
-    elder.told(Reading(ratio=-2.0, stood=-1.0))
+    elder.record(Reading(ratio=-2.0, stood=-1.0))
     elder.gained(0.75)
     heir.inherit(elder)
     assert (heir.reading, heir.nats, heir.gain) == (elder.reading, None, 0.75)
-    elder.told(-3.0)
-    elder.told(None)
+    elder.record(-3.0)
+    elder.record(None)
     assert (heir.reading, heir.nats) == (elder.reading, -3.0)
     fresh = opened(A, 5, 0.5)
     fresh.gain = fresh.bare_gain = 0.25

@@ -35,7 +35,7 @@ def told(before: bytes, after: bytes, source: bytes = SOURCE) -> dict[str, float
     back = 0
     while back < min(len(old), len(new)) - front and old[-1 - back] == new[-1 - back]:
         back += 1
-    return dict(zip(USAGE, Usage(rows(source)).told(old, new, front, back), strict=True))
+    return dict(zip(USAGE, Usage(rows(source)).counts(old, new, front, back), strict=True))
 
 
 def test_a_name_that_stands_so_elsewhere_fits_and_one_that_does_not_does_not() -> None:
@@ -113,9 +113,9 @@ def test_probabilities_after_a_row_add_up_to_no_more_than_one() -> None:
 def test_what_many_edits_take_is_counted_once() -> None:
     usage = Usage(rows(SOURCE))
     old = TOKEN.findall(b"return low")
-    first = usage.told(old, TOKEN.findall(b"return value"), 1, 0)
+    first = usage.counts(old, TOKEN.findall(b"return value"), 1, 0)
     assert len(usage._stood) == 1
-    again = usage.told(old, TOKEN.findall(b"return width"), 1, 0)
+    again = usage.counts(old, TOKEN.findall(b"return width"), 1, 0)
     assert len(usage._stood) == 1
     assert first[-6:] == again[-6:]
     assert first[:7] != again[:7]
@@ -125,7 +125,7 @@ def test_a_line_of_very_many_names_is_not_held_name_by_name() -> None:
     names = [b"name%d" % k for k in range(5_000)]
     usage = Usage([names])
     assert len(usage._together) == _MOST_NAMES * (_MOST_NAMES - 1) // 2
-    assert usage.told(names, names[1:], 0, len(names) - 1)
+    assert usage.counts(names, names[1:], 0, len(names) - 1)
 
 
 def test_of_an_endless_file_only_so_much_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,7 +139,7 @@ def test_shares_are_shares_and_logarithms_are_of_probabilities(
     lines: list[list[bytes]], before: list[bytes], old: list[bytes], new: list[bytes], behind: list[bytes]
 ) -> None:
     usage = Usage(lines)
-    values = usage.told([*before, *old, *behind], [*before, *new, *behind], len(before), len(behind))
+    values = usage.counts([*before, *old, *behind], [*before, *new, *behind], len(before), len(behind))
     for name, value in zip(USAGE, values, strict=True):
         assert math.isfinite(value)
         assert value <= 0.0 if "likely" in name else 0.0 <= value <= 1.0

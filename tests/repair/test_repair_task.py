@@ -869,7 +869,7 @@ def test_a_crash_that_an_edit_ended_is_explained_by_it_but_no_endless_recursion_
     source: bytes, explained: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[SearchStep] = []
-    monkeypatch.setattr(Rivals, "kept", lambda _, step: told.append(step))
+    monkeypatch.setattr(Rivals, "remember", lambda _, step: told.append(step))
     _, events = repair(Laboratory(source, {"b": number("b", 9)}))
     assert any(e.kind == "kept" and e.data["round"] == 1 for e in events.seen)
     assert any(not step.parent.edits for step in told) == explained

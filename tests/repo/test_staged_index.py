@@ -14,11 +14,11 @@ from localagent.errors import AnswerIsNo
 from localagent.repo.git import Git
 from localagent.repo.staged_index import (
     StagedFile,
+    attribute_conflicts,
     carried_over,
     keep_blobs,
     staged_files,
     temporary_index,
-    why_not_written,
     work_tree,
     write_staged,
 )
@@ -135,7 +135,7 @@ def test_attributes_that_change_bytes(repo: Repo) -> None:
     paths = [
         StagedFile(path=p, mode="", blob="", data=b"").path for p in map(RepoPath, ("f.py", "i.py", "e.py", "t.py"))
     ]
-    told = why_not_written(git_of(repo), paths)
+    told = attribute_conflicts(git_of(repo), paths)
     assert set(told) == {"f.py", "i.py", "e.py"}
     assert told[paths[0]] == "its attribute filter=x changes its bytes on the way to the index"
 

@@ -16,10 +16,9 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.review import PatchApproval, PatchReview, PatchVerdict, RuleText
 from localagent.domain.strength import Grade, Limit, Share, graded, limited
 from localagent.domain.verification import (
-    AskedOfPerson,
     ContractBreak,
+    ContractResult,
     Contracts,
-    ContractSaid,
     Difference,
     Differential,
     FunctionChange,
@@ -27,6 +26,7 @@ from localagent.domain.verification import (
     InputOrigin,
     Mutants,
     Necessity,
+    PersonReason,
     PropertyBreak,
     UnneededPart,
     Verification,
@@ -71,14 +71,14 @@ CONTRACTS = (
     Contracts(
         path=PATH,
         function=EVIL,
-        said=ContractSaid.BROKEN,
+        said=ContractResult.BROKEN,
         broken=(
             ContractBreak(contract="post: x", line=4, found=EVIL, held=True),
             ContractBreak(contract=EVIL, line=5, found="false", held=False),
         ),
         dropped=(EVIL,),
     ),
-    Contracts(path=PATH, function="g", said=ContractSaid.COULD_NOT, why=EVIL),
+    Contracts(path=PATH, function="g", said=ContractResult.COULD_NOT, why=EVIL),
 )
 WHOLE = Verification(
     verdict=VerifyVerdict.VERIFIED,
@@ -230,25 +230,25 @@ APPROVED = replace(
         patch=GATE.digest, change="c", repo="/r", findings="f", policy="p", who="me", reason="why", at="now"
     ),
 )
-DROPPED = (Contracts(path=PATH, function="g", said=ContractSaid.BROKEN, dropped=("post: x",)),)
+DROPPED = (Contracts(path=PATH, function="g", said=ContractResult.BROKEN, dropped=("post: x",)),)
 
 
 @pytest.mark.parametrize(
     ("asked", "changes", "failing"),
     [
-        (AskedOfPerson.GATES, {"review": GATE}, ["stakes"]),
-        (AskedOfPerson.GATES, {"review": GATE, "differential": None}, ["stakes"]),
-        (AskedOfPerson.BEHAVIOUR, {}, ["behaviour"]),
-        (AskedOfPerson.BEHAVIOUR, {"review": GATE}, ["stakes", "behaviour"]),
-        (AskedOfPerson.BEHAVIOUR, {"review": APPROVED}, ["behaviour"]),
-        (AskedOfPerson.CONTRACTS, {"contracts": DROPPED}, ["contracts"]),
-        (AskedOfPerson.DOCTESTS, {}, ["tests"]),
+        (PersonReason.GATES, {"review": GATE}, ["stakes"]),
+        (PersonReason.GATES, {"review": GATE, "differential": None}, ["stakes"]),
+        (PersonReason.BEHAVIOUR, {}, ["behaviour"]),
+        (PersonReason.BEHAVIOUR, {"review": GATE}, ["stakes", "behaviour"]),
+        (PersonReason.BEHAVIOUR, {"review": APPROVED}, ["behaviour"]),
+        (PersonReason.CONTRACTS, {"contracts": DROPPED}, ["contracts"]),
+        (PersonReason.DOCTESTS, {}, ["tests"]),
         (None, {}, []),
         (None, {"review": APPROVED}, []),
     ],
 )
 def test_junit_fails_where_a_person_is_asked_and_nowhere_else(
-    asked: AskedOfPerson | None, changes: dict[str, Any], failing: list[str]
+    asked: PersonReason | None, changes: dict[str, Any], failing: list[str]
 ) -> None:
     """Exit 0 is a run without failures, and what is told of a gate that allows is none."""
     verdict = VerifyVerdict.VERIFIED if asked is None else VerifyVerdict.NEEDS_PERSON

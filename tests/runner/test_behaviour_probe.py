@@ -173,16 +173,16 @@ def test_only_a_call_and_answers_that_are_whole_literals_are_exact(tmp_path: Pat
 def test_a_function_is_placed_only_where_its_name_leads_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     m = program(tmp_path)
     functions = [m.other, m.Shelf.add]
-    assert [behaviour_probe.place(str(tmp_path), f) for f in functions] == [None, None]  # m is no module of ours
+    assert [behaviour_probe.locate(str(tmp_path), f) for f in functions] == [None, None]  # m is no module of ours
     monkeypatch.setitem(sys.modules, "m", m)
-    assert [behaviour_probe.place(str(tmp_path), f) for f in functions] == [
+    assert [behaviour_probe.locate(str(tmp_path), f) for f in functions] == [
         ["m.py", "m", "other"],
         ["m.py", "m", "Shelf.add"],
     ]
     first = m.other
     m.other = lambda x: first(x)
-    assert behaviour_probe.place(str(tmp_path), first) is None  # decorated
-    assert behaviour_probe.place(str(tmp_path / "elsewhere"), m.Shelf.add) is None
+    assert behaviour_probe.locate(str(tmp_path), first) is None  # decorated
+    assert behaviour_probe.locate(str(tmp_path / "elsewhere"), m.Shelf.add) is None
 
 
 def in_child(work: Callable[[], Any]) -> Any:

@@ -4,7 +4,7 @@ import socket
 import threading
 
 from localagent.domain.jailspec import JailResult, JailSpec
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.llm.process.protocol import FrameBuffer, Message, pack
 
 # what a child sends for a request: bytes as they are, a frame, several frames; None hangs up
@@ -43,7 +43,7 @@ class ReplayedChild:
     def kill(self) -> JailResult:
         self.killed.set()
         return JailResult(
-            ending=Ending.MEMORY,
+            ending=JailOutcome.MEMORY,
             returncode=-9,
             stdout=b"",
             stderr=b"",

@@ -20,7 +20,7 @@ from localagent.jail.limits.profile import load
 from localagent.verify.baseline.collection_plan import OPTIONS
 from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.evidence.differential import Differ
-from localagent.verify.worker.jail_pool import Rooms
+from localagent.verify.worker.jail_pool import JailPool
 from localagent.verify.worker.worker_client import OpenRequest
 from localagent.verify.worker.worker_spec import WorkerSpec, WorkerUse
 from support.fix_builder import CHECKOUT, Home
@@ -115,7 +115,7 @@ def differ(before: Mapping[str, str], after: Mapping[str, str], *, seed: int = 0
     with scratch_home() as root:
         limits = {use: load(CHECKOUT / "sandbox" / f"{use.value}.toml").limits for use in WorkerUse}
 
-        def rooms(name: str, files: Mapping[str, str]) -> Rooms:
+        def rooms(name: str, files: Mapping[str, str]) -> JailPool:
             for path, text in files.items():
                 (root / name / path).parent.mkdir(parents=True, exist_ok=True)
                 (root / name / path).write_text(text)
@@ -127,7 +127,7 @@ def differ(before: Mapping[str, str], after: Mapping[str, str], *, seed: int = 0
                 python=sys.executable,
                 limits=limits,
             )
-            return Rooms(place)
+            return JailPool(place)
 
         files = [
             ChangedFile(path=RepoPath(n), source=RepoPath(n), before=before.get(n, "").encode(), after=t.encode())

@@ -24,7 +24,7 @@ from localagent.llm.scoring.scorer import ModelScorer
 from localagent.training import adapter_run
 from localagent.training.adapter_examples import MOST_TOKENS, TokenExample, _example, digest, pair_of
 from localagent.training.adapter_learning import AdapterSettings, Learning
-from localagent.training.adapter_run import forget_adapters, held_back, require
+from localagent.training.adapter_run import forget_adapters, judging_fixes, require
 from localagent.training.ranker_history import small_fix
 
 BEFORE = (
@@ -77,7 +77,7 @@ def test_the_digest_is_of_every_number() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("abcdefg"), st.integers(0, 99).map(str)), min_size=1))
 def test_what_judges_never_teaches(samples: list[tuple[str, str]]) -> None:
-    judges = held_back(samples)
+    judges = judging_fixes(samples)
     groups = {group for group, _ in samples}
     back = {group for group, origin in samples if judges(group, origin)}
     if len(groups) < adapter_run.LEAST_GROUPS:  # by commit: one that is named twice stands on one side

@@ -27,7 +27,7 @@ from localagent.training.ranker_in_force import InForce, in_force, outgrown
 from localagent.training.ranker_injection import injected
 from localagent.training.ranker_judging import FOLDS, LEAST, OrderInUse, Paired, judged
 from localagent.training.ranker_learning import Listed, RankerSettings, learn
-from localagent.training.ranker_run import conclude, kept_of
+from localagent.training.ranker_run import conclude, sample_digests
 from localagent.training.ranker_samples import Read, load, mending, open_lines, sample_of, save
 
 BROKEN = """\
@@ -130,7 +130,7 @@ def test_clones_are_told_apart_and_bring_their_fixes_once(history: Repo, tmp_pat
     for corpus in both:
         corpus.collect(lambda: open_edit_space({}), unread, lambda: True)
     assert both[0].name != both[1].name
-    alone, together = (kept_of(some, Weights(), reader="m/1") for some in (both[:1], both))
+    alone, together = (sample_digests(some, Weights(), reader="m/1") for some in (both[:1], both))
     real = [[s for s in plain if s.kind == "real"] for _, _, plain in (alone, together)]
     assert len(real[0]) == len(real[1]) >= 1  # an injected bug may be the same as a real one
     assert together[1] == []  # nobody read them
@@ -269,7 +269,7 @@ def test_the_order_in_use_is_compared_by_what_it_never_saw() -> None:
     found = judged(many, RankerSettings(), with_model=False, standing=by_heart)
     assert found.standing is not None
     assert len(found.standing.hand) == 4 * (LEAST // 2)
-    assert found.kept
+    assert found.is_better
     seen_all = replace(by_heart, learned_from=frozenset({s.group for s in many}))
     found = judged(many, RankerSettings(), with_model=False, standing=seen_all)
     assert found.standing is not None
@@ -320,20 +320,20 @@ def test_readings_are_of_the_model_that_reads_now(history: Repo, tmp_path: Path)
     assert corpus.counts["read anew"] == len(list(corpus.samples())) == count
     corpus.reread(reads(-9.0), "one/1", lambda: True)
     assert {r.ratio for _, s in corpus.samples() for r in s.readings if r is not None} == {-1.0}
-    _, read, plain = kept_of([corpus], Weights(), reader="two/1")
+    _, read, plain = sample_digests([corpus], Weights(), reader="two/1")
     assert (len(read), len(plain) > 0) == (0, True)  # what another model read does not count
     corpus.reread(reads(-2.0), "two/1", lambda: True)
     assert {r.ratio for _, s in corpus.samples() for r in s.readings if r is not None} == {-2.0}
-    assert len(kept_of([corpus], Weights(), reader="two/1")[1]) == len(plain)
+    assert len(sample_digests([corpus], Weights(), reader="two/1")[1]) == len(plain)
     assert len(list(corpus.folder.glob("*.json.gz"))) == count
 
 
 def test_what_pairs_say() -> None:
     up = Paired(hand=(50,) * LEAST, learned=(5,) * LEAST)
-    assert (up.better, up.worse, up.kept) == (LEAST, 0, True)
+    assert (up.better, up.worse, up.is_better) == (LEAST, 0, True)
     assert up.chance == pytest.approx(2.0**-LEAST)
-    assert not Paired(hand=up.learned, learned=up.hand).kept
-    assert not Paired(hand=up.hand[1:], learned=up.learned[1:]).kept
+    assert not Paired(hand=up.learned, learned=up.hand).is_better
+    assert not Paired(hand=up.hand[1:], learned=up.learned[1:]).is_better
     assert Paired(hand=(1, 2), learned=(1, 2)).chance == 1.0
     assert FOLDS > 1
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from localagent.domain.jailspec import JailResult
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.domain.policy import LimitRules
 from localagent.jail.limits.policy_limits import PolicyLimits
 from localagent.ports import JailProcess
@@ -42,7 +42,7 @@ class Heard:
     def kill(self) -> JailResult:
         self._thread.join()
         return JailResult(
-            ending=Ending.CANCELLED, returncode=-9, stdout=b"", stderr=b"", wall_seconds=0.0, backend="", level=""
+            ending=JailOutcome.CANCELLED, returncode=-9, stdout=b"", stderr=b"", wall_seconds=0.0, backend="", level=""
         )
 
 

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from localagent.domain.claim import DifferenceKind, FunctionEffect
 from localagent.domain.verification import InputOrigin
-from localagent.verify.evidence.collateral_changes import AnswerPair, CallAnswer, CallEnding, function_effects, judged
+from localagent.verify.evidence.collateral_changes import AnswerPair, CallAnswer, CallOutcome, function_effects, judged
 
 
-def answer(text: str, kind: CallEnding = CallEnding.OK, state: str = "") -> CallAnswer:
-    shown = f"raises {text}: why" if kind in (CallEnding.RAISED, CallEnding.REFUSED) else text
+def answer(text: str, kind: CallOutcome = CallOutcome.OK, state: str = "") -> CallAnswer:
+    shown = f"raises {text}: why" if kind in (CallOutcome.RAISED, CallOutcome.REFUSED) else text
     return CallAnswer(kind=kind, text=shown, digest=f"{kind}{text}{state}", alone=f"{kind}{text}", held={})
 
 
@@ -62,12 +62,12 @@ def test_what_a_passing_test_asks_is_watched_whatever_its_way() -> None:
 
 
 def test_the_symptom_of_the_failing_tests_explains_and_a_new_crash_is_never_explained() -> None:
-    crash = answer("KeyError", CallEnding.RAISED)
+    crash = answer("KeyError", CallOutcome.RAISED)
     failing = replace(DEMANDED, was=crash)
     assert judge(pair(crash, RIGHT, old=(1, 8), new=(1, 8)), failing) == (DifferenceKind.ANSWER, True)
     assert judge(pair(crash, RIGHT, origin=InputOrigin.TESTED), failing) == (DifferenceKind.TESTED, True)
     assert judge(pair(WRONG, crash, old=(1, 2), new=(1, 3))) == (DifferenceKind.CRASH, False)
-    assert judge(pair(WRONG, answer("late", CallEnding.LATE), old=(1, 2), new=(1, 3))) == (DifferenceKind.CRASH, False)
+    assert judge(pair(WRONG, answer("late", CallOutcome.LATE), old=(1, 2), new=(1, 3))) == (DifferenceKind.CRASH, False)
     assert judge(pair(WRONG, crash, old=(1, 2), new=(1, 3)), replace(DEMANDED, now=crash)) == (
         DifferenceKind.ANSWER,
         True,
@@ -75,14 +75,14 @@ def test_the_symptom_of_the_failing_tests_explains_and_a_new_crash_is_never_expl
 
 
 def test_crashes_on_inputs_that_nobody_means_are_counted_apart() -> None:
-    assert judge(pair(WRONG, answer("KeyError", CallEnding.RAISED), careless=True)) == (DifferenceKind.CARELESS, False)
-    made_up = pair(WRONG, answer("TypeError", CallEnding.RAISED), origin=InputOrigin.GENERATED)
+    assert judge(pair(WRONG, answer("KeyError", CallOutcome.RAISED), careless=True)) == (DifferenceKind.CARELESS, False)
+    made_up = pair(WRONG, answer("TypeError", CallOutcome.RAISED), origin=InputOrigin.GENERATED)
     assert judge(made_up) == (DifferenceKind.CARELESS, False)
-    assert judge(replace(made_up, now=answer("IndexError", CallEnding.RAISED)))[0] is DifferenceKind.CRASH
+    assert judge(replace(made_up, now=answer("IndexError", CallOutcome.RAISED)))[0] is DifferenceKind.CRASH
 
 
 def test_refusals_and_states_are_kinds_of_their_own() -> None:
-    assert judge(pair(WRONG, answer("ValueError", CallEnding.REFUSED)))[0] is DifferenceKind.REFUSAL
+    assert judge(pair(WRONG, answer("ValueError", CallOutcome.REFUSED)))[0] is DifferenceKind.REFUSAL
     assert judge(pair(WRONG, answer("1", state="x")))[0] is DifferenceKind.STATE
 
 
@@ -92,7 +92,7 @@ def test_without_a_demanded_call_only_its_variations_are_explained() -> None:
     assert (near.explained, far.explained) == (True, False)
 
 
-kinds = st.sampled_from([CallEnding.OK, CallEnding.REFUSED, CallEnding.RAISED, CallEnding.LATE])
+kinds = st.sampled_from([CallOutcome.OK, CallOutcome.REFUSED, CallOutcome.RAISED, CallOutcome.LATE])
 answers = st.builds(answer, st.sampled_from("abc"), kinds)
 ways = st.lists(st.integers(1, 4), max_size=3).map(tuple)
 pairs = st.builds(pair, answers, answers, origin=st.sampled_from(InputOrigin), old=ways, new=ways)
@@ -119,8 +119,8 @@ def test_a_constant_answer_and_a_lost_parameter_are_seen() -> None:
     assert list(function_effects(used)) == []
 
 
-@pytest.mark.parametrize("kind", [CallEnding.RAISED, CallEnding.REFUSED])
-def test_an_argument_that_only_decided_whether_it_fails_is_not_lost(kind: CallEnding) -> None:
+@pytest.mark.parametrize("kind", [CallOutcome.RAISED, CallOutcome.REFUSED])
+def test_an_argument_that_only_decided_whether_it_fails_is_not_lost(kind: CallOutcome) -> None:
     some = [
         pair(answer("E", kind) if b == "l" else answer(a), answer(a), parts=(("0", a), ("style", b)))
         for a in ("x", "y")

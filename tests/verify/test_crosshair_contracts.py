@@ -4,8 +4,8 @@ import pytest
 from support.verify_builder import patch, verified
 
 from localagent.domain.jailspec import JailResult
-from localagent.domain.outcome import Ending
-from localagent.domain.verification import ContractSaid, Verification, VerifyVerdict
+from localagent.domain.outcome import JailOutcome
+from localagent.domain.verification import ContractResult, Verification, VerifyVerdict
 from localagent.verify.evidence.crosshair_contracts import conditions, heard
 from localagent.verify.worker.function_regions import regions
 
@@ -64,7 +64,7 @@ def plain(x):
 '''
 
 
-def ended(code: int, out: bytes, err: bytes = b"", ending: Ending = Ending.EXITED) -> JailResult:
+def ended(code: int, out: bytes, err: bytes = b"", ending: JailOutcome = JailOutcome.EXITED) -> JailResult:
     return JailResult(ending=ending, returncode=code, stdout=out, stderr=err, wall_seconds=1.0, backend="b", level="L2")
 
 
@@ -107,7 +107,7 @@ def test_what_it_writes_is_heard() -> None:
         ended(1, UNREAD + VIOLATED),
         ended(2, CONFIRMED),
         ended(-9, CONFIRMED),
-        ended(0, CONFIRMED, ending=Ending.WALL),
+        ended(0, CONFIRMED, ending=JailOutcome.WALL),
         ended(0, b"m.py:5: info: Confirmed over all paths.\n"),
         ended(1, b"/r/m.py:1\xff\x1b]0;x\x07: error: false when calling f()"),
     ],
@@ -146,7 +146,7 @@ def test_a_contract_that_held_and_is_broken_refuses() -> None:
     assert "f breaks its contract `post: __return__ == x`: false when calling f(-" in found.reason
     assert found.contracts is not None
     (one,) = found.contracts
-    assert (one.said, [b.held for b in one.broken], one.dropped) == (ContractSaid.BROKEN, [True], ())
+    assert (one.said, [b.held for b in one.broken], one.dropped) == (ContractResult.BROKEN, [True], ())
 
 
 @pytest.mark.slow
@@ -162,7 +162,7 @@ def test_an_assert_that_never_failed_and_now_does_refuses() -> None:
 def test_a_contract_that_is_kept_says_nothing_against_the_patch() -> None:
     found = asked(POST, POST.replace("return x", "return x + 0"))
     assert found.verdict is not VerifyVerdict.REFUSED, found.reason
-    assert [c.said for c in found.contracts or ()] == [ContractSaid.HELD]
+    assert [c.said for c in found.contracts or ()] == [ContractResult.HELD]
 
 
 @pytest.mark.slow
@@ -170,7 +170,7 @@ def test_one_that_was_broken_already_is_told_and_decides_nothing() -> None:
     old = POST.replace("    return x\n", WRONG)
     found = asked(old, old.replace("abs(x)", "abs(x) + 0"))
     assert found.verdict not in (VerifyVerdict.REFUSED, VerifyVerdict.NEEDS_PERSON), found.reason
-    assert [c.said for c in found.contracts or ()] == [ContractSaid.WAS_BROKEN]
+    assert [c.said for c in found.contracts or ()] == [ContractResult.WAS_BROKEN]
 
 
 @pytest.mark.slow
@@ -209,6 +209,6 @@ def test_what_cannot_be_imported_there_is_told_and_decides_nothing() -> None:
         "    assert 'crosshair' not in sys.modules\n"
     )
     found = asked(old, old.replace("return x", "return x + 0"))
-    assert [c.said for c in found.contracts or ()] == [ContractSaid.COULD_NOT]
+    assert [c.said for c in found.contracts or ()] == [ContractResult.COULD_NOT]
     assert all(c.why for c in found.contracts or ())
     assert found.verdict is not VerifyVerdict.REFUSED, found.reason

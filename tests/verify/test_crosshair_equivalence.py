@@ -6,8 +6,8 @@ import pytest
 from support.verify_builder import patch, verified
 
 from localagent.domain.jailspec import JailResult
-from localagent.domain.outcome import Ending
-from localagent.domain.verification import InputOrigin, SymbolicSaid, VerifyVerdict
+from localagent.domain.outcome import JailOutcome
+from localagent.domain.verification import InputOrigin, SymbolicResult, VerifyVerdict
 from localagent.errors import CannotEnforce
 from localagent.verify.evidence.crosshair_equivalence import read_answer, require_crosshair
 
@@ -17,16 +17,16 @@ NOTHING = b"No differences found. (attempted 60 iterations)\n"
 OLD = "def f(n: int) -> int:\n    return n\n"
 
 
-def ended(code: int, out: bytes, err: bytes = b"", ending: Ending = Ending.EXITED) -> JailResult:
+def ended(code: int, out: bytes, err: bytes = b"", ending: JailOutcome = JailOutcome.EXITED) -> JailResult:
     return JailResult(ending=ending, returncode=code, stdout=out, stderr=err, wall_seconds=1.0, backend="b", level="L2")
 
 
 def test_what_it_writes_is_read() -> None:
     said, _, found = read_answer(ended(1, DIFFERS))
-    assert said is SymbolicSaid.DIFFERS
+    assert said is SymbolicResult.DIFFERS
     assert found == (("n=123456", "raises ZeroDivisionError('division by zero')", "returns 123456"),)
-    assert read_answer(ended(0, SAME))[0] is SymbolicSaid.LIKELY_SAME
-    assert read_answer(ended(0, NOTHING))[0] is SymbolicSaid.NOTHING_FOUND
+    assert read_answer(ended(0, SAME))[0] is SymbolicResult.LIKELY_SAME
+    assert read_answer(ended(0, NOTHING))[0] is SymbolicResult.NOTHING_FOUND
 
 
 @pytest.mark.parametrize(
@@ -38,13 +38,13 @@ def test_what_it_writes_is_read() -> None:
         ended(1, b"", b"Traceback\ncrosshair.fnutil.NotFound: no\n"),
         ended(2, SAME),
         ended(-9, SAME),
-        ended(0, SAME, ending=Ending.WALL),
+        ended(0, SAME, ending=JailOutcome.WALL),
         ended(1, b"Given: (\xff\x1b]0;x\x07"),
     ],
 )
 def test_anything_else_is_no_answer(result: JailResult) -> None:
     said, why, found = read_answer(result)
-    assert said is SymbolicSaid.COULD_NOT
+    assert said is SymbolicResult.COULD_NOT
     assert why
     assert found == ()
 
@@ -73,7 +73,7 @@ def test_it_finds_what_nobody_draws() -> None:
     found = verified({"m.py": old}, text, crosshair=True)
     assert found.verdict is VerifyVerdict.NEEDS_PERSON, found.reason
     assert found.symbolic is not None
-    assert [s.said for s in found.symbolic] == [SymbolicSaid.DIFFERS]
+    assert [s.said for s in found.symbolic] == [SymbolicResult.DIFFERS]
     assert found.differential is not None
     calls = [d.call for d in found.differential.differences if d.origin is InputOrigin.SYMBOLIC]
     assert calls

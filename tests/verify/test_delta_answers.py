@@ -12,7 +12,7 @@ import pytest
 from localagent.app.settings import Settings
 from localagent.domain.edit import FileChange, Patch
 from localagent.domain.jailspec import JailResult
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Permission, Switch
 from localagent.policy.load import load_policy
@@ -28,27 +28,29 @@ TURNED_DOWN = (2, b"mypy.ini: error: no such plugin\n")
 CRASHED = (2, b"m.py: error: INTERNAL ERROR -- please report\n")
 SIGNALLED = (-11, b"")
 BABBLE = (1, b"\xff\x00 what\n")
-LATE = Ending.WALL
+LATE = JailOutcome.WALL
 
 
 class Replayed:
     """A jail that gives back how a tool ended, run by run; one that judges names the probe, which is its last file."""
 
-    def __init__(self, *results: "tuple[int, bytes] | Ending") -> None:
+    def __init__(self, *results: "tuple[int, bytes] | JailOutcome") -> None:
         self._results = list(results)
 
     def run(self, spec: Any) -> JailResult:
         told = self._results.pop(0)
-        code, out = (0, b"") if isinstance(told, Ending) else told
+        code, out = (0, b"") if isinstance(told, JailOutcome) else told
         if told in (CLEAN, FOUND, ODD):
             code, out = 1, out + f"{spec.argv[-1]}:1: error: Incompatible types in assignment\n".encode()
-        ending = told if isinstance(told, Ending) else Ending.EXITED
+        ending = told if isinstance(told, JailOutcome) else JailOutcome.EXITED
         return JailResult(
             ending=ending, returncode=code, stdout=out, stderr=b"", wall_seconds=0.1, backend="b", level="L2"
         )
 
 
-def said(*results: "tuple[int, bytes] | Ending", switch: Switch = Switch.AUTO, lenient: bool = False) -> ToolAnswer:
+def said(
+    *results: "tuple[int, bytes] | JailOutcome", switch: Switch = Switch.AUTO, lenient: bool = False
+) -> ToolAnswer:
     policy = load_policy(Settings.from_environ().policies_dir / "default.toml")
     unanswered = Permission.ALLOW if lenient else policy.unanswered
     policy = replace(policy, mypy=switch, ruff=Switch.NEVER, unanswered=unanswered)
@@ -67,7 +69,7 @@ def said(*results: "tuple[int, bytes] | Ending", switch: Switch = Switch.AUTO, l
 
 @pytest.fixture(autouse=True)
 def configured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("localagent.verify.checks.new_findings.asked", lambda _tool, _store: True)
+    monkeypatch.setattr("localagent.verify.checks.new_findings.is_configured", lambda _tool, _store: True)
 
 
 @pytest.mark.parametrize(("before", "after"), [(CLEAN, CLEAN), (FOUND, FOUND), (FOUND, CLEAN)])
@@ -83,11 +85,23 @@ def test_something_new_refuses() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "end", [CRASHED, SIGNALLED, BABBLE, LATE, Ending.MEMORY, Ending.OUTPUT, (1, b""), (139, b""), SILENT, NAMED_ANOTHER]
+    "end",
+    [
+        CRASHED,
+        SIGNALLED,
+        BABBLE,
+        LATE,
+        JailOutcome.MEMORY,
+        JailOutcome.OUTPUT,
+        (1, b""),
+        (139, b""),
+        SILENT,
+        NAMED_ANOTHER,
+    ],
 )
 @pytest.mark.parametrize("first", [True, False])
 def test_a_crash_or_timeout_is_no_answer_and_the_policy_decides(
-    end: "tuple[int, bytes] | Ending", *, first: bool
+    end: "tuple[int, bytes] | JailOutcome", *, first: bool
 ) -> None:
     ends = (end,) if first else (CLEAN, end)
     assert "could not judge" in said(*ends).refusal

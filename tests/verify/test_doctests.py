@@ -7,7 +7,7 @@ from support.house_builder import house
 from support.verify_builder import patch, verified
 
 from localagent.domain.paths import RepoPath
-from localagent.domain.verification import AskedOfPerson, VerifyVerdict
+from localagent.domain.verification import PersonReason, VerifyVerdict
 from localagent.verify.baseline.doctests import altered
 
 DOUBLE = 'def double(n):\n    """\n    >>> double(3)\n    6\n    """\n    return n + n\n'
@@ -57,7 +57,7 @@ def test_an_expectation_that_a_patch_alters_needs_a_person() -> None:
     files = {"m.py": DOUBLE, "pytest.ini": MODULES}
     after = DOUBLE.replace("    6\n", "    9\n").replace("n + n", "n * 3")
     told = verified(files, patch(files, {**files, "m.py": after}))
-    assert (told.verdict, told.asked) == (VerifyVerdict.NEEDS_PERSON, AskedOfPerson.DOCTESTS), told.reason
+    assert (told.verdict, told.asked) == (VerifyVerdict.NEEDS_PERSON, PersonReason.DOCTESTS), told.reason
     assert "m.py::m.double" in told.reason
 
 

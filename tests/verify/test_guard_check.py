@@ -233,13 +233,13 @@ def test_outcomes_of_the_unpatched_tree_are_kept_for_the_next_candidate(monkeypa
     with house({**PACKAGE, **red}, tests=GOAL) as built:
         baseline = baseline_of_goal()
         starts: list[bool] = []
-        begin = built.verifier.rooms.start
+        begin = built.verifier.worker_pool.start
 
         def start(changes: Mapping[RepoPath, bytes], use: WorkerUse) -> JailWorker:
             starts.append(bool(changes))
             return begin(changes, use)
 
-        monkeypatch.setattr(built.verifier.rooms, "start", start)
+        monkeypatch.setattr(built.verifier.worker_pool, "start", start)
         for number in (1, 2):
             said = guarded(built, built.variant(number, "shop/price.py", *RIGHT), baseline)
             assert (said.ran, said.passed, said.broken) == (4, 3, ())

@@ -1,4 +1,4 @@
-"""Rooms: a worker that is still starting is ended by `cancel` as well."""
+"""A worker that is still starting is ended by `cancel` as well."""
 
 import socket
 import threading
@@ -7,11 +7,11 @@ from typing import Any, cast
 import pytest
 
 from localagent.domain.jailspec import JailResult
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.errors import Interrupted
 from localagent.jail.files.workspace import Workspace
 from localagent.jail.limits.policy_limits import PolicyLimits
-from localagent.verify.worker.jail_pool import Rooms
+from localagent.verify.worker.jail_pool import JailPool
 from localagent.verify.worker.worker_spec import WorkerSpec, WorkerUse
 
 
@@ -27,7 +27,7 @@ class Mute:
         self.killed = True
         self._other.close()
         return JailResult(
-            ending=Ending.CANCELLED, returncode=-9, stdout=b"", stderr=b"", wall_seconds=0.0, backend="", level=""
+            ending=JailOutcome.CANCELLED, returncode=-9, stdout=b"", stderr=b"", wall_seconds=0.0, backend="", level=""
         )
 
 
@@ -55,7 +55,7 @@ class Somewhere:
 def test_cancel_ends_a_worker_that_is_starting() -> None:
     process = Mute()
     place = Somewhere(process)
-    rooms = Rooms(cast("WorkerSpec", place))
+    rooms = JailPool(cast("WorkerSpec", place))
     told: list[BaseException] = []
 
     def start() -> None:
@@ -77,7 +77,7 @@ def test_cancel_ends_a_worker_that_is_starting() -> None:
 
 def test_nothing_starts_once_cancelled() -> None:
     process = Mute()
-    rooms = Rooms(cast("WorkerSpec", Somewhere(process)))
+    rooms = JailPool(cast("WorkerSpec", Somewhere(process)))
     rooms.cancel()
     with pytest.raises(Interrupted):
         rooms.start({}, WorkerUse.QUICK)

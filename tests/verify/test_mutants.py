@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from localagent.domain.edit import Candidate
-from localagent.domain.outcome import Ending, Outcome, QuickResult, QuickRoute
+from localagent.domain.outcome import JailOutcome, Outcome, QuickResult, QuickRoute
 from localagent.domain.paths import RepoPath
 from localagent.edit.space import open_edit_space
 from localagent.repair.search.code_equivalence import behaviour_key
@@ -70,7 +70,7 @@ def test_operators_take_turns_within_a_line() -> None:
 class Judge:
     """A quick check that notices what is said to be noticed."""
 
-    def __init__(self, ending: Ending = Ending.EXITED, *, complete: bool = True) -> None:
+    def __init__(self, ending: JailOutcome = JailOutcome.EXITED, *, complete: bool = True) -> None:
         self.ending, self.complete = ending, complete
 
     def check(self, candidate: Candidate, *, cpu_seconds: float, stop_early: bool = True) -> QuickResult:
@@ -88,18 +88,20 @@ def test_killed_is_what_a_test_notices_or_what_ends_its_process() -> None:
     chosen, total = drawn({2, 3}, most=8)
     said = try_mutants(Judge(), chosen, total, jobs=2)
     assert (said.tried, said.killed, said.space, len(said.alive)) == (8, 4, total, 4)
-    assert try_mutants(Judge(Ending.SIGNALLED), chosen, total, jobs=1).killed == 8
+    assert try_mutants(Judge(JailOutcome.SIGNALLED), chosen, total, jobs=1).killed == 8
 
 
 def test_what_runs_over_its_own_limits_is_killed_and_shown_as_such() -> None:
     chosen, total = drawn({2, 3}, most=8)
-    said = try_mutants(Judge(Ending.CPU), chosen, total, jobs=1)
+    said = try_mutants(Judge(JailOutcome.CPU), chosen, total, jobs=1)
     assert (said.killed, said.timed_out, said.alive) == (8, 4, ())
     assert "4 of the killed ran over their own limits" in said.note
 
 
-@pytest.mark.parametrize(("ending", "complete"), [(Ending.CANCELLED, True), (Ending.EXITED, False)])
-def test_what_did_not_come_to_its_end_for_no_fault_of_its_own_was_not_asked(ending: Ending, complete: bool) -> None:
+@pytest.mark.parametrize(("ending", "complete"), [(JailOutcome.CANCELLED, True), (JailOutcome.EXITED, False)])
+def test_what_did_not_come_to_its_end_for_no_fault_of_its_own_was_not_asked(
+    ending: JailOutcome, complete: bool
+) -> None:
     chosen, total = drawn({2, 3}, most=8)
     said = try_mutants(Judge(ending, complete=complete), chosen, total, jobs=1)
     assert (said.tried, said.killed, said.timed_out) == (4, 4, 0)

@@ -8,7 +8,7 @@ from pathlib import Path
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from localagent.app.evidence.attested_patch import attested_facts
-from localagent.app.evidence.task_evidence import attest, kept_facts, recorded
+from localagent.app.evidence.task_evidence import attest, recorded, recorded_facts
 from localagent.app.settings import Settings
 from localagent.domain.edit import digest_of
 from localagent.errors import AnswerIsNo
@@ -39,7 +39,7 @@ def noted(settings: Settings, record: TaskRecord, signer: Signer, repo: Path, re
     """Attest a patch for a commit that holds it; the repository is only read. AnswerIsNo for any other commit."""
     git = Git(repo, {})
     commit = commit_of(git, revision, option="--note")
-    kept, _, mine = kept_facts(settings, record)
+    kept, _, mine = recorded_facts(settings, record)
     facts = attested_facts(record, kept, mine)
     if other := unlike(git, commit, {(file["path"],): file["after"] for file in facts["files"]}):
         raise AnswerIsNo(

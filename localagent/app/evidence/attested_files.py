@@ -23,7 +23,7 @@ def files_of(found: Attested) -> Mapping[str, str]:
     return {name: digest for name, digest in found.subjects.items() if name != diff_name(found.task)}
 
 
-def held_by(found: Attested, folder: Path) -> int:
+def attested_file_count(found: Attested, folder: Path) -> int:
     """How many files a tree holds, and that is all of them, as attested. NotVerified names those that are not."""
     files = files_of(found)
     with openat.root_directory(folder) as root:

@@ -9,7 +9,7 @@ was written, which signed heads do.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from localagent.app.evidence.task_evidence import WithoutEnd, digest_of_landing, kept_facts
+from localagent.app.evidence.task_evidence import WithoutEnd, digest_of_landing, recorded_facts
 from localagent.app.settings import Settings
 from localagent.domain.edit import Patch, digest_of
 from localagent.fs.atomic_files import RecordDamaged
@@ -23,7 +23,7 @@ Changed = dict[str, tuple[str, str]]  # digests before and after, by path
 def hold_patch(settings: Settings, record: TaskRecord, patch: Patch) -> None:
     """RecordDamaged where the patch is neither the task's accepted one nor one of its proposals, as they were then."""
     changed = {str(c.path): (digest_of(c.before), digest_of(c.after)) for c in patch.changes}
-    if (kept := _kept(settings, record)) is not None and changed not in _known(kept[0]):
+    if (kept := _task_entries(settings, record)) is not None and changed not in _known(kept[0]):
         raise RecordDamaged(
             f"the patch kept in {record.dir} is not what task {record.id} ended with: it was altered",
             remedy="nothing was written; `localagent fix` does the task anew",
@@ -33,7 +33,7 @@ def hold_patch(settings: Settings, record: TaskRecord, patch: Patch) -> None:
 def hold_undo(settings: Settings, record: TaskRecord) -> None:
     """RecordDamaged where what would be put back is not what the patch was made for; LandingDamaged, too."""
     landing = load_landing(record.dir / "undo")
-    if landing is None or (kept := _kept(settings, record)) is None:
+    if landing is None or (kept := _task_entries(settings, record)) is None:
         return
     facts, mine = kept
     told = tuple((str(x.path), x.before, x.after) for x in landing.files)
@@ -60,10 +60,10 @@ def _tests(mine: Sequence[Entry]) -> list[Any]:
     return [e.data.get("test") for e in landings] or [None]
 
 
-def _kept(settings: Settings, record: TaskRecord) -> tuple[Mapping[str, Any], tuple[Entry, ...]] | None:
+def _task_entries(settings: Settings, record: TaskRecord) -> tuple[Mapping[str, Any], tuple[Entry, ...]] | None:
     """What is on the record, and the task's entries; None where nothing is. RecordDamaged for another repository."""
     try:
-        facts, _, mine = kept_facts(settings, record)
+        facts, _, mine = recorded_facts(settings, record)
     except WithoutEnd:
         return None
     if facts["repo"] != record.task.repo:

@@ -38,7 +38,9 @@ def refused_patch(
     """
     rules = sorted({finding.rule for decision in decisions for finding in decision.findings})
     opened = open_policy(settings, policy, repo)
-    return _kept(settings, opened, what, {"repo": str(repo.resolve()), "patch": patch, "verdict": verdict}, rules)
+    return _record_refusal(
+        settings, opened, what, {"repo": str(repo.resolve()), "patch": patch, "verdict": verdict}, rules
+    )
 
 
 def refused_names(settings: Settings, opened: OpenPolicy, answer: DependencyVerdict, rulings: Iterable[Ruling]) -> str:
@@ -46,10 +48,12 @@ def refused_names(settings: Settings, opened: OpenPolicy, answer: DependencyVerd
     refused = [ruling for ruling in rulings if ruling.answer is not DependencyVerdict.ALLOWED]
     names = sorted({ruling.name for ruling in refused if _NAME.fullmatch(ruling.name)})
     data: dict[str, object] = {"verdict": answer.value, "names": names[:_MOST], "count": len(refused)}
-    return _kept(settings, opened, "deps", data, [])
+    return _record_refusal(settings, opened, "deps", data, [])
 
 
-def _kept(settings: Settings, opened: OpenPolicy, what: str, data: dict[str, object], rules: Sequence[str]) -> str:
+def _record_refusal(
+    settings: Settings, opened: OpenPolicy, what: str, data: dict[str, object], rules: Sequence[str]
+) -> str:
     found = {"rules": list(rules[:_MOST])} if rules else {}
     entry = {"what": what, **data, **found, "policy": digest_of(opened.recorded()), "by": os.getuid()}
     try:

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from localagent.app.cancellation import Stop
-from localagent.app.evidence.task_evidence import audit_log, kept_facts, tool_versions
+from localagent.app.evidence.task_evidence import audit_log, recorded_facts, tool_versions
 from localagent.app.fix.edit_writers import known_ways
 from localagent.app.fix.pipeline import FixWork, WorkScope, work
 from localagent.app.fix.request import FixRequest
 from localagent.app.policies import reopened
-from localagent.app.review.patch_tests import ProofRequest, ground_on, jail_for, open_tree
+from localagent.app.review.patch_tests import ProofRequest, jail_for, open_tree, open_test_runner
 from localagent.app.settings import Settings
 from localagent.domain.edit import Candidate, Patch, digest_of
 from localagent.domain.guard import Guard, GuardScope
@@ -85,7 +85,7 @@ class Replayed:
         return self.same_patch and self.verified.check is not PatchCheck.FAILS
 
 
-class _Kept:
+class _EventCollector:
     """A sink that keeps events."""
 
     def __init__(self) -> None:
@@ -97,7 +97,7 @@ class _Kept:
 
 def replay(record: TaskRecord, settings: Settings, sink: Sink, stop: Stop, *, repo: Path | None = None) -> Replayed:
     """Do it again. AnswerIsNo or RecordDamaged with the reason where it cannot be; jail and usage faults propagate."""
-    facts, _, mine = kept_facts(settings, record)
+    facts, _, mine = recorded_facts(settings, record)
     if (builder := facts.get("origin", {}).get("builder", Builder.FIX.value)) != Builder.FIX:
         verb = "hook fix" if builder == Builder.HOOK else builder
         raise AnswerIsNo(
@@ -114,7 +114,7 @@ def replay(record: TaskRecord, settings: Settings, sink: Sink, stop: Stop, *, re
         task = replace(task, guard=Guard(scope=GuardScope.NONE))
     request = _request(task, facts)
     same = _Same(record, facts).check
-    kept = _Kept()
+    kept = _EventCollector()
     verified = _reverified(record, facts, task, settings, policy, sink, stop, same)
     result: TaskResult | None = None
     try:
@@ -158,7 +158,7 @@ def _reverified(
     asked = ProofRequest(repo=Path(task.repo), backend=_backend(facts))
     with open_tree(asked, settings) as tree:
         same(tree.snapshot)
-        with ground_on(
+        with open_test_runner(
             replace(tree, task=task), jail_for(asked, settings, policy), settings, policy, sink, stop
         ) as ground:
             baseline = ground.verifier.baseline()
@@ -221,7 +221,7 @@ def _compared(
     record: TaskRecord,
     facts: dict[str, Any],
     recorded: list[dict[str, Any]],
-    kept: _Kept,
+    kept: _EventCollector,
     result: TaskResult | None,
     verified: Reverified,
 ) -> Replayed:

@@ -222,7 +222,7 @@ class WithoutEnd(AnswerIsNo):
     """The audit journal here says nothing of a task's end."""
 
 
-def kept_facts(settings: Settings, record: TaskRecord) -> tuple[dict[str, Any], Entry, tuple[Entry, ...]]:
+def recorded_facts(settings: Settings, record: TaskRecord) -> tuple[dict[str, Any], Entry, tuple[Entry, ...]]:
     """A task's facts, the entry that vouches for them, and the task's other entries.
 
     AnswerIsNo where the task kept none, RecordDamaged where journal and files do not agree.
@@ -260,7 +260,7 @@ def attest(settings: Settings, record: TaskRecord, signer: Signer, *, redact: fr
 
     `redact`: files and tests are numbered, and of rules only these words stay.
     """
-    kept, ended, mine = kept_facts(settings, record)
+    kept, ended, mine = recorded_facts(settings, record)
     facts = attested_facts(record, kept, mine)
     log = audit_log(settings)
     number, digest = log.vouched(ended)

@@ -4,10 +4,12 @@ import base64
 from typing import Any
 
 from localagent.domain.execution import Executed, SessionState
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 
 SCHEMA = "localagent/execution/1"
-_LIMITS = frozenset({Ending.WALL, Ending.CPU, Ending.MEMORY, Ending.PROCESSES, Ending.OUTPUT, Ending.DISK})
+_LIMITS = frozenset(
+    {JailOutcome.WALL, JailOutcome.CPU, JailOutcome.MEMORY, JailOutcome.PROCESSES, JailOutcome.OUTPUT, JailOutcome.DISK}
+)
 
 
 def as_json(executed: Executed, *, raw: bool = False) -> dict[str, Any]:

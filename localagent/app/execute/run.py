@@ -21,7 +21,7 @@ from localagent.app.settings import Settings
 from localagent.domain.execution import Code, Executed, Execution, Language
 from localagent.domain.gate import Finding
 from localagent.domain.jailspec import Access, Bind, JailResult, JailSpec, LeftOut, Produced
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.domain.paths import RepoPath
 from localagent.errors import UsageFault
 from localagent.jail.api import Workspace, fresh_uid, scratch_folder
@@ -165,7 +165,7 @@ def executed_of(
 def refused(findings: tuple[Finding, ...], language: Language, jail: Jail) -> Executed:
     """The answer for code that the gates denied: nothing ran."""
     return Executed(
-        ending=Ending.COULD_NOT_START,
+        ending=JailOutcome.COULD_NOT_START,
         returncode=-1,
         stdout="",
         stderr="",

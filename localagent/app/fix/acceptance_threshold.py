@@ -34,7 +34,7 @@ def judged(task: Task, result: TaskResult, repair: Repair, parts: Parts, policy:
         return replace(result, confidences=tuple(told))
     confidence = _confidence(result, repair, parts.confidence, result.chosen, result.full)
     result = replace(result, confidence=confidence)
-    bar, who = asked = _asked(task, policy)
+    bar, who = asked = _threshold(task, policy)
     enough = confidence is not None and confidence.probability >= bar
     parts.sink.emit(
         Event(
@@ -54,7 +54,7 @@ def judged(task: Task, result: TaskResult, repair: Repair, parts: Parts, policy:
     return _proposed(result, repair, parts, asked, confidence)
 
 
-def _asked(task: Task, policy: Policy) -> tuple[float, str]:
+def _threshold(task: Task, policy: Policy) -> tuple[float, str]:
     """The least confidence that does, and who asks for it."""
     if task.min_confidence > policy.accept_at:
         return task.min_confidence, "--min-confidence"

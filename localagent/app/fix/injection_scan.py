@@ -38,7 +38,7 @@ class ShownFiles:
         return noted
 
 
-def said_to_machines(
+def injection_warnings(
     shown: ShownFiles, places: tuple[Suspicion, ...], baseline: Baseline | None, sources: Mapping[RepoPath, bytes]
 ) -> tuple[TextFinding, ...]:
     """One for each place; as many as there are."""
@@ -46,14 +46,14 @@ def said_to_machines(
     files = dict.fromkeys((*shown.paths, *(p.path for p in places), *(t.path for t in tests if t.path is not None)))
     found: list[TextFinding] = []
     for path in [p for p in files if p in sources][:MOST_FILES]:
-        found += [_finding(path, line, said) for line, said in places_in(sources[path][:MOST_BYTES])]
+        found += [_finding(path, line, said) for line, said in injection_lines(sources[path][:MOST_BYTES])]
     for test in tests[:MOST_FILES]:
         said = spoken_in(test.failure.message.encode("utf-8", "replace")) if test.failure is not None else []
         found += [_finding(test.path, None, said[0], test=test.id)] if said else []
     return tuple(found)
 
 
-def told_of(found: Sequence[TextFinding]) -> tuple[TextFinding, ...]:
+def reported_injections(found: Sequence[TextFinding]) -> tuple[TextFinding, ...]:
     """Those that a report holds."""
     return tuple(found[:MOST_PLACES])
 
@@ -62,10 +62,10 @@ def warnings_of(found: Sequence[TextFinding]) -> tuple[str, ...]:
     """One line for each that a report holds: the rule, where it is, its first words; and how many more there are."""
     left = len(found) - MOST_PLACES
     more = (f"{INJECTION.id}: {left} more places speak to a machine",) if left > 0 else ()
-    return (*(_line(one) for one in told_of(found)), *more)
+    return (*(_line(one) for one in reported_injections(found)), *more)
 
 
-def places_in(data: bytes) -> Iterator[tuple[int, str]]:
+def injection_lines(data: bytes) -> Iterator[tuple[int, str]]:
     """The line, from 1, where each piece of a source begins to speak to a machine, and its first words."""
     if not spoken_in(data):
         return

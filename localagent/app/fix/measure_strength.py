@@ -49,7 +49,7 @@ def assessed(
     begin = time.monotonic()
     found = assess(
         AssessRequest(
-            rooms=verifier.rooms,
+            rooms=verifier.worker_pool,
             request=verifier.request,
             candidate=result.chosen,
             baseline=result.baseline,

@@ -14,7 +14,7 @@ from localagent.app.cancellation import Stop
 from localagent.app.fix.acceptance_threshold import judged
 from localagent.app.fix.edit_writers import measured_ways, open_writer
 from localagent.app.fix.environment import interpreter_of, left_out
-from localagent.app.fix.injection_scan import ShownFiles, said_to_machines, told_of, warnings_of
+from localagent.app.fix.injection_scan import ShownFiles, injection_warnings, reported_injections, warnings_of
 from localagent.app.fix.learned_order import open_order
 from localagent.app.fix.measure_strength import assessed
 from localagent.app.fix.model_setup import OpenModel, context_of, open_model
@@ -63,7 +63,7 @@ class FixWork:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Ground:
+class _TestBed:
     """The copy of the tree and what runs it; `seconds`: since the task began."""
 
     jail: Jail
@@ -85,7 +85,7 @@ def work(asked: FixWork) -> TaskResult:
         model = open_model(asked.request, asked.settings, jail, asked.sink)
         if model.scorer is not None:
             stack.callback(model.scorer.close)
-        ground = _ground(asked, jail, begin, stack)
+        ground = _open_test_bed(asked, jail, begin, stack)
         shown = ShownFiles()
         parts = _parts(asked, ground, gates, model, shown)
         repair = Repair(asked.task, parts)
@@ -94,12 +94,14 @@ def work(asked: FixWork) -> TaskResult:
             result = _measured(asked, ground, parts, result, begin)
             result = judged(asked.task, result, repair, parts, asked.policy)
         if result.model_tokens:
-            said = said_to_machines(shown, result.localization, result.baseline, parts.sources)
-            result = replace(result, findings=told_of(said), warnings=(*warnings_of(said), *result.warnings))
-        return _told(result, ground, model)
+            said = injection_warnings(shown, result.localization, result.baseline, parts.sources)
+            result = replace(
+                result, findings=reported_injections(said), warnings=(*warnings_of(said), *result.warnings)
+            )
+        return _with_context(result, ground, model)
 
 
-def _ground(asked: FixWork, jail: Jail, begin: float, stack: contextlib.ExitStack) -> _Ground:
+def _open_test_bed(asked: FixWork, jail: Jail, begin: float, stack: contextlib.ExitStack) -> _TestBed:
     """The snapshot, told and shown to whoever may refuse it; the verifier is ended with `stack`, and by `stop`."""
     scratch = stack.enter_context(scratch_folder(asked.settings.scratch_dir))
     asked.sink.emit(Event(kind="stage", at_seconds=0.0, data={"stage": Stage.SNAPSHOT.value}))
@@ -120,10 +122,10 @@ def _ground(asked: FixWork, jail: Jail, begin: float, stack: contextlib.ExitStac
     )
     stack.callback(verifier.cancel)
     stack.enter_context(asked.stop.calling(verifier.cancel))
-    return _Ground(jail=jail, snapshot=snapshot, verifier=verifier, seconds=took)
+    return _TestBed(jail=jail, snapshot=snapshot, verifier=verifier, seconds=took)
 
 
-def _parts(asked: FixWork, ground: _Ground, gates: GateChain, model: OpenModel, shown: ShownFiles) -> Parts:
+def _parts(asked: FixWork, ground: _TestBed, gates: GateChain, model: OpenModel, shown: ShownFiles) -> Parts:
     """What the loop works with."""
     sources, task = SourceMap(ground.snapshot), asked.task
     weights, ranker = open_order(asked.settings)
@@ -156,7 +158,7 @@ def _writer(asked: FixWork, model: OpenModel, weights: Weights, sources: Sources
     return open_writer(model.scorer, ways, weights, sources, asked.task)
 
 
-def _measured(asked: FixWork, ground: _Ground, parts: Parts, result: TaskResult, begin: float) -> TaskResult:
+def _measured(asked: FixWork, ground: _TestBed, parts: Parts, result: TaskResult, begin: float) -> TaskResult:
     """With the strength of what was found."""
     assessment = assessed(
         result,
@@ -171,7 +173,7 @@ def _measured(asked: FixWork, ground: _Ground, parts: Parts, result: TaskResult,
     return replace(result, assessment=assessment, seconds={**result.seconds, **spent})
 
 
-def _told(result: TaskResult, ground: _Ground, model: OpenModel) -> TaskResult:
+def _with_context(result: TaskResult, ground: _TestBed, model: OpenModel) -> TaskResult:
     """With what only this room knows: jail, snapshot, model, and what a reader should be warned of."""
     scorer = model.scorer
     remarks = result.full.remarks if result.full is not None and result.chosen is not None else ()

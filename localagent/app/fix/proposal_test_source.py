@@ -81,7 +81,7 @@ def _source(ambiguity: Mapping[str, Any], call: str, number: int, beside: str) -
         raise _UnwritableError(f"a test would not tell it from the answer of proposal {alike[0]}")
     exactly = bool(unknown) or any(_meets(wanted, answer, exactly=False) for answer in literal.values())
     done = f"{'.'.join(names)}({_arguments(call, names[-1])})"
-    lines, taken = _held(wanted, done, exactly=exactly)
+    lines, taken = _required_lines(wanted, done, exactly=exactly)
     if names[0] in taken:
         raise _UnwritableError(f"the name {names[0]} stands for something else in a test")
     imports = [f"from {module} import {names[0]}", ""]
@@ -158,7 +158,7 @@ def _by_identity(value: object) -> bool:
     return any(value is one for one in _BY_IDENTITY)
 
 
-def _held(wanted: object, done: str, *, exactly: bool) -> tuple[list[str], tuple[str, ...]]:
+def _required_lines(wanted: object, done: str, *, exactly: bool) -> tuple[list[str], tuple[str, ...]]:
     """The lines that hold a call to an answer, and the names that they need. `exactly`: its type is held, too."""
     kind = wanted.__name__ if isinstance(wanted, type) else type(wanted).__name__
     if isinstance(wanted, type):

@@ -35,7 +35,7 @@ def with_approval(
         found = tuple(one for one in found if _repo_of(one.task, settings) == where)
     else:
         found = tuple(one for one in patch_approvals(settings.state_dir).standing() if one.repo == where)
-    asked = set(review.asked)
+    asked = set(review.questions)
     for approval in reversed(found):
         same = (approval.patch, approval.change) == (review.digest, review.change)
         named = "*" in rules.people or approval.who in rules.people

@@ -72,7 +72,7 @@ def approve(request: Approving, settings: Settings) -> tuple[PatchApproval, str]
         patch=review.digest,
         change=review.change,
         repo=str(request.repo.resolve()),
-        findings="\n".join(review.asked),
+        findings="\n".join(review.questions),
         policy=policy.name,
         who=who,
         reason=request.reason.strip(),

@@ -162,7 +162,7 @@ def open_prover(
     request: ProofRequest, settings: Settings, policy: Policy, sink: Sink, stop: Stop | None = None
 ) -> Iterator[Prover]:
     """A prover with its baseline made. CannotEnforce without a sound jail, AnswerIsNo where nothing can vouch."""
-    with open_ground(request, settings, policy, sink, stop) as ground:
+    with open_tested_snapshot(request, settings, policy, sink, stop) as ground:
         prover = Prover(ground)
         if not prover.vouches:
             raise AnswerIsNo(
@@ -173,7 +173,7 @@ def open_prover(
 
 
 @contextlib.contextmanager
-def open_ground(
+def open_tested_snapshot(
     request: ProofRequest,
     settings: Settings,
     policy: Policy,
@@ -185,7 +185,7 @@ def open_ground(
     jail = jail_for(request, settings, policy)
     with (
         open_tree(request, settings, choose) as tree,
-        ground_on(tree, jail, settings, policy, sink, stop) as ground,
+        open_test_runner(tree, jail, settings, policy, sink, stop) as ground,
     ):
         yield ground
 
@@ -224,7 +224,7 @@ def open_tree(
 
 
 @contextlib.contextmanager
-def ground_on(
+def open_test_runner(
     tree: Tree, jail: Jail, settings: Settings, policy: Policy, sink: Sink, stop: Stop | None = None
 ) -> Iterator[TestedSnapshot]:
     """What runs a tree's tests; ended at the end, or by `stop`."""

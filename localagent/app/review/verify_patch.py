@@ -24,7 +24,7 @@ from localagent.domain.diff import ChangeKind, DiffRule, FileMode, TreeChange
 from localagent.domain.policy import Permission, Policy
 from localagent.domain.review import PatchReview, PatchVerdict
 from localagent.domain.task import Budget, Snapshot, Task
-from localagent.domain.verification import AskedOfPerson, Verification, VerifyVerdict
+from localagent.domain.verification import PersonReason, Verification, VerifyVerdict
 from localagent.errors import AnswerIsNo, CannotEnforce, Interrupted
 from localagent.jail.api import open_jail, scratch_folder
 from localagent.ports import Sink
@@ -157,7 +157,7 @@ def _asking(said: Verification, review: PatchReview) -> Verification:
     return replace(
         said,
         verdict=VerifyVerdict.NEEDS_PERSON,
-        asked=AskedOfPerson.GATES,
+        asked=PersonReason.GATES,
         headline="",
         reason=f"{_rules(review)} asks what the change means; {shown}: {said.reason}",
         remedy=review.remedy or "read the findings below; `localagent approve` records that a person did",

@@ -10,7 +10,7 @@ from localagent.domain.claim import Claim
 from localagent.domain.edit import digest_of
 from localagent.domain.strength import Grade
 from localagent.domain.task import Event
-from localagent.domain.verification import AskedOfPerson, Verification, VerifyVerdict
+from localagent.domain.verification import PersonReason, Verification, VerifyVerdict
 from localagent.jail.api import BackendKind
 from localagent.ports import Approvals, Sink
 
@@ -72,7 +72,7 @@ class VerifyRun:
         remedy: str = "",
         headline: str = "",
         exit_code: int = 1,
-        asked: AskedOfPerson = AskedOfPerson.GATES,
+        asked: PersonReason = PersonReason.GATES,
     ) -> Verification:
         """The value, with all that is known by now."""
         base = Verification(

@@ -15,7 +15,7 @@ from localagent.domain.diff import TreeChange
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.strength import Strength, limited
 from localagent.domain.task import Snapshot
-from localagent.domain.verification import AskedOfPerson, Basis, Verification, VerifyVerdict
+from localagent.domain.verification import Basis, PersonReason, Verification, VerifyVerdict
 from localagent.verify.baseline.baseline import NoTests
 from localagent.verify.baseline.doctests import altered
 from localagent.verify.checks.test_selection import CHECK_PREFIX
@@ -117,11 +117,11 @@ class Judge:
         run.known["rests_on"] = rests
         if (no := _contracts_say(evidence)) is not None:
             remedy = "look at the call, then mend the patch or confirm it"
-            return run.answer(no[0], no[1], remedy=remedy, asked=AskedOfPerson.CONTRACTS)
+            return run.answer(no[0], no[1], remedy=remedy, asked=PersonReason.CONTRACTS)
         if baseline is not None and (doctests := self._altered(baseline)):
             reason = f"it alters what doctests expect, so a person has to say what is right: {_names(doctests)}"
             remedy = "leave the examples as they are, or confirm them"
-            return run.answer(VerifyVerdict.NEEDS_PERSON, reason, remedy=remedy, asked=AskedOfPerson.DOCTESTS)
+            return run.answer(VerifyVerdict.NEEDS_PERSON, reason, remedy=remedy, asked=PersonReason.DOCTESTS)
         left = run.known.get("unreached", ())
         assert isinstance(left, tuple)
         case = Case(
@@ -139,7 +139,7 @@ class Judge:
             return run.answer(VerifyVerdict.TOO_WEAK, weak, remedy="add tests for what the patch changes")
         reason = "; ".join((said.reason, *full.remarks))
         return run.answer(
-            said.verdict, reason, remedy=said.remedy, headline=said.headline, asked=AskedOfPerson.BEHAVIOUR
+            said.verdict, reason, remedy=said.remedy, headline=said.headline, asked=PersonReason.BEHAVIOUR
         )
 
     def _claimed(self, full: FullResult, evidence: Evidence) -> tuple[Claim, Strength | None]:

@@ -105,7 +105,7 @@ def owner_in(table: str, local: Address, remote: Address) -> int | None:
 
     Only established ones count: what is on its way out belongs to root in that table.
     """
-    wanted = [in_kernel_s_words(local), in_kernel_s_words(remote), _ESTABLISHED]
+    wanted = [kernel_address(local), kernel_address(remote), _ESTABLISHED]
     for line in table.splitlines()[1:]:
         fields = line.split()
         if fields[1:4] == wanted:
@@ -113,7 +113,7 @@ def owner_in(table: str, local: Address, remote: Address) -> int | None:
     return None
 
 
-def in_kernel_s_words(address: Address) -> str:
+def kernel_address(address: Address) -> str:
     """An address as those tables write it: words of four bytes in the machine's order, then the port."""
     host, port = address
     packed = socket.inet_pton(socket.AF_INET6 if ":" in host else socket.AF_INET, host)

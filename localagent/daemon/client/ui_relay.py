@@ -89,29 +89,29 @@ class Relay:
         if path.startswith("/enter/"):
             return self._entered(path.removeprefix("/enter/"))
         if not self._entrance.inside(headers.get("cookie", "")):
-            return said(403, "This page is for whoever opened the address that `localagent ui` printed.")
+            return plain_text(403, "This page is for whoever opened the address that `localagent ui` printed.")
         self.asked_at = self._clock()
         if path == "/":
             return elsewhere(ROOT)
         if not path.startswith(ROOT):
-            return said(404, "There is no such page.")
+            return plain_text(404, "There is no such page.")
         query = scope["query_string"].decode("latin-1")
         return await self._passed(f"{path}?{query}" if query else path)
 
     def _refusal(self, method: str, path: str, headers: Mapping[str, str]) -> Response | None:
         if headers.get("host") != self._entrance.host:
-            return said(421, "Not this host.")
+            return plain_text(421, "Not this host.")
         if method != "GET":
-            return said(405, "This page is read-only.")
+            return plain_text(405, "This page is read-only.")
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-            return said(403, "Another site sent you here: paste the address into the browser yourself.")
+            return plain_text(403, "Another site sent you here: paste the address into the browser yourself.")
         if len(path) > _TARGET_BYTES or not path.isascii() or any(ord(x) < 33 for x in path):
-            return said(414, "That is no address of this page.")
+            return plain_text(414, "That is no address of this page.")
         return None
 
     def _entered(self, token: str) -> Response:
         if not self._entrance.enter(token):
-            return said(403, "This address was used already, or is not the right one: run `localagent ui` again.")
+            return plain_text(403, "This address was used already, or is not the right one: run `localagent ui` again.")
         cookie = f"{COOKIE}={self._entrance.cookie}; Path=/; HttpOnly; SameSite=Strict"
         return elsewhere(ROOT, {"set-cookie": cookie})
 
@@ -119,12 +119,12 @@ class Relay:
         try:
             found = await asyncio.get_running_loop().run_in_executor(None, self._fetch, target)
         except LocalagentError as fault:
-            return said(502, f"{fault}\n{fault.remedy}")
+            return plain_text(502, f"{fault}\n{fault.remedy}")
         kept = {name: found.headers[name] for name in _PASSED_BACK if name in found.headers}
         return Response(found.body, found.status, {**HEADERS, **kept})
 
 
-def said(status: int, text: str) -> Response:
+def plain_text(status: int, text: str) -> Response:
     """A few words, as plain text."""
     return Response(f"{text}\n", status, {**HEADERS}, "text/plain; charset=utf-8")
 

@@ -29,8 +29,8 @@ from localagent.daemon.http.connection import Connection, connection_class
 from localagent.daemon.http.endpoints import document, routes
 from localagent.daemon.http.event_notifier import EventNotifier
 from localagent.daemon.http.peer_auth import Grant, PeerRole
-from localagent.daemon.http.rate_limits import MOST_HEADER_BYTES, Door, head_fault
-from localagent.daemon.http.request_context import Desk, ServiceFacts
+from localagent.daemon.http.rate_limits import MOST_HEADER_BYTES, ConnectionLimiter, head_fault
+from localagent.daemon.http.request_context import RequestContext, ServiceFacts
 from localagent.daemon.http.responses import RequestRefused, fault_answer, nothing
 from localagent.daemon.http.status_handlers import measured
 from localagent.daemon.processes.configuration import load_configuration
@@ -63,7 +63,7 @@ def deny_network() -> bool:
 class RequestGuard:
     """Around all routes: what is refused by its header alone, how often somebody may ask, one shape for all faults."""
 
-    def __init__(self, app: ASGIApp, desk: Desk) -> None:
+    def __init__(self, app: ASGIApp, desk: RequestContext) -> None:
         self._app, self._desk = app, desk
         self.state = State({"desk": desk, "openapi": document(desk.known.version)})
 
@@ -86,16 +86,16 @@ class RequestGuard:
         except HTTPException as fault:
             await fault_answer(_METHOD if fault.status_code == 405 else nothing())(scope, receive, counted)
         except LocalagentError as fault:
-            await self._told(fault, scope, receive, counted, status)
+            await self._send_fault(fault, scope, receive, counted, status)
         except Exception as bug:  # noqa: BLE001 - the front end: 500 for the client, everything in the log
             _log.exception("a fault of the front")
-            await self._told(InternalFault(repr(bug)), scope, receive, counted, status)
+            await self._send_fault(InternalFault(repr(bug)), scope, receive, counted, status)
         finally:
             # by its pattern: no name of anything gets into the numbers
             measured(self._desk, getattr(inner.get("route"), "path", "none"), status, time.perf_counter() - began)
 
     @staticmethod
-    async def _told(fault: LocalagentError, scope: Scope, receive: Receive, send: Send, status: int) -> None:
+    async def _send_fault(fault: LocalagentError, scope: Scope, receive: Receive, send: Send, status: int) -> None:
         if isinstance(fault, InternalFault):
             _log.error("a fault of the front: %s", fault)
         if not status:
@@ -112,7 +112,7 @@ class RequestGuard:
 _METHOD = RequestRefused(405, "method", "not with this method")
 
 
-def application(desk: Desk) -> RequestGuard:
+def application(desk: RequestContext) -> RequestGuard:
     """The routes inside their guard."""
     return RequestGuard(Router(routes=routes(), redirect_slashes=False), desk)
 
@@ -128,7 +128,7 @@ def grants_of(configured: tuple[Grant, ...], facts: os.stat_result | None) -> tu
 class Front:
     """One front over one listening socket. `serve` returns when the pipe from the parent ends, or after SIGTERM."""
 
-    def __init__(self, desk: Desk, server: socket.socket, parent: int, beat: int) -> None:
+    def __init__(self, desk: RequestContext, server: socket.socket, parent: int, beat: int) -> None:
         self._desk, self._socket, self._parent, self._beat = desk, server, parent, beat
         self._kind = connection_class(desk.door)
 
@@ -205,7 +205,7 @@ def main(argument: str) -> int:
     server.setblocking(False)
     name = server.getsockname()
     facts = os.stat(name) if isinstance(name, str) and name.startswith("/") and os.path.exists(name) else None  # noqa: PTH110, PTH116
-    desk = Desk(
+    desk = RequestContext(
         folder=folder,
         configuration=configuration,
         grants=grants_of(configuration.grants, facts),
@@ -221,7 +221,7 @@ def main(argument: str) -> int:
         pages=Rows(folder),
         blobs=Blobs(folder, writes),
         seen=Blobs(folder, reads),
-        door=Door(configuration.rates),
+        door=ConnectionLimiter(configuration.rates),
         watch=EventNotifier(reads),
     )
     asyncio.run(Front(desk, server, int(order["parent"]), int(order["beat"])).serve())

@@ -13,17 +13,17 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from localagent.daemon.http.peer_auth import PeerRole
-from localagent.daemon.http.request_context import desk_of, json_body, peer_of, task_of, threaded
+from localagent.daemon.http.request_context import context_of, json_body, peer_of, task_of, threaded
 from localagent.daemon.http.responses import RequestRefused, answer
 from localagent.daemon.store.approval_store import (
     ReviewedPatch,
     StoredApproval,
+    approvals_of,
     give,
-    is_told,
+    is_recorded,
     judged_of,
     standing,
     take_back,
-    words_of,
 )
 from localagent.domain.review import PatchVerdict
 from localagent.errors import UsageFault
@@ -39,10 +39,10 @@ _KEYS = {"patch", "change", "reason"}
 async def waiting_patches(request: Request) -> Response:
     """The patches of a task, what the gates ask a person about each, and the words that stand for them."""
     row, owner = task_of(request, PeerRole.READ_ALL, PeerRole.APPROVE)
-    desk = desk_of(request)
+    desk = context_of(request)
     async with desk.page_turn:
         judged = await threaded(judged_of, desk.pages, row.id)
-        words = await threaded(words_of, desk.pages, row.id)
+        words = await threaded(approvals_of, desk.pages, row.id)
     shown = []
     for one in judged:
         if not owner and one.verdict == PatchVerdict.ALLOWED.value:
@@ -56,7 +56,7 @@ async def waiting_patches(request: Request) -> Response:
             "policy": one.policy,
             "people": _lines(one.people),
             "diff": one.diff.decode("utf-8", "surrogateescape"),
-            "approvals": [word_json(w) for w in words if (w.patch, w.change) == (one.patch, one.change)],
+            "approvals": [approval_json(w) for w in words if (w.patch, w.change) == (one.patch, one.change)],
         }
         shown.append(told)
     return answer({"task": row.id, "state": row.state.value, "patches": shown})
@@ -71,39 +71,39 @@ async def approve_patch(request: Request) -> Response:
         raise RequestRefused(
             409, "refused", "this patch is refused whoever approves it", remedy="`localagent gate --all` says why"
         )
-    desk, uid = desk_of(request), peer_of(request).uid
-    desk.require_room()
+    desk, uid = context_of(request), peer_of(request).uid
+    desk.require_disk_space()
     at = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     word, _ = await threaded(lambda: give(desk.writes, task, judged, uid=uid, who=who, reason=reason, at=at))
     if word.uid != uid:
         raise RequestRefused(
             409, "approved", f"{word.who} approved this patch already, at {word.at}", remedy="nothing is left to do"
         )
-    return await _told(request, word, "approved")
+    return await _wait_recorded(request, word, "approved")
 
 
 async def withdraw_patch(request: Request) -> Response:
     """Take back the word that stands for a patch: it counts no more from then on; 200 once that is on the record."""
     task, judged, _, _ = await _spoken(request)
-    desk, uid = desk_of(request), peer_of(request).uid
+    desk, uid = context_of(request), peer_of(request).uid
     word = await threaded(lambda: take_back(desk.writes, task, judged.patch, judged.change, uid=uid))
     if word is None:
         raise RequestRefused(409, "state", "nobody's word stands for this patch")
-    return await _told(request, word, "withdrawn")
+    return await _wait_recorded(request, word, "withdrawn")
 
 
-async def counting_words(request: Request) -> Response:
+async def effective_approvals(request: Request) -> Response:
     """The words that count for a patch of the asker's own tasks, by its digest and that of what it changes."""
     asked = request.query_params
     patch, change = asked.get("patch", ""), asked.get("change", "")
     if set(asked) != {"patch", "change"} or not DIGEST.fullmatch(patch) or not DIGEST.fullmatch(change):
         raise UsageFault("patch and change: two digests, sha256:<64 hexadecimal digits>, and nothing else")
-    desk = desk_of(request)
+    desk = context_of(request)
     found = await threaded(standing, desk.writes, patch, change, peer_of(request).uid)
-    return answer({"approvals": [word_json(word) for word in found]})
+    return answer({"approvals": [approval_json(word) for word in found]})
 
 
-def word_json(word: StoredApproval) -> dict[str, Any]:
+def approval_json(word: StoredApproval) -> dict[str, Any]:
     """A word as clients see it."""
     return {
         "task": word.task,
@@ -129,10 +129,10 @@ async def _spoken(request: Request) -> tuple[str, ReviewedPatch, str, str]:
             "nobody approves a patch that they asked for themselves",
             remedy=f"another account that the policy names: `localagent approve {row.id} --daemon --reason WHY`",
         )
-    patch, change, reason = _word_of(await json_body(request, MOST_WORD_BYTES))
+    patch, change, reason = _parse_approval(await json_body(request, MOST_WORD_BYTES))
     if not row.state.over:
         raise RequestRefused(409, "state", f"the task is {row.state}: there is no patch yet")
-    desk, who = desk_of(request), account_of(peer_of(request).uid)
+    desk, who = context_of(request), account_of(peer_of(request).uid)
     found = await threaded(judged_of, desk.writes, row.id)
     judged = next((one for one in found if (one.patch, one.change) == (patch, change)), None)
     if judged is None:
@@ -151,7 +151,7 @@ async def _spoken(request: Request) -> tuple[str, ReviewedPatch, str, str]:
     return row.id, judged, reason, who
 
 
-def _word_of(found: object) -> tuple[str, str, str]:
+def _parse_approval(found: object) -> tuple[str, str, str]:
     """UsageFault with every fault."""
     if not isinstance(found, dict) or set(found) != _KEYS or not all(isinstance(x, str) for x in found.values()):
         raise UsageFault(f"an object of exactly these texts: {', '.join(sorted(_KEYS))}")
@@ -166,14 +166,14 @@ def _word_of(found: object) -> tuple[str, str, str]:
     return found["patch"], found["change"], reason
 
 
-async def _told(request: Request, word: StoredApproval, state: str) -> Response:
-    desk = desk_of(request)
+async def _wait_recorded(request: Request, word: StoredApproval, state: str) -> Response:
+    desk = context_of(request)
     until = asyncio.get_running_loop().time() + RECORD_SECONDS
-    while not (recorded := is_told(desk.reads, word.seq)):
+    while not (recorded := is_recorded(desk.reads, word.seq)):
         if asyncio.get_running_loop().time() > until:
             break
         await asyncio.sleep(0.05)
-    return answer({"state": state, **word_json(word), "recorded": recorded}, status=200 if recorded else 202)
+    return answer({"state": state, **approval_json(word), "recorded": recorded}, status=200 if recorded else 202)
 
 
 def account_of(uid: int) -> str:

@@ -12,7 +12,13 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from localagent.daemon.http.peer_auth import Peer, peer_of
-from localagent.daemon.http.rate_limits import BODY_BYTES_A_SECOND, BODY_SECONDS, HEAD_SECONDS, IDLE_SECONDS, Door
+from localagent.daemon.http.rate_limits import (
+    BODY_BYTES_A_SECOND,
+    BODY_SECONDS,
+    HEAD_SECONDS,
+    IDLE_SECONDS,
+    ConnectionLimiter,
+)
 
 _BUSY = b"HTTP/1.1 429 Too Many Requests\r\nretry-after: 1\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 _SLOW = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -21,7 +27,7 @@ _SLOW = b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close
 class Connection(H11Protocol):
     """`door` is set by `connection_class`. `app_state` of each request has the `peer`."""
 
-    door: Door
+    door: ConnectionLimiter
     all: "set[Connection]"
 
     def __init__(self, *args: Any, **more: Any) -> None:
@@ -112,6 +118,6 @@ def _peer(transport: asyncio.Transport) -> Peer:
         return peer_of(own)
 
 
-def connection_class(door: Door) -> type[Connection]:
+def connection_class(door: ConnectionLimiter) -> type[Connection]:
     """The class that uvicorn makes connections of, bound to a door."""
     return type("BoundConnection", (Connection,), {"door": door, "all": set()})

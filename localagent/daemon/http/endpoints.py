@@ -168,7 +168,7 @@ ENDPOINTS = (
     Endpoint(
         method="GET",
         path="/v1/approvals",
-        handler=approval_handlers.counting_words,
+        handler=approval_handlers.effective_approvals,
         parameters=(("query", "patch", "the diff's digest"), ("query", "change", "of what it makes of the files")),
         answers={200: "as asked"},
     ),

@@ -26,7 +26,7 @@ class _Bucket:
 
 
 @dataclass(slots=True)
-class Door:
+class ConnectionLimiter:
     """Connections and requests of each user. One event loop's alone."""
 
     rates: Rates

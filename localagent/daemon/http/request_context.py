@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from localagent.daemon.http.event_notifier import EventNotifier
 from localagent.daemon.http.peer_auth import Grant, Peer, PeerRole, roles_of
-from localagent.daemon.http.rate_limits import Door
+from localagent.daemon.http.rate_limits import ConnectionLimiter
 from localagent.daemon.http.responses import RequestRefused, nothing
 from localagent.daemon.processes.configuration import Configuration
 from localagent.daemon.store.blobs import Blobs
@@ -41,7 +41,7 @@ class ServiceFacts:
 
 
 @dataclass(slots=True, kw_only=True)
-class Desk:
+class RequestContext:
     """One front's. `reads` and `seen` are the event loop's, `writes` and `blobs` threads': no write delays a look.
 
     `pages` is a thread's that puts a web page together, one at a time.
@@ -56,7 +56,7 @@ class Desk:
     pages: Rows
     blobs: Blobs
     seen: Blobs
-    door: Door
+    door: ConnectionLimiter
     watch: EventNotifier
     draining: bool = False
     page_turn: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -69,7 +69,7 @@ class Desk:
         facts = os.statvfs(self.folder)
         return facts.f_bavail * facts.f_frsize
 
-    def require_room(self) -> None:
+    def require_disk_space(self) -> None:
         """Refused (507) when less than the reserve is free, 503 when the daemon ends."""
         if self.draining:
             raise RequestRefused(503, "ending", "the daemon is ending: nothing new is taken", retry_seconds=5)
@@ -83,9 +83,9 @@ class Desk:
             )
 
 
-def desk_of(request: Request) -> Desk:
+def context_of(request: Request) -> RequestContext:
     """The front's desk."""
-    found: Desk = request.app.state.desk
+    found: RequestContext = request.app.state.desk
     return found
 
 
@@ -97,7 +97,7 @@ def peer_of(request: Request) -> Peer:
 
 def roles(request: Request) -> frozenset[PeerRole]:
     """What they may do."""
-    return roles_of(peer_of(request), desk_of(request).grants)
+    return roles_of(peer_of(request), context_of(request).grants)
 
 
 def require(request: Request, role: PeerRole) -> None:
@@ -119,7 +119,7 @@ def task_of(request: Request, *others: PeerRole) -> tuple[TaskRow, bool]:
     name = request.path_params["task"]
     peer, mine = peer_of(request), roles(request)
     whose = ANYBODY if mine & set(others) else peer.uid
-    row = desk_of(request).reads.find(name, whose) if TASK_ID.fullmatch(name) else None
+    row = context_of(request).reads.find(name, whose) if TASK_ID.fullmatch(name) else None
     if row is None:
         raise nothing()
     return row, row.uid == peer.uid

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from localagent.daemon.http.peer_auth import PeerRole
-from localagent.daemon.http.request_context import Desk, desk_of, peer_of, require, roles, threaded
+from localagent.daemon.http.request_context import RequestContext, context_of, peer_of, require, roles, threaded
 from localagent.daemon.http.responses import answer, raw, task_json
 from localagent.daemon.store.task_store import ANYBODY
 from localagent.daemon.ui import queries
@@ -26,9 +26,9 @@ async def health(request: Request) -> Response:
 
 async def readiness(request: Request) -> Response:
     """Whether new tasks are taken."""
-    desk = desk_of(request)
+    desk = context_of(request)
     try:
-        desk.require_room()
+        desk.require_disk_space()
         desk.reads.version()
     except AnswerIsNo as no:
         return answer({"ready": False, "why": str(no)}, status=503)
@@ -37,7 +37,7 @@ async def readiness(request: Request) -> Response:
 
 async def version(request: Request) -> Response:
     """Which localagent this is, who asks, and what they may do."""
-    desk = desk_of(request)
+    desk = context_of(request)
     return answer(
         {
             "version": desk.known.version,
@@ -51,7 +51,7 @@ async def version(request: Request) -> Response:
 
 async def models(request: Request) -> Response:
     """The models an order may name."""
-    return answer({"models": list(desk_of(request).known.models)})
+    return answer({"models": list(context_of(request).known.models)})
 
 
 async def activity(request: Request) -> Response:
@@ -62,12 +62,12 @@ async def activity(request: Request) -> Response:
     everybody = asked.get("all", "0") == "1"
     if everybody:
         require(request, PeerRole.READ_ALL)
-    desk, uid = desk_of(request), peer_of(request).uid
+    desk, uid = context_of(request), peer_of(request).uid
     async with desk.page_turn:
         return answer(await threaded(_activity, desk, uid, ANYBODY if everybody else uid))
 
 
-def _activity(desk: Desk, uid: int, whose: int) -> dict[str, Any]:
+def _activity(desk: RequestContext, uid: int, whose: int) -> dict[str, Any]:
     running = []
     for name in queries.running(desk.pages, whose):
         row = desk.pages.find(name, whose)
@@ -86,7 +86,7 @@ def _activity(desk: Desk, uid: int, whose: int) -> dict[str, Any]:
 
 async def policy(request: Request) -> Response:
     """The policy that every task of this daemon is under, and the limits."""
-    desk = desk_of(request)
+    desk = context_of(request)
     limits = desk.configuration
     return answer(
         {
@@ -107,10 +107,10 @@ async def policy(request: Request) -> Response:
 async def metrics(request: Request) -> Response:
     """Numbers over everybody, as Prometheus reads them: for those who may read all."""
     require(request, PeerRole.READ_ALL)
-    return raw(_prometheus(desk_of(request)).encode(), "text/plain; version=0.0.4")
+    return raw(_prometheus(context_of(request)).encode(), "text/plain; version=0.0.4")
 
 
-def _prometheus(desk: Desk) -> str:
+def _prometheus(desk: RequestContext) -> str:
     counts = desk.reads.counts()
     lines = ["# TYPE localagent_tasks gauge"]
     lines += [f'localagent_tasks{{state="{state}"}} {counts[state]}' for state in TaskState]
@@ -141,7 +141,7 @@ def _prometheus(desk: Desk) -> str:
     return "\n".join(lines) + "\n"
 
 
-def measured(desk: Desk, route: str, status: int, seconds: float) -> None:
+def measured(desk: RequestContext, route: str, status: int, seconds: float) -> None:
     """Count one request."""
     desk.requests[route, status] += 1
     row = desk.seconds.setdefault(route, [0.0] * (len(BUCKETS) + 2))

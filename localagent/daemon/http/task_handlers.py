@@ -7,7 +7,16 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from localagent.daemon.http.peer_auth import PeerRole
-from localagent.daemon.http.request_context import Desk, desk_of, json_body, peer_of, require, roles, task_of, threaded
+from localagent.daemon.http.request_context import (
+    RequestContext,
+    context_of,
+    json_body,
+    peer_of,
+    require,
+    roles,
+    task_of,
+    threaded,
+)
 from localagent.daemon.http.responses import HEADERS, RequestRefused, answer, nothing, raw, task_json
 from localagent.daemon.store.task_store import ANYBODY, Result, StoredEvent, TaskRow
 from localagent.errors import UsageFault
@@ -24,18 +33,18 @@ RECORD_SECONDS = 5.0  # until an approval that is not on the record is answered 
 async def submit(request: Request) -> Response:
     """Take a task; 201, or 200 for a key that was used for the same order. On the disk before it is answered."""
     require(request, PeerRole.SUBMIT)
-    desk = desk_of(request)
+    desk = context_of(request)
     key = request.headers.get("idempotency-key", "")
     if key and not IDEMPOTENCY_KEY.fullmatch(key):
         raise UsageFault("Idempotency-Key: 1 to 128 visible ASCII characters")
     order = order_of(await json_body(request, MOST_ORDER_BYTES))
-    desk.require_room()
+    desk.require_disk_space()
     row, new = await threaded(_submit, desk, peer_of(request).uid, order, key)
     location = {"location": f"/v1/tasks/{row.id}"}
     return answer(task_json(row, owner=True), status=201 if new else 200, headers=location)
 
 
-def _submit(desk: Desk, uid: int, order: TaskOrder, key: str) -> tuple[TaskRow, bool]:
+def _submit(desk: RequestContext, uid: int, order: TaskOrder, key: str) -> tuple[TaskRow, bool]:
     configuration = desk.configuration
     faults = []
     if order.max_seconds > configuration.task_seconds:
@@ -53,7 +62,7 @@ def _submit(desk: Desk, uid: int, order: TaskOrder, key: str) -> tuple[TaskRow, 
     manifest = manifest_of(desk.blobs.read(uid, order.snapshot))
     if manifest.total_bytes > configuration.quota.stored_bytes:
         raise UsageFault(f"the snapshot holds more than {configuration.quota.stored_bytes:,} bytes when laid out")
-    desk.blobs.require_room(uid, 0, configuration.quota.stored_bytes)
+    desk.blobs.require_quota(uid, 0, configuration.quota.stored_bytes)
     desk.blobs.missing(uid, manifest.contents)  # counts as used from now on
     if lacking := desk.blobs.sizes(uid, manifest.contents):
         raise RequestRefused(
@@ -83,7 +92,7 @@ async def listing(request: Request) -> Response:
     if everybody and not roles(request) & {PeerRole.READ_ALL, PeerRole.APPROVE}:
         require(request, PeerRole.READ_ALL)
     uid = peer_of(request).uid
-    rows = desk_of(request).reads.page(ANYBODY if everybody else uid, before=before, limit=int(limit))
+    rows = context_of(request).reads.page(ANYBODY if everybody else uid, before=before, limit=int(limit))
     shown = [task_json(row, owner=row.uid == uid) for row in rows]
     return answer({"tasks": shown, "next": shown[-1]["id"] if len(shown) == int(limit) else None})
 
@@ -97,7 +106,7 @@ async def look(request: Request) -> Response:
 async def cancel(request: Request) -> Response:
     """Ask that a task ends: 202 while it runs, 200 when it is over."""
     row, owner = task_of(request, PeerRole.ADMIN)
-    desk = desk_of(request)
+    desk = context_of(request)
     await threaded(desk.writes.cancel, row.id)
     now = desk.reads.find(row.id, ANYBODY)
     if now is None:
@@ -111,12 +120,12 @@ async def approve(request: Request) -> Response:
     require(request, PeerRole.APPROVE)
     if owner:
         raise RequestRefused(403, "own", "nobody approves a task of their own")
-    if not await threaded(desk_of(request).writes.approve, row.id, peer_of(request).uid):
+    if not await threaded(context_of(request).writes.approve, row.id, peer_of(request).uid):
         held = row.state is TaskState.HELD
         why = "the task was approved already, or cancelled" if held else f"the task is {row.state}, not held"
         raise RequestRefused(409, "state", why)
     until = asyncio.get_running_loop().time() + RECORD_SECONDS
-    while (now := desk_of(request).reads.find(row.id, ANYBODY)) is not None and now.state is TaskState.HELD:
+    while (now := context_of(request).reads.find(row.id, ANYBODY)) is not None and now.state is TaskState.HELD:
         if asyncio.get_running_loop().time() > until:
             break
         await asyncio.sleep(0.05)
@@ -151,7 +160,7 @@ async def proposals(request: Request) -> Response:
 
 async def _result(request: Request) -> Result:
     row, _ = task_of(request, PeerRole.READ_ALL)
-    result = desk_of(request).reads.result(row.id)
+    result = context_of(request).reads.result(row.id)
     if result is None:
         raise RequestRefused(409, "state", f"the task is {row.state}: there is no report")
     return result
@@ -163,10 +172,10 @@ async def events(request: Request) -> Response:
     last = request.headers.get("last-event-id", "0")
     if not (last.isascii() and last.isdigit() and len(last) < 10):
         raise UsageFault("Last-Event-ID: the number of an event")
-    return StreamingResponse(_stream(desk_of(request), row.id, int(last)), 200, HEADERS, "text/event-stream")
+    return StreamingResponse(_stream(context_of(request), row.id, int(last)), 200, HEADERS, "text/event-stream")
 
 
-async def _stream(desk: Desk, task: str, after: int) -> AsyncIterator[bytes]:
+async def _stream(desk: RequestContext, task: str, after: int) -> AsyncIterator[bytes]:
     desk.watch.follow(task)
     try:
         while not desk.watch.ending.is_set():
@@ -179,7 +188,7 @@ async def _stream(desk: Desk, task: str, after: int) -> AsyncIterator[bytes]:
             if row is None:
                 return
             if row.state.over and not found:
-                yield _ending(row)
+                yield _end_event(row)
                 return
             if not found:
                 try:
@@ -196,5 +205,5 @@ def _framed(event: StoredEvent) -> bytes:
     return f"id: {event.seq}\nevent: event\ndata: {data}\n\n".encode()
 
 
-def _ending(row: TaskRow) -> bytes:
+def _end_event(row: TaskRow) -> bytes:
     return b"event: end\ndata: " + dump(task_json(row, owner=True)).strip() + b"\n\n"

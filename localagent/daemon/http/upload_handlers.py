@@ -5,9 +5,9 @@ from starlette.responses import Response
 
 from localagent.daemon.http.peer_auth import PeerRole
 from localagent.daemon.http.request_context import (
-    Desk,
+    RequestContext,
     content_length,
-    desk_of,
+    context_of,
     digest_of_path,
     json_body,
     peer_of,
@@ -27,7 +27,7 @@ _GATHER_BYTES = 1 << 20
 
 async def has_blob(request: Request) -> Response:
     """Whether the asker has uploaded a content."""
-    size = desk_of(request).seen.size(peer_of(request).uid, digest_of_path(request))
+    size = context_of(request).seen.size(peer_of(request).uid, digest_of_path(request))
     if size is None:
         raise nothing()
     return Response(None, 200, {**HEADERS, "x-size": str(size)})
@@ -42,16 +42,16 @@ async def missing_blobs(request: Request) -> Response:
         raise UsageFault(f"an object with one list `digests` of at most {MOST_ASKED}")
     if not all(isinstance(digest, str) and DIGEST.fullmatch(digest) for digest in digests):
         raise UsageFault("digests: each is sha256:<64 hexadecimal digits>")
-    desk = desk_of(request)
+    desk = context_of(request)
     return answer({"missing": list(await threaded(desk.blobs.missing, peer_of(request).uid, digests))})
 
 
 async def put_blob(request: Request) -> Response:
     """Take a content: 201, or 200 when the asker had uploaded it before. On the disk before it is answered."""
     require(request, PeerRole.SUBMIT)
-    digest, desk, uid = digest_of_path(request), desk_of(request), peer_of(request).uid
+    digest, desk, uid = digest_of_path(request), context_of(request), peer_of(request).uid
     size = content_length(request, MAX_FILE_BYTES)
-    desk.require_room()
+    desk.require_disk_space()
     writer = await threaded(
         lambda: desk.blobs.writer(uid, digest, size, most_bytes=desk.configuration.quota.stored_bytes)
     )
@@ -68,6 +68,6 @@ async def put_blob(request: Request) -> Response:
     return answer({"digest": digest, "size": size}, status=201 if new else 200)
 
 
-def _keep(desk: Desk, uid: int, writer: BlobWriter, rest: bytes) -> bool:
+def _keep(desk: RequestContext, uid: int, writer: BlobWriter, rest: bytes) -> bool:
     writer.write(rest)
     return desk.blobs.keep(uid, writer)

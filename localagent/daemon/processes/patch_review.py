@@ -37,7 +37,7 @@ def judge_patches(
                 verdict=review.verdict.value,
                 patch=review.digest,
                 change=review.change,
-                asked="\n".join(review.asked),
+                asked="\n".join(review.questions),
                 policy=opened.name,
                 people=people,
                 diff=diff,

@@ -37,7 +37,7 @@ _log = logging.getLogger("localagent.recorder")
 
 
 class RecorderElsewhere:
-    """What `KeptProcess` is to a recorder of ours, to one that somebody else starts."""
+    """What `SupervisedProcess` is to a recorder of ours, to one that somebody else starts."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

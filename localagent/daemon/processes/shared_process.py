@@ -33,7 +33,7 @@ def order_of_settings(settings: Settings) -> dict[str, object]:
     }
 
 
-class KeptProcess:
+class SupervisedProcess:
     """`step` again and again, `line` for each worker, `end` at the last. Starts nothing before the first line."""
 
     def __init__(self, module: str, order: Mapping[str, object], *, cache: Path) -> None:

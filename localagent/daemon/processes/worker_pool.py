@@ -16,10 +16,10 @@ from pathlib import Path
 
 from localagent.app.settings import Settings
 from localagent.daemon.processes.recorder_service import RecorderElsewhere
-from localagent.daemon.processes.shared_process import KeptProcess, order_of_settings
+from localagent.daemon.processes.shared_process import SupervisedProcess, order_of_settings
 from localagent.daemon.processes.spawn import start_process
 from localagent.daemon.processes.worker import PATIENCE_SECONDS, STOPPED
-from localagent.daemon.store.approval_store import told, untold
+from localagent.daemon.store.approval_store import mark_recorded, untold
 from localagent.daemon.store.leases import Lease, LeaseEnded, approvals, cancelled, release, settle, take, waiting
 from localagent.daemon.store.task_store import Rows
 from localagent.domain.guard import guard_of
@@ -69,13 +69,13 @@ class DaemonWorkers:
         self._draining = False
         self._approve_at = 0.0
         cache = self._cache = settings.cache_dir.parent
-        self._model = KeptProcess(
+        self._model = SupervisedProcess(
             "model_host", {**order_of_settings(settings), "policy": str(terms.policy)}, cache=cache
         )
-        self._recorder: KeptProcess | RecorderElsewhere = (
+        self._recorder: SupervisedProcess | RecorderElsewhere = (
             RecorderElsewhere(terms.recorder)
             if terms.recorder
-            else KeptProcess("recorder", {"folder": str(folder)}, cache=cache)
+            else SupervisedProcess("recorder", {"folder": str(folder)}, cache=cache)
         )
 
     def sweep(self) -> None:
@@ -129,7 +129,7 @@ class DaemonWorkers:
             data = {"what": "patch", "by": by, "patch": word.patch, "change": word.change, "task": word.task}
             if not self._on_record(word.task, one.asker, by, kind, data):
                 return
-            told(self._rows, one)
+            mark_recorded(self._rows, one)
 
     def _on_record(self, task: str, asker: int, by: int, kind: AuditKind, data: dict[str, object]) -> bool:
         """One entry about an approval; False where the recorder does not confirm it just now."""

@@ -94,7 +94,7 @@ def give(
             f"SELECT {_WORD} FROM words WHERE task = ? AND patch = ? AND change = ? AND withdrawn_uid IS NULL",  # noqa: S608
             (task, judged.patch, judged.change),
         ).fetchone()
-        return _word(found), done.rowcount == 1
+        return _parse_row(found), done.rowcount == 1
 
 
 def take_back(rows: Rows, task: str, patch: str, change: str, *, uid: int) -> StoredApproval | None:
@@ -107,17 +107,17 @@ def take_back(rows: Rows, task: str, patch: str, change: str, *, uid: int) -> St
         if found is None:
             return None
         database.execute("UPDATE words SET withdrawn_uid = ? WHERE seq = ?", (uid, found["seq"]))
-        return _word(found)
+        return _parse_row(found)
 
 
-def words_of(rows: Rows, task: str) -> tuple[StoredApproval, ...]:
+def approvals_of(rows: Rows, task: str) -> tuple[StoredApproval, ...]:
     """The words that stand for patches of a task, on the record or not yet."""
     with rows.reading() as database:
         found = database.execute(
             f"SELECT {_WORD} FROM words WHERE task = ? AND withdrawn_uid IS NULL ORDER BY seq",  # noqa: S608
             (task,),
         ).fetchall()
-        return tuple(map(_word, found))
+        return tuple(map(_parse_row, found))
 
 
 def standing(rows: Rows, patch: str, change: str, asker: int) -> tuple[StoredApproval, ...]:
@@ -129,10 +129,10 @@ def standing(rows: Rows, patch: str, change: str, asker: int) -> tuple[StoredApp
             " AND recorded = 1 AND withdrawn_uid IS NULL ORDER BY words.seq",
             (patch, change, asker),
         ).fetchall()
-        return tuple(map(_word, found))
+        return tuple(map(_parse_row, found))
 
 
-def is_told(rows: Rows, seq: int) -> bool:
+def is_recorded(rows: Rows, seq: int) -> bool:
     """Whether all that is to be told of a word is on the record; True as well when it went with its task."""
     with rows.reading() as database:
         untold = database.execute(f"SELECT 1 FROM words WHERE seq = ? AND ({_UNTOLD})", (seq,)).fetchone()  # noqa: S608
@@ -149,13 +149,15 @@ def untold(rows: Rows) -> tuple[Untold, ...]:
         ).fetchall()
         return tuple(
             Untold(
-                word=_word(row), asker=int(row["asker"]), withdrawn_by=row["withdrawn_uid"] if row["recorded"] else None
+                word=_parse_row(row),
+                asker=int(row["asker"]),
+                withdrawn_by=row["withdrawn_uid"] if row["recorded"] else None,
             )
             for row in found
         )
 
 
-def told(rows: Rows, one: Untold) -> None:
+def mark_recorded(rows: Rows, one: Untold) -> None:
     """It is on the record now."""
     column = "recorded" if one.withdrawn_by is None else "withdrawn_recorded"
     with rows.writing() as database:
@@ -165,6 +167,6 @@ def told(rows: Rows, one: Untold) -> None:
 _UNTOLD = "(recorded = 0 OR (withdrawn_uid IS NOT NULL AND withdrawn_recorded = 0))"
 
 
-def _word(row: sqlite3.Row) -> StoredApproval:
+def _parse_row(row: sqlite3.Row) -> StoredApproval:
     values = {name: row[name] for name in StoredApproval.__dataclass_fields__}
     return StoredApproval(**{**values, "recorded": bool(row["recorded"])})

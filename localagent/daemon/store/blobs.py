@@ -63,7 +63,7 @@ class BlobWriter:
         except OSError as fault:
             raise _full(fault) from fault
 
-    def place(self) -> None:
+    def commit(self) -> None:
         """Put what was checked into its place."""
         self._close()
         try:
@@ -128,8 +128,8 @@ class Blobs:
         """Room for an upload; QuotaReached when the user has too much already, StoreFull when nobody has room."""
         if not 0 <= size <= MAX_FILE_BYTES:
             raise UsageFault(f"a blob has at most {MAX_FILE_BYTES >> 20} MiB")
-        self.require_room(uid, size, most_bytes)
-        folder = self._place(uid, digest)
+        self.require_quota(uid, size, most_bytes)
+        folder = self._folder_of(uid, digest)
         try:
             for one in (self._folder, folder.parent, folder):  # each closed: a name of a folder tells as well
                 one.mkdir(mode=0o700, exist_ok=True)
@@ -137,7 +137,7 @@ class Blobs:
             raise _full(fault) from fault
         return BlobWriter(folder, digest, size, most_bytes)
 
-    def require_room(self, uid: int, more: int, most_bytes: int) -> None:
+    def require_quota(self, uid: int, more: int, most_bytes: int) -> None:
         """QuotaReached when a user's contents and results, with so many bytes more, are more than one may have."""
         with self._rows.reading() as database:
             held = database.execute(_HELD, (uid, uid)).fetchone()[0]
@@ -159,8 +159,8 @@ class Blobs:
             known = database.execute(
                 "SELECT 1 FROM blobs WHERE uid = ? AND digest = ?", (uid, writer.digest)
             ).fetchone()
-            self.require_room(uid, 0 if known else writer.size, writer.most_bytes)
-            writer.place()
+            self.require_quota(uid, 0 if known else writer.size, writer.most_bytes)
+            writer.commit()
             database.execute("INSERT OR IGNORE INTO users (uid) VALUES (?)", (uid,))
             database.execute(
                 "INSERT INTO blobs VALUES (?, ?, ?, ?)"
@@ -175,7 +175,7 @@ class Blobs:
         if size is None:
             raise AnswerIsNo(f"{digest} was not uploaded, or is gone", remedy="upload it again")
         try:
-            data = read_bounded(self._place(uid, digest) / digest.removeprefix("sha256:"), size)
+            data = read_bounded(self._folder_of(uid, digest) / digest.removeprefix("sha256:"), size)
         except (OSError, RecordDamaged) as fault:
             raise InternalFault(f"blob {digest} cannot be read: {fault}") from fault
         if "sha256:" + hashlib.sha256(data).hexdigest() != digest:
@@ -189,7 +189,7 @@ class Blobs:
                 found = database.execute("SELECT 1 FROM blobs WHERE uid = ? AND digest = ?", (uid, digest))
                 if found.fetchone() is None:
                     with suppress(OSError):
-                        (self._place(uid, digest) / digest.removeprefix("sha256:")).unlink()
+                        (self._folder_of(uid, digest) / digest.removeprefix("sha256:")).unlink()
 
     def files(self) -> Iterator[tuple[int, str]]:
         """Users and digests of every file there is."""
@@ -204,7 +204,7 @@ class Blobs:
                 part.unlink()
         self.forget(self.files())
 
-    def _place(self, uid: int, digest: str) -> Path:
+    def _folder_of(self, uid: int, digest: str) -> Path:
         bare = digest.removeprefix("sha256:")
         return self._folder / str(uid) / bare[:2]
 

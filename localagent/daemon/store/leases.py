@@ -107,7 +107,7 @@ def take(rows: Rows) -> Lease | None:
 def append(rows: Rows, lease: Lease, events: Sequence[Event]) -> None:
     """Keep events of the work; LeaseLost when it is not ours any more. Past a bound a task's events are not kept."""
     with rows.writing() as database:
-        _held(database, lease)
+        _require_lease(database, lease)
         _append(database, lease.task, events)
 
 
@@ -126,7 +126,7 @@ def finish(
     `confidence` is that of its patch or likeliest proposal.
     """
     with rows.writing() as database:
-        _held(database, lease)
+        _require_lease(database, lease)
         database.execute(
             "INSERT INTO results VALUES (?, ?, ?, ?)", (lease.task, result.report, result.patch, result.proposals)
         )
@@ -170,7 +170,7 @@ def cancelled(rows: Rows) -> frozenset[str]:
 _HELD = "SELECT since FROM leases WHERE task = ? AND token = ?"
 
 
-def _held(database: sqlite3.Connection, lease: Lease) -> None:
+def _require_lease(database: sqlite3.Connection, lease: Lease) -> None:
     if database.execute(_HELD, (lease.task, lease.token)).fetchone() is None:
         raise LeaseLost(f"task {lease.task} is not this worker's any more")
 

@@ -283,12 +283,12 @@ def _row(x: sqlite3.Row) -> TaskRow:
     told = values["confidence"]
     values["confidence"] = None if told is None else json.loads(told)
     text = values.pop("task_order")
-    values["order"] = _kept_order(text) if len(text) <= _MOST_REMEMBERED else order_of(json.loads(text))
+    values["order"] = _cached_order(text) if len(text) <= _MOST_REMEMBERED else order_of(json.loads(text))
     return TaskRow(**values)
 
 
 @lru_cache(maxsize=2048)
-def _kept_order(text: str) -> TaskOrder:
+def _cached_order(text: str) -> TaskOrder:
     """An order never changes: looking at a task again and again need not read it again."""
     return order_of(json.loads(text))
 

@@ -10,7 +10,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from localagent.daemon.http.peer_auth import PeerRole
-from localagent.daemon.http.request_context import Desk, desk_of, peer_of, require, roles, task_of, threaded
+from localagent.daemon.http.request_context import (
+    RequestContext,
+    context_of,
+    peer_of,
+    require,
+    roles,
+    task_of,
+    threaded,
+)
 from localagent.daemon.http.responses import fault_answer
 from localagent.daemon.store.task_store import ANYBODY, TaskRow
 from localagent.daemon.ui.page_headers import HEADERS, ROOT, Renewal
@@ -31,7 +39,7 @@ def _for_people(handler: Handler) -> Handler:
     """Refusals as a page, with their status, for whoever asks for HTML."""
 
     @wraps(handler)
-    async def told(request: Request) -> Response:
+    async def answer_page(request: Request) -> Response:
         try:
             return await handler(request)
         except (AnswerIsNo, UsageFault) as fault:
@@ -39,7 +47,7 @@ def _for_people(handler: Handler) -> Handler:
                 raise
             return _refusal(request, fault)
 
-    return told
+    return answer_page
 
 
 def _refusal(request: Request, fault: LocalagentError) -> Response:
@@ -51,10 +59,10 @@ def _refusal(request: Request, fault: LocalagentError) -> Response:
 
 def _who(request: Request) -> str:
     named = ", ".join(sorted(roles(request))) or "no roles"
-    return f"{desk_of(request).known.version} · user {peer_of(request).uid} ({named})"
+    return f"{context_of(request).known.version} · user {peer_of(request).uid} ({named})"
 
 
-def _asked(request: Request, known: set[str]) -> dict[str, str]:
+def _query_parameters(request: Request, known: set[str]) -> dict[str, str]:
     asked = dict(request.query_params)
     if odd := sorted(set(asked) - known):
         raise UsageFault(f"unknown parameters: {', '.join(odd)[:80]!r}")
@@ -69,13 +77,13 @@ def _answer(page: bytes, seconds: int) -> Response:
 @_for_people
 async def ui_queue(request: Request) -> Response:
     """The queue as a web page."""
-    asked = _asked(request, {"before", "all", "still"})
+    asked = _query_parameters(request, {"before", "all", "still"})
     before, everybody = asked.get("before", ""), asked.get("all", "0") == "1"
     if before and not TASK_ID.fullmatch(before):
         raise UsageFault("before: the id of a task")
     if everybody and not roles(request) & _SEE:
         require(request, PeerRole.READ_ALL)
-    desk, peer = desk_of(request), peer_of(request)
+    desk, peer = context_of(request), peer_of(request)
     whose = ANYBODY if everybody else peer.uid
     seconds = 0 if before or asked.get("still") == "1" else QUEUE_SECONDS
     query = "&".join(x for x, asked_for in (("all=1", everybody), ("still=1", seconds)) if asked_for)
@@ -100,9 +108,9 @@ async def ui_queue(request: Request) -> Response:
 @_for_people
 async def ui_task(request: Request) -> Response:
     """One task as a web page: timeline, candidates, patch, evidence."""
-    asked = _asked(request, {"still"})
+    asked = _query_parameters(request, {"still"})
     row, _ = task_of(request, PeerRole.READ_ALL)
-    desk, uid = desk_of(request), peer_of(request).uid
+    desk, uid = context_of(request), peer_of(request).uid
     seconds = 0 if row.state.over or asked.get("still") == "1" else TASK_SECONDS
     here = f"{ROOT}tasks/{row.id}"
     renewal = None if row.state.over else Renewal(seconds=seconds, link=f"{here}?still=1" if seconds else here)
@@ -113,11 +121,11 @@ async def ui_task(request: Request) -> Response:
     return _answer(await _in_turn(desk, made), seconds)
 
 
-def _task(desk: Desk, row: TaskRow, *, who: str, uid: int, renewal: Renewal | None) -> bytes:
+def _task(desk: RequestContext, row: TaskRow, *, who: str, uid: int, renewal: Renewal | None) -> bytes:
     return task_page(row, story(desk.pages, row.id), who=who, uid=uid, renewal=renewal)
 
 
-async def _in_turn(desk: Desk, made: Callable[[], bytes]) -> bytes:
+async def _in_turn(desk: RequestContext, made: Callable[[], bytes]) -> bytes:
     async with desk.page_turn:
         return await threaded(made)
 

@@ -73,15 +73,15 @@ def story(rows: Rows, task: str) -> Story:
         ).fetchone()
     report = None if found is None or found["report"] is None else json.loads(found["report"])
     return Story(
-        told=tuple(map(_told, told)),
-        checked=tuple(map(_told, checked)),
+        told=tuple(map(_timeline_event, told)),
+        checked=tuple(map(_timeline_event, checked)),
         checked_all=count,
         report=report if isinstance(report, dict) else None,
         report_bytes=0 if found is None else found["size"],
     )
 
 
-def _told(x: Any) -> TimelineEvent:
+def _timeline_event(x: Any) -> TimelineEvent:
     data = json.loads(x["data"])
     return TimelineEvent(seq=x["seq"], at=x["at"], kind=x["kind"], data=data if isinstance(data, dict) else {})
 

@@ -98,7 +98,7 @@ def compare_bound(ctx: OperatorContext) -> Iterator[Change]:
                 yield ctx.splice(expr, (start, end, f" {bound}"), delta=-0.05 * place, note=bound)
 
 
-def _kept_number(ctx: OperatorContext, expr: Expr, node: cst.Comparison) -> bool:
+def _is_stored_number(ctx: OperatorContext, expr: Expr, node: cst.Comparison) -> bool:
     """Whether a number is compared with a literal where a number is kept: `best = max(a, b) == 0`."""
     parent = expr.parent
     if not isinstance(parent, cst.Assign | cst.AugAssign) or not isinstance(
@@ -119,7 +119,7 @@ def compare_drop(ctx: OperatorContext) -> Iterator[Change]:
         sides = [node.left, *(t.comparator for t in node.comparisons)]
         if len(sides) == 2:
             for side in sides:
-                kept = _KEPT if side is node.left and _kept_number(ctx, expr, node) else 0.0
+                kept = _KEPT if side is node.left and _is_stored_number(ctx, expr, node) else 0.0
                 yield ctx.put(expr, ctx.unit.code(side), COMPARE + 1, kept - 0.5)
             continue
         ends = [ctx.unit.outer(s) for s in sides]

@@ -91,7 +91,7 @@ def constant_kind(ctx: OperatorContext) -> Iterator[Change]:
 def value_plain(ctx: OperatorContext) -> Iterator[Change]:
     """What is passed, assigned or compared with becomes a usual constant: `f(n)` to `f(0)`, `x = y` to `x = None`."""
     for expr, node in ctx.of_any(cst.Name, cst.Attribute, cst.Subscript, cst.Call, cst.BinaryOperation):
-        if expr.store or _is_constant(expr) or not _plain_place(expr, node):
+        if expr.store or _is_constant(expr) or not _is_plain_operand(expr, node):
             continue
         kind = ctx.kind(expr)
         usual = _DEFAULTS.get(kind, ()) if kind != "none" else ()
@@ -102,7 +102,7 @@ def value_plain(ctx: OperatorContext) -> Iterator[Change]:
             yield ctx.put(expr, text, _level(text), (0.0 if text in usual else -0.5) - (0.3 if compared else 0.0))
 
 
-def _plain_place(expr: Expr, node: cst.BaseExpression) -> bool:
+def _is_plain_operand(expr: Expr, node: cst.BaseExpression) -> bool:
     parent = expr.parent
     if isinstance(parent, cst.Arg):
         return not parent.star

@@ -158,7 +158,7 @@ def else_condition(ctx: OperatorContext) -> Iterator[Change]:
         suite = s.suites[-1]
         if suite.slot != "else" or not suite.statements:
             continue
-        start = _else_word(ctx, s)
+        start = _else_offset(ctx, s)
         if start < 0:
             continue
         first = suite.statements[0]
@@ -175,7 +175,7 @@ def else_condition(ctx: OperatorContext) -> Iterator[Change]:
             yield ctx.splice(first, (start, start + 4, f"elif {text}"), delta=delta, note=f"else -> elif {text[:40]}")
 
 
-def _else_word(ctx: OperatorContext, s: Stmt) -> int:
+def _else_offset(ctx: OperatorContext, s: Stmt) -> int:
     """Where the `else` of an `if` begins, in unit offsets; -1 when not found."""
     first = s.suites[-1].statements[0].start
     since = max((x.end for x in s.suites[0].statements), default=s.head_end)

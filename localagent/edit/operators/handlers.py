@@ -42,7 +42,7 @@ _NEARBY = {
 _LEAVES = (cst.Raise, cst.Return, cst.Continue, cst.Break)
 
 
-def _is_exception_place(parent: cst.CSTNode, node: cst.CSTNode) -> bool:
+def _names_exception(parent: cst.CSTNode, node: cst.CSTNode) -> bool:
     return isinstance(parent, cst.ExceptHandler) or (isinstance(parent, cst.Raise) and parent.exc is node)
 
 
@@ -60,7 +60,7 @@ def exception_swap(ctx: OperatorContext) -> Iterator[Change]:
     for expr in ctx.exprs:
         node = expr.node
         target = node.func if isinstance(node, cst.Call) and isinstance(expr.parent, cst.Raise) else node
-        if not _is_exception_place(expr.parent, node) or not isinstance(target, (cst.Name, cst.Attribute)):
+        if not _names_exception(expr.parent, node) or not isinstance(target, (cst.Name, cst.Attribute)):
             continue
         span, old = ctx.unit.span(target), ctx.unit.code(target)
         offers = [*_NEARBY.get(old, ()), *failed, *seen, *_USUAL]

@@ -33,7 +33,7 @@ def self_add(ctx: OperatorContext) -> Iterator[Change]:
 
 
 @operator("await", prior=-0.6, deep=True)
-def await_word(ctx: OperatorContext) -> Iterator[Change]:
+def await_keyword(ctx: OperatorContext) -> Iterator[Change]:
     """`await` is put before a call in an async function, or dropped."""
     for expr, node in ctx.of_any(cst.Call, cst.Await):
         if isinstance(node, cst.Await):

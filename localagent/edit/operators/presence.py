@@ -33,7 +33,7 @@ def none_or_empty(ctx: OperatorContext) -> Iterator[Change]:
                 left = ctx.unit.code(node.left)
                 right = fit(ctx.unit.code(node.right), binding(node.right), TERNARY)
                 yield ctx.put(expr, f"{left} if {left} is not None else {right}", TERNARY, 0.2)
-        elif isinstance(node, cst.Comparison) and (held := _asked_for_none(node)) is not None:
+        elif isinstance(node, cst.Comparison) and (held := _none_test_prefix(node)) is not None:
             yield ctx.put(expr, f"not {fit(ctx.unit.code(held), binding(held), NOT)}", NOT)
         elif isinstance(node, cst.IfExp) and (alone := _or_else(ctx, node)):
             yield ctx.put(expr, alone, OR)
@@ -43,7 +43,7 @@ def _likely(ctx: OperatorContext, expr: Expr) -> float:
     return _NEVER_NONE if ctx.kind(expr) in ("int", "float", "bool") else 0.0
 
 
-def _asked_for_none(node: cst.Comparison) -> cst.BaseExpression | None:
+def _none_test_prefix(node: cst.Comparison) -> cst.BaseExpression | None:
     """What stands in front of a lone `is None`."""
     if len(node.comparisons) != 1 or not isinstance(node.comparisons[0].operator, cst.Is):
         return None

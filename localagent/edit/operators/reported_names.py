@@ -212,7 +212,7 @@ def undefined_initialise(ctx: OperatorContext) -> Iterator[Change]:
         values = [*_STARTS, *usable, *(f"len({n})" for n in names), *names]
         scope = use.statement.scope
         last = max(e.start for e in ctx.unit.exprs if e.text == name and e.statement.scope is scope)
-        for at, place in _places_before(use.statement, last):
+        for at, place in _insertion_points(use.statement, last):
             for rank, value in enumerate(values):
                 delta = wanted - place + (0.6 if value == likely else -0.04 * rank)
                 line = f"{name} = {value}"
@@ -220,7 +220,7 @@ def undefined_initialise(ctx: OperatorContext) -> Iterator[Change]:
                 yield change if value in _STARTS else change.having(EditEffect.STARTS_FROM_EXPRESSION)
 
 
-def _places_before(s: Stmt, last: int) -> Iterator[tuple[Stmt, float]]:
+def _insertion_points(s: Stmt, last: int) -> Iterator[tuple[Stmt, float]]:
     """Statements before which a name may get its value, innermost first, and what each costs.
 
     One in a block that ends before the `last` use leaves that use without it, or with what an earlier turn left.

@@ -43,9 +43,9 @@ def reported_empty(ctx: OperatorContext) -> Iterator[Change]:
                 continue
             holder, told = _holder(ctx, expr)
             if holder and len(holder) <= _LONGEST and told and told in failure.message:
-                yield from _asked(ctx, _Lack(expr, holder, (holder,), (f"not {holder}",)))
+                yield from _has_guard(ctx, _Lack(expr, holder, (holder,), (f"not {holder}",)))
             elif _UNPACKED.search(failure.message) and _unpacked(expr):
-                yield from _asked(ctx, _Lack(expr, expr.text, (expr.text,), (f"not {expr.text}",)))
+                yield from _has_guard(ctx, _Lack(expr, expr.text, (expr.text,), (f"not {expr.text}",)))
 
 
 @operator("reported-none", prior=1.0)
@@ -60,10 +60,10 @@ def reported_none(ctx: OperatorContext) -> Iterator[Change]:
         for expr in ctx.exprs:
             if not (name or refused) or not _on(expr, lines):
                 continue
-            held = _none_held(ctx, expr, name, refused)
+            held = _none_candidates(ctx, expr, name, refused)
             if held and "(" not in held and len(held) <= _LONGEST and held not in ("self", "cls"):
                 lack = _Lack(expr, held, (f"{held} is not None", held), (f"{held} is None", f"not {held}"))
-                yield from _asked(ctx, lack)
+                yield from _has_guard(ctx, lack)
                 called = isinstance(expr.parent, cst.Call) and expr.parent.func is expr.node
                 if name and not expr.store and not expr.in_fstring and not called:
                     yield ctx.put(expr, f"{fit(expr.text, expr.level, OR)} if {held} else None", TERNARY, -0.4)
@@ -92,7 +92,7 @@ def _on(expr: Expr, lines: set[int]) -> bool:
     return not lines.isdisjoint(range(expr.line, expr.end_line + 1))
 
 
-def _none_held(ctx: OperatorContext, expr: Expr, name: str, refused: str) -> str:
+def _none_candidates(ctx: OperatorContext, expr: Expr, name: str, refused: str) -> str:
     """What may have been None in an expression: the receiver of the attribute that was missing, or what was refused."""
     node, parent = expr.node, expr.parent
     if name:
@@ -122,7 +122,7 @@ def _comprehended(ctx: OperatorContext, lack: _Lack) -> cst.CompFor | None:
     return None
 
 
-def _asked(ctx: OperatorContext, lack: _Lack) -> Iterator[Change]:
+def _has_guard(ctx: OperatorContext, lack: _Lack) -> Iterator[Change]:
     """The tests around a place ask for what it lacks, or a guard before it leaves."""
     inner = step(ctx)
     s = lack.at.statement

@@ -52,12 +52,12 @@ def likeness(a: str, b: str) -> float:
     if a.lower().strip("_") == b.lower().strip("_"):
         return 0.95
     ratio = SequenceMatcher(None, a, b).ratio()
-    if min(len(a), len(b)) >= 3 and (a.lower() in _words(b) or b.lower() in _words(a)):
+    if min(len(a), len(b)) >= 3 and (a.lower() in _name_parts(b) or b.lower() in _name_parts(a)):
         return max(ratio, 0.8)
     return ratio
 
 
-def _words(name: str) -> set[str]:
+def _name_parts(name: str) -> set[str]:
     """The words of a snake_case or CamelCase name, in lower case."""
     return {w.lower() for w in _WORD.findall(name)}
 

@@ -223,11 +223,11 @@ def _loose_quote(view: BrokenText, line: int, x: Lexeme, distance: float) -> Ite
         yield SyntaxFix(distance + 0.7, ((x.end - 2, x.end, ""),), name, f"{mark} -> {mark[0]}")
     for cost, n in places:
         yield insert(distance + cost, x.end + n, mark, name)
-    for n in _word_ends(rest):
+    for n in _string_ends(rest):
         yield insert(distance + 0.7, x.end + n, mark, name)
 
 
-def _word_ends(rest: str) -> list[int]:
+def _string_ends(rest: str) -> list[int]:
     """Where a string might end: before blanks, signs and closing brackets."""
     ends = (n for n, sign in enumerate(rest) if sign in " ,)]}:+.(=*%-")
     return [*itertools.islice(ends, MAX_PLACES), len(rest)]

@@ -116,21 +116,21 @@ def _like_keywords(low: str) -> tuple[tuple[str, bool], ...]:
     return tuple(found)
 
 
-def words(view: BrokenText) -> Iterator[SyntaxFix]:
+def keyword_fixes(view: BrokenText) -> Iterator[SyntaxFix]:
     """Words of other languages, misspelt or miscased keywords, keywords that lack or are too many."""
     for line, distance in view.suspects:
         row = view.on(line)
         yield from _phrases(view, row, distance)
         for n, x in enumerate(row):
             if x.kind is LexemeKind.NAME:
-                yield from _word(row, n, x, distance)
+                yield from _keyword_fixes_at(row, n, x, distance)
             elif x.kind in (LexemeKind.OP, LexemeKind.OTHER):
                 yield from _sign(view, row, n, x, distance)
             elif x.kind is LexemeKind.NUMBER:
                 yield from _number(x, distance)
 
 
-def _word(row: list[Lexeme], n: int, x: Lexeme, distance: float) -> Iterator[SyntaxFix]:
+def _keyword_fixes_at(row: list[Lexeme], n: int, x: Lexeme, distance: float) -> Iterator[SyntaxFix]:
     far = distance + (0.0 if n == 0 else 0.3)
     if x.text in _FOREIGN_WORDS:
         yield replace(far + 0.1, x, _FOREIGN_WORDS[x.text], "tokens.foreign-word")

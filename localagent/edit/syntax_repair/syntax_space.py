@@ -21,7 +21,7 @@ from localagent.edit.syntax_repair.brackets import brackets, colons, quotes
 from localagent.edit.syntax_repair.broken_regions import BrokenRegion, regions
 from localagent.edit.syntax_repair.generic import tokens, whole_lines
 from localagent.edit.syntax_repair.indentation import indentation
-from localagent.edit.syntax_repair.keywords import assignments, words
+from localagent.edit.syntax_repair.keywords import assignments, keyword_fixes
 from localagent.edit.syntax_repair.lexer import BrokenText, SyntaxFault, SyntaxFix, fault_of, lines_of
 from localagent.edit.syntax_repair.origin import DecodedFile, decode
 from localagent.edit.syntax_repair.pieces import Pieces, Splices, after, spliced
@@ -43,7 +43,7 @@ SPREAD = 4.0
 _Family = Callable[[BrokenText], Iterator[SyntaxFix]]
 # families of fixes -> (what their cheapest fix costs, how many nodes of one search they are asked about)
 _FAMILIES: dict[tuple[_Family, ...], tuple[float, int]] = {
-    (colons, brackets, quotes, indentation, assignments, words): (0.0, 200),
+    (colons, brackets, quotes, indentation, assignments, keyword_fixes): (0.0, 200),
     (whole_lines, tokens): (1.0, 25),
 }
 

@@ -16,7 +16,7 @@ from localagent.gate.core.gate_input import GateInput
 from localagent.gate.core.rule import Rule, RuleExample, decide, question
 from localagent.gate.files.editable_paths import DENIED, IS_TEST, NOT_EDITABLE
 from localagent.gate.files.stdlib_shadowing import stands_for
-from localagent.text.confusable_letters import as_read, has_odd_word
+from localagent.text.confusable_letters import as_read, has_mixed_script
 
 _SOME = {"before": "x = 1\n", "after": "x = 2\n"}
 
@@ -125,6 +125,6 @@ def _odd(path: str) -> bool:
         "NFKC", path
     ):
         return True
-    if has_odd_word(path):
+    if has_mixed_script(path):
         return True
     return any(part != part.strip() or part.endswith(".") for part in path.split("/"))

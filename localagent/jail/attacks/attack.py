@@ -99,7 +99,7 @@ class Attack:
     target: str = ""
 
     @property
-    def ending(self) -> bool:
+    def ends_jail(self) -> bool:
         """True when the jail's own ending is the reason to be seen."""
         return any(reason.startswith("ending:") for reason in self.reasons)
 
@@ -108,7 +108,7 @@ class Lacks(Exception):  # noqa: N818 - named for what happened
     """This machine has nothing to attack: no such call, no such device. The text says what is missing."""
 
 
-class Held(Exception):  # noqa: N818 - named for what happened
+class AttackStopped(Exception):  # noqa: N818 - named for what happened
     """The attack came to nothing in a way that has no errno; the text is the reason's word."""
 
 
@@ -172,7 +172,7 @@ def failed(code: int) -> OSError:
 
 def seen_of(fault: BaseException) -> "tuple[str, str]":
     """(reason, text) of what a program raised."""
-    if isinstance(fault, Held):
+    if isinstance(fault, AttackStopped):
         return str(fault), ""
     if isinstance(fault, Lacks):
         return LACKS, str(fault)

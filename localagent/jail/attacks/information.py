@@ -9,7 +9,7 @@ import pwd
 import socket
 
 from ..boundaries import Wall
-from .attack import Bait, Category, Held, Register, failed
+from .attack import AttackStopped, Bait, Category, Register, failed
 from .system_calls import by_kernel, call
 
 attack = Register(Category.INFORMATION)
@@ -21,7 +21,7 @@ def environment(bait: Bait) -> str:
     extra = sorted(set(os.environ) - set(bait.allowed))
     if extra:
         return "found " + " ".join(extra[:5])
-    raise Held("as-asked")
+    raise AttackStopped("as-asked")
 
 
 @attack("the host's name", Wall.HOST_NAME, "other-name")
@@ -29,7 +29,7 @@ def name(bait: Bait) -> str:
     """Ask for the name of the machine."""
     if bait.host_name in (socket.gethostname(), os.uname().nodename):
         return "it is " + bait.host_name
-    raise Held("other-name")
+    raise AttackStopped("other-name")
 
 
 @attack("the host's domain", Wall.FILES, "ENOENT", target="/etc/hosts")
@@ -48,7 +48,7 @@ def users(bait: Bait) -> str:
     """List the accounts."""
     names = {entry.pw_name for entry in pwd.getpwall()}
     if names <= {"root", "nobody", "user"}:
-        raise Held("made-up")
+        raise AttackStopped("made-up")
     return "%d accounts: %s" % (len(names), " ".join(sorted(names)[:5]))
 
 
@@ -58,7 +58,7 @@ def user_id(bait: Bait) -> str:
     with open("/proc/self/uid_map", encoding="ascii") as file:
         rows = [line.split() for line in file]
     if os.getuid() != 0 and len(rows) == 1 and rows[0][2] == "1" and set(os.getgroups()) <= {os.getgid()}:
-        raise Held("nobody")
+        raise AttackStopped("nobody")
     return "uid %d, map %s, groups %s" % (os.getuid(), rows, os.getgroups())
 
 
@@ -93,7 +93,7 @@ def mounts(bait: Bait) -> str:
     with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as file:
         if os.path.dirname(bait.canary) in file.read():
             return "the mount table names it"
-    raise Held("not-told")
+    raise AttackStopped("not-told")
 
 
 @attack("what else runs", Wall.PROCESSES, "own-only")
@@ -102,7 +102,7 @@ def running(bait: Bait) -> str:
     pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
     if bait.victim in pids or len(pids) > 30:
         return "%d processes" % len(pids)
-    raise Held("own-only")
+    raise AttackStopped("own-only")
 
 
 @attack("the control group", Wall.CGROUP_PATH, "root-of-its-own")
@@ -111,7 +111,7 @@ def cgroup(bait: Bait) -> str:
     with open("/proc/self/cgroup", encoding="ascii") as file:
         paths = {line.strip().split(":", 2)[2] for line in file if line.strip()}
     if paths <= {"/"}:
-        raise Held("root-of-its-own")
+        raise AttackStopped("root-of-its-own")
     return "it is " + " ".join(sorted(paths)[:3])
 
 
@@ -119,7 +119,7 @@ def cgroup(bait: Bait) -> str:
 def numbers(bait: Bait) -> str:
     """Look at one's own process number, which tells how busy the machine is."""
     if os.getpid() < 1000 and os.getpid() != bait.victim:
-        raise Held("small-numbers")
+        raise AttackStopped("small-numbers")
     return "it is %d" % os.getpid()
 
 
@@ -130,7 +130,7 @@ def symbols(bait: Bait) -> str:
         with open("/proc/kallsyms", encoding="ascii") as file:
             first = [file.readline().split() for _ in range(40)]
     except OSError:
-        raise Held("hidden") from None
+        raise AttackStopped("hidden") from None
     if any(words and int(words[0], 16) for words in first):
         return "addresses are told"
-    raise Held("hidden")
+    raise AttackStopped("hidden")

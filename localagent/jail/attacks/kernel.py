@@ -158,13 +158,13 @@ def personality(bait: Bait) -> str:
 
 
 @attack("kernel calls by the 32-bit door", Wall.SECCOMP, "SIGSYS", open_reason="succeeded|SIGSEGV")
-def door32(bait: Bait) -> str:
+def int80_entry(bait: Bait) -> str:
     """Make a refused call through int 0x80, whose numbers are others than those that the filter knows."""
     return _machine_code(b"\xb8" + UNSHARE_I386.to_bytes(4, "little") + b"\xbb\0\0\0\0\xcd\x80\xc3")
 
 
 @attack("kernel calls by the x32 door", Wall.SECCOMP, "SIGSYS", open_reason="succeeded")
-def door_x32(bait: Bait) -> str:
+def x32_entry(bait: Bait) -> str:
     """Make a refused call by its number in the x32 table, which is the same call with another number."""
     return _machine_code(b"\xb8" + UNSHARE_X32.to_bytes(4, "little") + b"\xbf\0\0\0\0\x0f\x05\xc3")
 

@@ -8,7 +8,7 @@ import errno
 import socket
 
 from ..boundaries import Wall
-from .attack import Bait, Category, Held, Lacks, Register, Witness, failed
+from .attack import AttackStopped, Bait, Category, Lacks, Register, Witness, failed
 from .system_calls import by_kernel, call
 
 attack = Register(Category.NETWORK)
@@ -105,7 +105,7 @@ def listening(bait: Bait) -> str:
     with open("/proc/net/tcp", encoding="ascii") as file:
         rows = [line.split()[1] for line in file if line.split()[3:4] == ["0A"]]
     if not rows:
-        raise Held("no-listener")
+        raise AttackStopped("no-listener")
     return "%d listen" % len(rows)
 
 
@@ -117,7 +117,7 @@ def interfaces(bait: Bait) -> str:
     with open("/proc/net/dev", encoding="ascii") as file:
         names = {line.split(":")[0].strip() for line in file if ":" in line}
     if not names & set(bait.interfaces):
-        raise Held("loopback-only")
+        raise AttackStopped("loopback-only")
     return "sees " + " ".join(sorted(names))
 
 
@@ -179,7 +179,7 @@ def rare(bait: Bait) -> str:
         else:
             return "made a socket of family %d" % family
     if reasons != {errno.EPERM}:
-        raise Held("kernel-answers")
+        raise AttackStopped("kernel-answers")
     raise failed(errno.EPERM)
 
 
@@ -214,5 +214,5 @@ def segments(bait: Bait) -> str:
     with open("/proc/sysvipc/shm", encoding="ascii") as file:
         ids = {int(line.split()[1]) for line in list(file)[1:]}
     if bait.shared_memory not in ids:
-        raise Held("own-ipc")
+        raise AttackStopped("own-ipc")
     return "segment %d is in sight" % bait.shared_memory

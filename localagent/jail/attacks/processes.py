@@ -10,7 +10,7 @@ import threading
 import time
 
 from ..boundaries import Wall
-from .attack import STAYS, Bait, Category, Held, Register, Witness, failed
+from .attack import STAYS, AttackStopped, Bait, Category, Register, Witness, failed
 from .system_calls import by_kernel, call, libc
 
 attack = Register(Category.PROCESSES)
@@ -75,7 +75,7 @@ def outlive(bait: Bait) -> str:
             os.execv("/bin/sleep", [bait.token + STAYS, str(SURVIVOR_SECONDS)])
         os._exit(0)
     time.sleep(0.2)
-    raise Held("left")
+    raise AttackStopped("left")
 
 
 @attack("a signal to a process outside", Wall.PROCESSES, "ESRCH", witness=Witness.VICTIM)

@@ -8,7 +8,7 @@ import stat
 import termios
 
 from ..boundaries import Wall
-from .attack import Bait, Category, Held, Lacks, Register, failed
+from .attack import AttackStopped, Bait, Category, Lacks, Register, failed
 from .system_calls import by_kernel, call
 
 attack = Register(Category.READS)
@@ -55,7 +55,7 @@ def homes(bait: Bait) -> str:
     """List /home, where the users' files are; an interpreter that lies below it may be there, and the way to it."""
     found = strangers("/home", bait.interpreter)
     if not found and any(place.startswith("/home/") for place in bait.interpreter):
-        raise Held("the interpreter alone")
+        raise AttackStopped("the interpreter alone")
     return str(found[:5])
 
 
@@ -63,7 +63,7 @@ def homes(bait: Bait) -> str:
 def home_of_root(bait: Bait) -> str:
     """List /root; where the interpreter lies below it, only that may be found on the way."""
     if not [name for name in os.listdir("/root") if name.startswith((".bash", ".profile", ".ssh", ".cache"))]:
-        raise Held("empty")
+        raise AttackStopped("empty")
     return "the files of root are listed"
 
 

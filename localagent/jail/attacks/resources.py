@@ -14,7 +14,7 @@ import time
 import zipfile
 
 from ..boundaries import Wall
-from .attack import Bait, Category, Held, Register, failed
+from .attack import AttackStopped, Bait, Category, Register, failed
 from .system_calls import by_kernel, call
 
 attack = Register(Category.RESOURCES)
@@ -118,7 +118,7 @@ def many(bait: Bait) -> str:
         children.append(pid)
     for pid in children:
         if os.waitpid(pid, 0)[1]:
-            raise Held("SIGKILL")
+            raise AttackStopped("SIGKILL")
     return "held 120 MB in six processes"
 
 

@@ -119,7 +119,7 @@ def play(jail: Jail, cast: Cast, stage: AttackStage) -> dict[str, AttackOutcome]
     finally:
         workspace.remove()
     for attack in cast.attacks:
-        if attack.ending:
+        if attack.ends_jail:
             seen[attack.name] = seen.get(attack.name) or AttackOutcome(reason=f"ending:{result.ending}")
         elif attack.name not in seen:
             why = result.stderr.decode(errors="replace").strip()[-200:]
@@ -129,7 +129,7 @@ def play(jail: Jail, cast: Cast, stage: AttackStage) -> dict[str, AttackOutcome]
     return seen
 
 
-def told(cast: Cast, bait: Bait, interpreter: Sequence[Bind]) -> dict[str, object]:
+def bait_for_child(cast: Cast, bait: Bait, interpreter: Sequence[Bind]) -> dict[str, object]:
     """The bait as the program inside gets it."""
     allowed = (*(name for name, _ in ENV), "PWD")
     shown = tuple(bind.target for bind in interpreter)
@@ -139,7 +139,7 @@ def told(cast: Cast, bait: Bait, interpreter: Sequence[Bind]) -> dict[str, objec
 def spec_of(cast: Cast, workspace: Workspace, stage: AttackStage) -> JailSpec:
     """The jail of a cast."""
     python, binds = interpreter_binds(sys.executable)
-    bait = json.dumps(told(cast, stage.bait, binds))
+    bait = json.dumps(bait_for_child(cast, stage.bait, binds))
     words = [f"{attack.module}:{attack.name}" for attack in cast.attacks]
     shown = () if cast.alone else (Bind(source=str(stage.shown), target=SHOWN_INSIDE),)
     return JailSpec(

@@ -66,16 +66,16 @@ def call(name: str, *arguments: Any) -> int:
     number = None if which is None else NUMBERS[name][which]
     if number is None:
         raise Lacks("no number is known for %s on %s" % (name, os.uname().machine))
-    return _checked(_LIBC.syscall(ctypes.c_long(number), *(_word(value) for value in arguments)))
+    return _checked(_LIBC.syscall(ctypes.c_long(number), *(_as_c_long(value) for value in arguments)))
 
 
 def libc(name: str, *arguments: Any) -> int:
     """Call a function of the C library that answers -1 on a fault."""
     function = getattr(_LIBC, name)
-    return _checked(function(*(_word(value) for value in arguments)))
+    return _checked(function(*(_as_c_long(value) for value in arguments)))
 
 
-def _word(value: Any) -> Any:
+def _as_c_long(value: Any) -> Any:
     return ctypes.c_long(value) if isinstance(value, int) else value
 
 

@@ -8,7 +8,7 @@ import resource
 import signal
 
 from ..boundaries import Wall
-from .attack import Bait, Category, Held, Lacks, Register, Witness, failed
+from .attack import AttackStopped, Bait, Category, Lacks, Register, Witness, failed
 from .system_calls import by_kernel, call
 
 attack = Register(Category.WRITES)
@@ -148,7 +148,7 @@ def for_the_cleaner(bait: Bait) -> str:
         os.symlink(folder, os.path.join(inner, "link"))
         os.symlink(folder, os.path.join(bait.workspace_inside, "l%d" % number))
         os.chmod(inner, 0)
-    raise Held("left")
+    raise AttackStopped("left")
 
 
 @attack(
@@ -166,7 +166,7 @@ def deep(bait: Bait) -> str:
     for _ in range(1500):
         os.mkdir("d" * 20)
         os.chdir("d" * 20)
-    raise Held("left")
+    raise AttackStopped("left")
 
 
 @attack("a core dump", Wall.FIXED_LIMITS, "no-core", opens=(Wall.FIXED_LIMITS, Wall.SECCOMP))
@@ -181,7 +181,7 @@ def core(bait: Bait) -> str:
         os.kill(os.getpid(), signal.SIGABRT)
     status = os.waitpid(pid, 0)[1]
     if not os.WCOREDUMP(status):
-        raise Held("no-core")
+        raise AttackStopped("no-core")
     return "the kernel dumped a core"
 
 

@@ -131,7 +131,11 @@ def take_out(
             try:
                 produced = _take_one(shown, folder, leaf, target, bounds.total_bytes - walk.bytes, force=force)
             except (OSError, _Grown) as fault:
-                why = f"exists in {out}; --force replaces it" if isinstance(fault, FileExistsError) else _why(fault)
+                why = (
+                    f"exists in {out}; --force replaces it"
+                    if isinstance(fault, FileExistsError)
+                    else _error_text(fault)
+                )
                 walk.leave_out(shown, why)
                 return
             walk.files, walk.bytes = walk.files + 1, walk.bytes + produced.bytes
@@ -159,7 +163,7 @@ class _Grown(Exception):  # noqa: N818 - named for what happened
     """A file grew while it was read, or is no regular file any more."""
 
 
-def _why(fault: Exception) -> str:
+def _error_text(fault: Exception) -> str:
     return (fault.strerror or str(fault)) if isinstance(fault, OSError) else str(fault)
 
 

@@ -18,7 +18,7 @@ from enum import IntEnum
 from functools import lru_cache
 
 from localagent.jail.launcher import x86_assembler
-from localagent.jail.launcher.x86_assembler import Assembler, Data, places
+from localagent.jail.launcher.x86_assembler import Assembler, Data, exec_candidates
 
 _SHELL = "/bin/sh"
 
@@ -64,7 +64,7 @@ def _code(plan: InitPlan, data: Data) -> bytes:
         _filter(text, data.add(plan.seccomp), len(plan.seccomp), data)
     _fork_and_wait(text, plan)
     _child(text, data.text(plan.cwd))
-    x86_assembler.try_files(text, data.words(places(plan.argv0, plan.path)), _refused)
+    x86_assembler.try_files(text, data.pointer_row(exec_candidates(plan.argv0, plan.path)), _refused)
     text.jump("e9", "no_exec")  # jmp no_exec
     _script(text, data.text(_SHELL))
     _failures(text)

@@ -78,16 +78,16 @@ class LandlockReports:
 
     def remark(self) -> bytes:
         """See Reports."""
-        return self._wall_told().remark or self._inner.remark()
+        return self._all_reports().remark or self._inner.remark()
 
     def exit(self) -> Exit | None:
         """See Reports. What ended before it became the command has no exit of a command."""
-        told = self._wall_told()
+        told = self._all_reports()
         return None if told.no_exec or not told.walled else self._inner.exit()
 
     def start_fault(self, stderr: bytes, outer_returncode: int) -> str:
         """See Reports."""
-        told = self._wall_told()
+        told = self._all_reports()
         if told.fault:
             return told.fault
         if not told.walled and (ended := self._inner.exit()) is not None:
@@ -103,7 +103,7 @@ class LandlockReports:
         self._inner.close()
         os.close(self._wall)
 
-    def _wall_told(self) -> LandlockReport:
+    def _all_reports(self) -> LandlockReport:
         """All that was told; asked for when nothing of the jail is left, so there is no more to come."""
         if self._told is None:
             text = b""

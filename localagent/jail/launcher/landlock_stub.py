@@ -16,7 +16,7 @@ from enum import IntEnum
 from functools import lru_cache
 
 from localagent.jail.launcher import x86_assembler
-from localagent.jail.launcher.x86_assembler import Assembler, Data, places
+from localagent.jail.launcher.x86_assembler import Assembler, Data, exec_candidates
 from localagent.runner import landlock as confiner
 
 _RULE_BYTES, _POINTER_BYTES = 24, 8
@@ -66,7 +66,7 @@ def rule_at(plan: LandlockPlan, value: int) -> str:
 
 def file_at(plan: LandlockPlan, value: int) -> str:
     """The file that an AT_FILE tells."""
-    return places(plan.argv0, plan.path)[value // _POINTER_BYTES]
+    return exec_candidates(plan.argv0, plan.path)[value // _POINTER_BYTES]
 
 
 def _rows(plan: LandlockPlan, data: Data) -> Sequence[int]:
@@ -79,7 +79,9 @@ def _rows(plan: LandlockPlan, data: Data) -> Sequence[int]:
 
 
 def _code(plan: LandlockPlan, data: Data) -> bytes:
-    tables = _Tables(rules=data.numbers(_rows(plan, data)), files=data.words(places(plan.argv0, plan.path)))
+    tables = _Tables(
+        rules=data.numbers(_rows(plan, data)), files=data.pointer_row(exec_candidates(plan.argv0, plan.path))
+    )
     about = confiner.attributes(plan.abi, plan.loopback)
     text = Assembler()
     _begin(text, plan)

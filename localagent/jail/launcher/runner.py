@@ -13,7 +13,7 @@ import threading
 from contextlib import suppress
 
 from localagent.domain.jailspec import JailResult, JailSpec
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.errors import CannotEnforce
 from localagent.jail.backends.backend import Backend
 from localagent.jail.launcher.start import SETUP_REMEDY, start
@@ -97,7 +97,7 @@ class NamespaceProcess:
                 with suppress(BlockingIOError):
                     os.write(self._wake_write, b"k")
         self._done.wait()
-        return self._result or self._as_result(Ending.COULD_NOT_START, -1, b"", self._fault.encode(), 0.0)
+        return self._result or self._as_result(JailOutcome.COULD_NOT_START, -1, b"", self._fault.encode(), 0.0)
 
     def _run(self) -> None:
         try:
@@ -113,7 +113,7 @@ class NamespaceProcess:
                 self._wake_write = -1
             self._done.set()
 
-    def _as_result(self, ending: Ending, returncode: int, stdout: bytes, stderr: bytes, wall: float) -> JailResult:
+    def _as_result(self, ending: JailOutcome, returncode: int, stdout: bytes, stderr: bytes, wall: float) -> JailResult:
         return JailResult(
             ending=ending,
             returncode=returncode,

@@ -60,7 +60,7 @@ class Spawner:
             if self._orders is None:
                 return None
             try:
-                told = self._asked(self._orders, json.dumps({"reap": pid}).encode(), ()).get("status")
+                told = self._request(self._orders, json.dumps({"reap": pid}).encode(), ()).get("status")
             except OSError:  # the launcher was killed, and its children with it
                 return None
             return told if isinstance(told, int) else None
@@ -92,14 +92,14 @@ class Spawner:
         """Send descriptors with the numbers they shall have; the process that the launcher made."""
         text = json.dumps({"numbers": numbers}).encode()
         try:
-            told = self._asked(self._ready(), text, sent)
+            told = self._request(self._ready(), text, sent)
         except (BrokenPipeError, ConnectionError):  # it was killed since: another one
-            told = self._asked(self._ready(), text, sent)
+            told = self._request(self._ready(), text, sent)
         if "pid" not in told:
             raise OSError(told["fault"])
         return int(told["pid"])
 
-    def _asked(self, orders: socket.socket, text: bytes, sent: Sequence[int]) -> dict[str, Any]:
+    def _request(self, orders: socket.socket, text: bytes, sent: Sequence[int]) -> dict[str, Any]:
         """The answer to one message. Cut short (Ctrl-C), the launcher is ended: a late answer is nobody's answer."""
         try:
             socket.send_fds(orders, [text], list(sent))

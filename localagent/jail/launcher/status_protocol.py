@@ -77,7 +77,7 @@ class BubblewrapReports:
     def init_pid(self, outer: int) -> int | None:
         """See Reports."""
         del outer
-        pid = self._told("child-pid")
+        pid = self._reported("child-pid")
         return pid if isinstance(pid, int) else None
 
     def exit(self) -> Exit | None:
@@ -85,7 +85,7 @@ class BubblewrapReports:
         word, value = (0, 0) if self._init is None else self._init.answer()
         if word:
             return _exit_of(value) if word == InitStatus.ENDED else None
-        code = self._told("exit-code")
+        code = self._reported("exit-code")
         if not isinstance(code, int):
             return None
         return Exit(returncode=code, signal=code - 128 if 128 < code < 128 + signal.NSIG else 0)
@@ -105,7 +105,7 @@ class BubblewrapReports:
 
     def start_fault(self, stderr: bytes, outer_returncode: int) -> str:
         """See Reports."""
-        told = self._told("launch-fault")
+        told = self._reported("launch-fault")
         if told is not None:
             return str(told)
         word, value = (0, 0) if self._init is None else self._init.answer()
@@ -118,7 +118,7 @@ class BubblewrapReports:
             return ""
         return text or f"bubblewrap ended with {outer_returncode} before the command started"
 
-    def _told(self, key: str) -> object:
+    def _reported(self, key: str) -> object:
         for line in bytes(self._text).splitlines():
             with suppress(ValueError):
                 value = json.loads(line)
@@ -131,7 +131,7 @@ class InitRecords:
     """What our init in a bubblewrap jail told on a descriptor of its own; asked for when the jail is over."""
 
     def __init__(self, command: str, cwd: str, told: int) -> None:
-        self._command, self._cwd, self._told = command, cwd, told
+        self._command, self._cwd, self._reported = command, cwd, told
         self._answer: tuple[int, int] | None = None
         os.set_blocking(told, False)
 
@@ -140,8 +140,8 @@ class InitRecords:
         if self._answer is None:
             stream = b""
             with suppress(BlockingIOError):
-                stream = os.read(self._told, LIMIT_BYTES)
-            self._answer = _ending(x86_assembler.parse(stream))
+                stream = os.read(self._reported, LIMIT_BYTES)
+            self._answer = _final_record(x86_assembler.parse(stream))
         return self._answer
 
     def remark(self) -> bytes:
@@ -150,10 +150,10 @@ class InitRecords:
 
     def close(self) -> None:
         """Close the descriptor."""
-        os.close(self._told)
+        os.close(self._reported)
 
 
-def _ending(records: Iterable[tuple[int, int]]) -> tuple[int, int]:
+def _final_record(records: Iterable[tuple[int, int]]) -> tuple[int, int]:
     return next((record for record in records if record[0] in _ANSWERS), (0, 0))
 
 
@@ -230,4 +230,4 @@ class InitReports:
 
     def _answer(self) -> tuple[int, int]:
         """The first record that ends the jail, else (0, 0)."""
-        return _ending(self._records())
+        return _final_record(self._records())

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from localagent.domain.jailspec import JailLimits
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.jail.launcher.spawner import Child, reap
 from localagent.jail.launcher.status_protocol import Exit, Reports
 from localagent.jail.limits import process_usage
@@ -31,7 +31,7 @@ END_SECONDS = 5.0
 class JailEnd:
     """How it ended. `fault` says why there was no jail; "" when there was one."""
 
-    ending: Ending
+    ending: JailOutcome
     returncode: int
     stdout: bytes
     stderr: bytes
@@ -81,7 +81,7 @@ class Watchdog:
         self._could = 0.0
         self._wall_seconds = 0.0
         self._next_sample = self._began + self._pause()
-        self._ended_by: Ending | None = None
+        self._ended_by: JailOutcome | None = None
 
     def run(self, wake: int) -> JailEnd:
         """Watch until nothing is left; a byte on `wake` means: end it now."""
@@ -116,7 +116,7 @@ class Watchdog:
         while self._ended_by is None:
             now = time.monotonic()
             if now - self._began >= self._limits.wall_seconds:
-                self._ended_by = Ending.WALL
+                self._ended_by = JailOutcome.WALL
                 return
             if now >= self._next_sample:
                 self._ended_by = self._sample()
@@ -126,7 +126,7 @@ class Watchdog:
             ready = {key.fd for key, _ in selector.select(timeout)}
             self._read(selector, ready)
             if self._wake in ready:
-                self._ended_by = self._ended_by or Ending.CANCELLED
+                self._ended_by = self._ended_by or JailOutcome.CANCELLED
             if outer in ready or self._reports.over():
                 return
 
@@ -139,7 +139,7 @@ class Watchdog:
                 room = self._limits.output_bytes - sum(len(kept) for kept in self._out.values())
                 taken.extend(piece[: max(0, room)])
                 if len(piece) > room:
-                    self._ended_by = self._ended_by or Ending.OUTPUT
+                    self._ended_by = self._ended_by or JailOutcome.OUTPUT
         if self._status in ready:
             piece = os.read(self._status, 1 << 12)
             if not piece:
@@ -169,19 +169,19 @@ class Watchdog:
         """The most processor seconds that the tree can have taken by now, given the last sample."""
         return self._cpu_seconds + (time.monotonic() - self._sampled) * CORES
 
-    def _sample(self) -> Ending | None:
+    def _sample(self) -> JailOutcome | None:
         used = process_usage.usage(self.pid)
         self._cpu_seconds, self._sampled = max(self._cpu_seconds, used.cpu_seconds), time.monotonic()
         if used.cpu_seconds >= self._limits.cpu_seconds:
-            return Ending.CPU
+            return JailOutcome.CPU
         if self._cgroup and self._cgroup.memory_exceeded():
-            return Ending.MEMORY
+            return JailOutcome.MEMORY
         limit = self._limits.resident_bytes
         if used.resident_bytes > limit and process_usage.proportional_bytes(self.pid) > limit:
-            return Ending.MEMORY
+            return JailOutcome.MEMORY
         if used.processes > process_limit(self._limits)[0]:  # where the kernel does not bound them
-            return Ending.PROCESSES
-        return Ending.DISK if self._disk.exceeded(self.pid) else None
+            return JailOutcome.PROCESSES
+        return JailOutcome.DISK if self._disk.exceeded(self.pid) else None
 
     def _finish(self, selector: selectors.BaseSelector, outer: int) -> None:
         """Kill what is left, wait until it is gone, take what it had written."""
@@ -206,7 +206,7 @@ class Watchdog:
         self._drain_status()
         self._could = self._could_have_used()
         if waiting:
-            self._ended_by = self._ended_by or Ending.CANCELLED
+            self._ended_by = self._ended_by or JailOutcome.CANCELLED
         self._wall_seconds = time.monotonic() - self._began
 
     def _reap(self, outer: int) -> None:
@@ -244,11 +244,11 @@ class Watchdog:
         if self._ended_by is not None:
             ending = self._ended_by
         elif told is not None:
-            ending = self._ending_of(told, killed_for_memory=killed_for_memory)
+            ending = self._outcome_of(told, killed_for_memory=killed_for_memory)
         elif killed_for_memory:
-            ending = Ending.MEMORY
+            ending = JailOutcome.MEMORY
         else:
-            ending = Ending.COULD_NOT_START
+            ending = JailOutcome.COULD_NOT_START
             fault = self._reports.start_fault(stderr, self._returncode or 0)
             stderr += self._reports.remark()
         return JailEnd(
@@ -260,10 +260,10 @@ class Watchdog:
             fault=fault,
         )
 
-    def _ending_of(self, told: Exit, *, killed_for_memory: bool) -> Ending:
+    def _outcome_of(self, told: Exit, *, killed_for_memory: bool) -> JailOutcome:
         """The ending of a command that came to its end by itself, as far as we saw."""
         if killed_for_memory and told.returncode != 0:
-            return Ending.MEMORY
+            return JailOutcome.MEMORY
         if told.signal == signal.SIGXCPU and self._could >= kernel_cpu_seconds(self._limits):
-            return Ending.CPU
-        return Ending.SIGNALLED if told.signal else Ending.EXITED
+            return JailOutcome.CPU
+        return JailOutcome.SIGNALLED if told.signal else JailOutcome.EXITED

@@ -22,7 +22,7 @@ def supported() -> bool:
     return os.uname().machine == "x86_64"
 
 
-def places(argv0: str, path: str | None) -> tuple[str, ...]:
+def exec_candidates(argv0: str, path: str | None) -> tuple[str, ...]:
     """The files that execvp would try, in order."""
     if "/" in argv0 or not argv0:
         return (argv0,)
@@ -96,7 +96,7 @@ class Data:
         """The address of a row of 64-bit numbers."""
         return self.add(struct.pack(f"<{len(numbers)}Q", *numbers))
 
-    def words(self, words: Sequence[str]) -> int:
+    def pointer_row(self, words: Sequence[str]) -> int:
         """The address of a row of pointers to words, ended by 0."""
         return self.numbers([*(self.text(word) for word in words), 0])
 

@@ -60,7 +60,7 @@ def prepare(own: Own, mine: Collection[int], controllers: tuple[str, ...] = CONT
     folder = own.folder
     if folder.name.startswith(PREFIX) and folder.name.endswith(MAIN) and _enabled(folder.parent, controllers):
         return folder.parent
-    missing = [name for name in controllers if name not in _words(folder / "cgroup.controllers")]
+    missing = [name for name in controllers if name not in _fields(folder / "cgroup.controllers")]
     if missing:
         return CgroupRefused(why=f"{folder} is not given the controllers {', '.join(missing)}")
     if not (folder / "cgroup.type").exists():
@@ -69,10 +69,10 @@ def prepare(own: Own, mine: Collection[int], controllers: tuple[str, ...] = CONT
         return CgroupRefused(why=f"{folder} is not delegated to us")
     if _enabled(folder, controllers):
         return folder
-    strangers = [pid for pid in _words(folder / "cgroup.procs") if int(pid) not in mine]
+    strangers = [pid for pid in _fields(folder / "cgroup.procs") if int(pid) not in mine]
     if strangers:
         return CgroupRefused(why=f"{folder} also holds processes that are not ours ({', '.join(strangers[:5])})")
-    return _make_room(folder, controllers)
+    return _enable_controllers(folder, controllers)
 
 
 def limit(folder: Path, limits: JailLimits) -> None:
@@ -91,12 +91,12 @@ def kill(folder: Path) -> None:
         _write(folder / "cgroup.kill", "1")
 
 
-def _make_room(folder: Path, controllers: tuple[str, ...]) -> Path | CgroupRefused:
+def _enable_controllers(folder: Path, controllers: tuple[str, ...]) -> Path | CgroupRefused:
     leaf = folder / f"{PREFIX}{os.getpid()}{MAIN}"
     moved: list[str] = []
     try:
         leaf.mkdir(exist_ok=True)
-        for pid in _words(folder / "cgroup.procs"):
+        for pid in _fields(folder / "cgroup.procs"):
             with suppress(ProcessLookupError):  # ended meanwhile
                 _write(leaf / "cgroup.procs", pid)
                 moved.append(pid)
@@ -122,10 +122,10 @@ def _delegated(own: Own) -> bool:
 
 
 def _enabled(folder: Path, controllers: tuple[str, ...]) -> bool:
-    return bool(controllers) and set(controllers) <= set(_words(folder / "cgroup.subtree_control"))
+    return bool(controllers) and set(controllers) <= set(_fields(folder / "cgroup.subtree_control"))
 
 
-def _words(path: Path) -> list[str]:
+def _fields(path: Path) -> list[str]:
     try:
         return path.read_text().split()
     except OSError:

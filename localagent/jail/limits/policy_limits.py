@@ -11,7 +11,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from localagent.domain.jailspec import JailLimits, JailResult, JailSpec
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.domain.policy import LimitRules
 from localagent.ports import Jail, JailProcess
 
@@ -27,13 +27,13 @@ _FIELDS: Mapping[str, tuple[str, int]] = MappingProxyType(  # key of the policy 
         "disk_mib": ("tmp_bytes", _MIB),
     }
 )
-_ENDINGS: Mapping[Ending, str] = MappingProxyType(
+_ENDINGS: Mapping[JailOutcome, str] = MappingProxyType(
     {
-        Ending.MEMORY: "memory_mib",
-        Ending.PROCESSES: "processes",
-        Ending.CPU: "cpu_seconds",
-        Ending.WALL: "wall_seconds",
-        Ending.DISK: "disk_mib",
+        JailOutcome.MEMORY: "memory_mib",
+        JailOutcome.PROCESSES: "processes",
+        JailOutcome.CPU: "cpu_seconds",
+        JailOutcome.WALL: "wall_seconds",
+        JailOutcome.DISK: "disk_mib",
     }
 )
 _SAID: Mapping[str, tuple[str, ...]] = MappingProxyType(  # what the kernel's refusals read like inside
@@ -78,7 +78,7 @@ class PolicyLimits:
         """Seconds of one request, within the policy's."""
         return seconds if self.rules.wall_seconds is None else min(seconds, self.rules.wall_seconds)
 
-    def ended(self, ending: Ending, asked: JailLimits) -> str:
+    def ended(self, ending: JailOutcome, asked: JailLimits) -> str:
         """What to say of a run that ended so; "" where no limit of the policy ended it. `asked`: before tightening."""
         key = _ENDINGS.get(ending)
         if key is None or self.tightened(asked) == asked:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from localagent.domain.jailspec import Bind, JailLimits, JailSpec
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.errors import CannotEnforce
 from localagent.jail.backends.backend import Backend
 from localagent.jail.backends.level import Layer, at_least, missing
@@ -159,7 +159,7 @@ def _memory(backend: Backend) -> LayerRow:
         return _row(Layer.CGROUP_MEMORY, tried, False, f"{why}; the tree is watched four times a second instead")
     limits = JailLimits(wall_seconds=10, cpu_seconds=10, resident_bytes=32 << 20, tmp_bytes=1 << 20)
     result = NamespaceJail(backend).run(JailSpec(argv=("/usr/bin/tail", "/dev/zero"), cwd="/", limits=limits))
-    held = result.ending is Ending.MEMORY
+    held = result.ending is JailOutcome.MEMORY
     found = f"cgroup version {backend.cgroups.version}: {'ended by the kernel' if held else str(result.ending)}"
     return _row(Layer.CGROUP_MEMORY, tried, held, found)
 

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from localagent.domain.jailspec import JailLimits, JailSpec
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.errors import CannotEnforce
 from localagent.jail.backends.backend import Backend, BackendKind
 from localagent.jail.backends.level import Layer, level_of
@@ -203,7 +203,7 @@ def trial(backend: Backend) -> list[str]:
     trying = replace(backend, landlock=landlock_ruleset.with_bait(backend.landlock)) if backend.landlock else backend
     result = NamespaceJail(trying).run(spec)
     words = result.stdout.decode(errors="replace").split()
-    if result.ending is not Ending.EXITED or result.returncode != 0 or words[-1:] != ["end"]:
+    if result.ending is not JailOutcome.EXITED or result.returncode != 0 or words[-1:] != ["end"]:
         raise CannotEnforce(
             f"the trial jail ended as {result.ending}: {result.stderr.decode(errors='replace').strip()}"
         )

@@ -66,7 +66,7 @@ class EgressReport:
 
 
 @dataclass(kw_only=True, slots=True)
-class _Place:
+class _ThreadState:
     """What a thread inherited: where it stands, and which namespaces are not the host's."""
 
     cwd: str
@@ -82,7 +82,7 @@ class _Court:
     findings: dict[EgressFinding, None] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
 
-    def walk(self, pid: int, place: _Place) -> None:
+    def walk(self, pid: int, place: _ThreadState) -> None:
         """A thread and, as it starts them, its children; each with what it inherits."""
         waiting = [(pid, place)]
         while waiting:
@@ -112,7 +112,7 @@ class _Court:
             if child not in self.calls:
                 self.note("trace", f"{call.name} = {child}: nothing of this child was traced")
 
-    def namespaces(self, call: Syscall, place: _Place) -> None:
+    def namespaces(self, call: Syscall, place: _ThreadState) -> None:
         """New ones are its own from here on; joining others' is what nothing of ours does."""
         if call.name == "setns":
             self.note("egress", f"setns({call.arguments[:160]}): joined a namespace that may be any")
@@ -120,7 +120,7 @@ class _Court:
             place.own_files |= "CLONE_NEWNS" in call.arguments
             place.own_network |= "CLONE_NEWNET" in call.arguments
 
-    def network(self, call: Syscall, place: _Place) -> None:
+    def network(self, call: Syscall, place: _ThreadState) -> None:
         """Counts the call; anything but AF_UNIX, or a jail's own loopback, is a finding."""
         where = "a jail's own" if place.own_network else "the host's"
         found = _FAMILY.search(call.arguments)
@@ -161,7 +161,7 @@ def judge(
         court.note("trace", line)
     started = {child for thread in calls.values() for call in thread if call.name in CHILDREN for child in _child(call)}
     for pid in [*sorted(set(calls) - started), *sorted(calls)]:
-        court.walk(pid, _Place(cwd=str(cwd)))
+        court.walk(pid, _ThreadState(cwd=str(cwd)))
     return EgressReport(sockets=dict(court.sockets), findings=tuple(court.findings), processes=len(court.seen))
 
 
@@ -171,8 +171,8 @@ def _child(call: Syscall) -> Iterator[int]:
         yield int(found[1]) if found else call.result
 
 
-def _inherited(call: Syscall, place: _Place) -> _Place:
-    return _Place(
+def _inherited(call: Syscall, place: _ThreadState) -> _ThreadState:
+    return _ThreadState(
         cwd=place.cwd,
         own_files=place.own_files or "CLONE_NEWNS" in call.arguments,
         own_network=place.own_network or "CLONE_NEWNET" in call.arguments,

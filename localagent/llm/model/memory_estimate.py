@@ -123,18 +123,18 @@ def _cached_bytes(header: GgufHeader, tensors: dict[str, Tensor]) -> int:
         elif joined is not None:
             total += joined.shape[-1]
         else:
-            total += _told_width(header, width)
+            total += _declared_width(header, width)
     return _NUMBER_BYTES * total
 
 
-def _told_width(header: GgufHeader, width: int) -> int:
+def _declared_width(header: GgufHeader, width: int) -> int:
     """Of keys and values, where no tensor has it (latent attention): at most eight times the model's width."""
 
-    def told(name: str) -> int:
+    def scalar(name: str) -> int:
         value = header.scalars.get(f"{header.architecture}.attention.{name}", 0)
         return value if isinstance(value, int) else 0
 
-    found = told("head_count") * (told("key_length") + told("value_length"))
+    found = scalar("head_count") * (scalar("key_length") + scalar("value_length"))
     return min(found, 8 * width) if found > 0 else 2 * width
 
 

@@ -1,6 +1,6 @@
 """Why a model can no longer be used, and what its user can do about it."""
 
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.errors import LocalagentError
 
 _STARVED = "free some memory, or name a smaller model with --model"
@@ -23,15 +23,15 @@ def reason_of(fault: Exception) -> str:
     return "its process ended" if isinstance(fault, BrokenPipeError | ConnectionResetError) else str(fault)
 
 
-def ended(ending: Ending) -> str:
+def ended(ending: JailOutcome) -> str:
     """The limit that ended its process, in brackets; "" where none did."""
-    return "" if ending in (Ending.CANCELLED, Ending.EXITED) else f" ({ending})"
+    return "" if ending in (JailOutcome.CANCELLED, JailOutcome.EXITED) else f" ({ending})"
 
 
-def remedy_of(fault: Exception, name: str, ending: Ending, *, loaded: bool) -> str:
+def remedy_of(fault: Exception, name: str, ending: JailOutcome, *, loaded: bool) -> str:
     """What to do. `loaded`: it had answered that it was ready."""
     if isinstance(fault, LocalagentError) and fault.remedy:
         return fault.remedy
-    if ending is Ending.MEMORY:
+    if ending is JailOutcome.MEMORY:
         return _STARVED
     return _DIED if loaded else f"`localagent model verify {name}` says whether its file is the registered one"

@@ -22,7 +22,7 @@ from localagent.llm.model.thread_count import ThreadCount, most_reading, worthwh
 from localagent.llm.process.child_decode import Growing, RequestFault
 from localagent.llm.process.child_sample import Drawing
 from localagent.llm.process.chunks import CHUNK_TOKENS
-from localagent.llm.process.edit_codec import place_of, splices_of
+from localagent.llm.process.edit_codec import span_of, splices_of
 from localagent.llm.process.first_difference import TokenizedText
 from localagent.llm.process.llama_engine import Ask, Engine
 from localagent.llm.process.memory_usage import resident_bytes
@@ -203,7 +203,7 @@ def _answer_score(channel: socket.socket, engine: Engine, request: Message, inbo
     shown, path = _context(engine, request["context"])
     front = [engine.front_token, *shown]
     edits = request["edits"]
-    windows = plan_windows(source, [place_of(edit) for edit in edits])
+    windows = plan_windows(source, [span_of(edit) for edit in edits])
     outside = len(edits) - sum(len(window.members) for window in windows)
     garbled = 0
     for window in windows:

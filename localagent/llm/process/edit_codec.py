@@ -6,7 +6,7 @@ from localagent.llm.process.utf8 import utf8
 from localagent.llm.scoring.source_windows import EditSpan
 
 
-def place_of(edit: Sequence[object]) -> EditSpan:
+def span_of(edit: Sequence[object]) -> EditSpan:
     """The bytes that an edit touches, and its function's."""
     cuts, scope_start, scope_end = edit
     assert isinstance(cuts, list)

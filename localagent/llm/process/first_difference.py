@@ -61,9 +61,9 @@ class TokenizedText:
             starts.append(starts[-1] + lengths(token))
         self.faithful = starts[-1] == len(data)
         self._starts = starts
-        self._safe = self._safe_places() if local and self.faithful else []
+        self._safe = self._safe_boundaries() if local and self.faithful else []
 
-    def _safe_places(self) -> list[tuple[int, int]]:
+    def _safe_boundaries(self) -> list[tuple[int, int]]:
         """(byte offset, token index) of every safe place that is also a token boundary; sorted."""
         data = self.data
         return [

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from localagent.domain.edit import digest_of
 from localagent.domain.jailspec import JailSpec
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.errors import LocalagentError
 from localagent.llm.model.gpu import Offload, beside_bytes, came_of
 from localagent.llm.model.memory_estimate import Needs
@@ -328,7 +328,7 @@ class Served:
                 return
             process, self._process = self._process, None
             self._warning = why = f"model {self._model.name} dropped: {reason_of(fault)}"
-        ending = Ending.EXITED
+        ending = JailOutcome.EXITED
         if process is not None:
             ending = process.kill().ending
             process.channel.close()

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from localagent.domain.jailspec import JailResult, JailSpec
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.llm.model.unavailable import Dropped
 from localagent.llm.process.model_client import Served
 from localagent.llm.process.protocol import FrameBuffer, FrameFault, Message, send
@@ -54,7 +54,7 @@ class HostedProcess:
     def kill(self) -> JailResult:
         """Nothing of ours runs there; whoever holds the child goes on."""
         return JailResult(
-            ending=Ending.EXITED,
+            ending=JailOutcome.EXITED,
             returncode=0,
             stdout=b"",
             stderr=b"",

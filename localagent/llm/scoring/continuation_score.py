@@ -86,7 +86,7 @@ class ModelOnward:
     def _pages(self, source: bytes, edits: Sequence[Edit]) -> Iterator[tuple["_Page", list[int]]]:
         """What is read at once, and which of the edits stand there."""
         asked = [k for k, edit in enumerate(edits) if edit.splices]
-        places, mends = [_place(edits[k]) for k in asked], self._served.mends
+        places, mends = [_edit_span(edits[k]) for k in asked], self._served.mends
         for window in plan_windows(source, places, body_bytes=BODY_BYTES if mends else PLAIN_BYTES):
             members = [asked[k] for k in window.members]
             yield _Page(source, window, edits[members[0]].path, mends), members
@@ -115,7 +115,7 @@ class ModelOnward:
             return
         for first in range(0, len(ways), TOGETHER):
             some = ways[first : first + TOGETHER]
-            answers = self._grown(reads, [reads.asked(way.at, way.tokens) for way in some], ends)
+            answers = self._grown(reads, [reads.branch(way.at, way.tokens) for way in some], ends)
             if answers is None:
                 return
             for way, rows in zip(some, answers, strict=True):
@@ -127,7 +127,7 @@ class ModelOnward:
         told: list[float] = []
         for at in range(low, high, _PIECE_TOKENS):
             piece = reads.stood[at : min(high, at + _PIECE_TOKENS)]
-            answers = self._grown(reads, [reads.asked(at, piece)], ends)
+            answers = self._grown(reads, [reads.branch(at, piece)], ends)
             if answers is None:
                 return None
             told += [asked[0] for _, asked in answers[0]]
@@ -186,13 +186,13 @@ class _Reads:
             at, old, new = 1, old + short, new + short
         return _Way(member=member, at=at, old=old, new=new, tokens=tuple(text[at : new + self._following]))
 
-    def asked(self, at: int, tokens: Sequence[int]) -> Branch:
+    def branch(self, at: int, tokens: Sequence[int]) -> Branch:
         """A branch that is asked for each of its tokens; the last one is not decoded."""
         rows = tuple(LogitRow(index=k - 1, asked=(token,)) for k, token in enumerate(tokens))
         return Branch(at=len(self.front) + at, tokens=tuple(tokens[:-1]), rows=rows)
 
 
-def _place(edit: Edit) -> EditSpan:
+def _edit_span(edit: Edit) -> EditSpan:
     start, end = edit.splices[0].start, edit.splices[-1].end
     if edit.scope is None:
         return EditSpan(start=start, end=end, scope_start=start, scope_end=end)

@@ -10,7 +10,7 @@ import socket
 import time
 from collections.abc import Sequence
 
-from localagent.llm.process.edit_codec import place_of, splices_of
+from localagent.llm.process.edit_codec import span_of, splices_of
 from localagent.llm.process.first_difference import TokenizedText
 from localagent.llm.process.llama_engine import Ask, Engine
 from localagent.llm.process.memory_usage import resident_bytes
@@ -35,7 +35,7 @@ class Mending:
         source, edits = utf8(request["source"]), request["edits"]
         front, path = self._front(request["context"])
         with engine.mending():
-            for window in plan_windows(source, [place_of(edit) for edit in edits], body_bytes=BODY_BYTES):
+            for window in plan_windows(source, [span_of(edit) for edit in edits], body_bytes=BODY_BYTES):
                 if engine.cancelled:
                     break
                 tokens, asks = self._questions(front, path, source, window, edits)

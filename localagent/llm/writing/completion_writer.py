@@ -204,12 +204,12 @@ class SampleWriter:
                 wants = [f"expected {right}, got {left}" for right, left in sides]
                 _remember(
                     target,
-                    " ".join([said, "still fails:", *told, *wants, *_place(failures[:1])]),
+                    " ".join([said, "still fails:", *told, *wants, *_failure_location(failures[:1])]),
                     failing=len(failures),
                 )
 
 
-def _place(failures: Sequence[Failure]) -> list[str]:
+def _failure_location(failures: Sequence[Failure]) -> list[str]:
     """Where each failed: its innermost frame within the repository."""
     places = [next((f for f in reversed(failure.frames) if f.path is not None), None) for failure in failures]
     return [f"at {f.path}:{f.line} in {f.function}"[:100] for f in places if f is not None]
@@ -220,7 +220,7 @@ def _complaint(baseline: Baseline) -> str:
     failing = set(baseline.failing)
     first = [t.failure for t in baseline.tests if t.id in failing and t.failure is not None][:1]
     sides = [f"expected {steady(f.right)[:100]}, got {steady(f.left)[:100]}" for f in first if f.left or f.right]
-    told = (" ".join(text.split()) for text in [*sides, *_place(first)])
+    told = (" ".join(text.split()) for text in [*sides, *_failure_location(first)])
     return "".join(f"# {text}\n" for text in told)
 
 

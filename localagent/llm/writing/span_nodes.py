@@ -37,14 +37,14 @@ class Node:
     edit: Edit | None = None
 
 
-def _asked(stem: Stem, at: int) -> tuple[int, ...]:
+def _continuations(stem: Stem, at: int) -> tuple[int, ...]:
     """The old tokens with which the line may go on after something was written at a position."""
     return tuple(stem.tokens[at : min(stem.end, at + MAX_REMOVED) + 1])
 
 
 def stem_branch(stem: Stem) -> Branch:
     """A whole line: at each token the likeliest others, and the old ones with which it may go on."""
-    rows = [LogitRow(index=k - 1, top=TOP, asked=_asked(stem, k)) for k in range(stem.first, stem.end + 1)]
+    rows = [LogitRow(index=k - 1, top=TOP, asked=_continuations(stem, k)) for k in range(stem.first, stem.end + 1)]
     return Branch(at=stem.at, tokens=tuple(stem.tokens), rows=tuple(rows))
 
 
@@ -53,7 +53,7 @@ def node_branch(node: Node) -> Branch:
     stem = node.stem
     head = (*stem.tokens[: node.at], *node.tokens)
     if node.removed < 0:
-        row = LogitRow(index=len(head) - 1, top=TOP, asked=_asked(stem, node.at))
+        row = LogitRow(index=len(head) - 1, top=TOP, asked=_continuations(stem, node.at))
         return Branch(at=stem.at, tokens=head, rows=(row,))
     join = node.at + node.removed
     rest = stem.tokens[join : min(stem.end, join + MAX_REST_TOKENS) + 1]

@@ -76,7 +76,7 @@ class SpanWriter:
             if page is None or not page.usable:
                 continue
             weight = self._localization * math.log(best / max(score, best / 50))
-            for place in page.places([line]):
+            for place in page.code_lines([line]):
                 spots.setdefault(path, []).append((place, weight))
                 count += 1
             if count >= MAX_PLACES:

@@ -167,12 +167,12 @@ class KeyRing:
         path = credential if credential is not None and credential.exists() else self._private(note.id)
         if path != credential:
             _only_mine(path)
-        private = _opened(path, passphrase or self._kept_passphrase())
+        private = _opened(path, passphrase or self._stored_passphrase())
         if key_id_of(private.public_key()) != note.id:
             raise RecordDamaged(f"{path} is not key {note.id[:16]}, which its name says", remedy=_ANOTHER)
         return Signer(key_id=note.id, private=private)
 
-    def _kept_passphrase(self) -> bytes:
+    def _stored_passphrase(self) -> bytes:
         if self._credentials is None:
             return b""
         try:
@@ -183,7 +183,7 @@ class KeyRing:
     def _credential(self) -> KeyNote | None:
         if self._credentials is None or not (self._credentials / CREDENTIAL).exists():
             return None
-        public = _opened(self._credentials / CREDENTIAL, self._kept_passphrase()).public_key()
+        public = _opened(self._credentials / CREDENTIAL, self._stored_passphrase()).public_key()
         return KeyNote(id=key_id_of(public), public=_pem(public), created="", encrypted=False)
 
     def _private(self, key_id: str) -> Path:

@@ -55,7 +55,7 @@ class AuditLog:
             self._tail()
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[Callable[[AuditKind, Mapping[str, Any]], Entry]]:
+    def exclusive(self) -> Iterator[Callable[[AuditKind, Mapping[str, Any]], Entry]]:
         """While inside nobody else writes; what is handed out appends. Raises what `append` would raise."""
         with self._locked():
             self._tail()

@@ -59,15 +59,15 @@ class RecordedLog(AuditLog):
         super().ready()
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        return _asked(self._descriptor, request)
+        return _request(self._descriptor, request)
 
 
 def ask_recorder(descriptor: int, kind: AuditKind, data: Mapping[str, Any]) -> None:
     """One entry, asked of a recorder by who keeps no journal beside. CannotRecord where it does not confirm it."""
-    _asked(descriptor, {"kind": kind.value, "data": dict(data)})
+    _request(descriptor, {"kind": kind.value, "data": dict(data)})
 
 
-def _asked(descriptor: int, request: dict[str, Any]) -> dict[str, Any]:
+def _request(descriptor: int, request: dict[str, Any]) -> dict[str, Any]:
     try:
         write_all(descriptor, dump(request))
         line = read_line(descriptor, b"")[0]

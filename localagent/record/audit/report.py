@@ -55,11 +55,11 @@ def audit_report(
         "entries": len(entries),
         "totals": _totals(entries, tasks),
         "tasks": tasks,
-        "landings": [_told(e) for e in entries if e.kind in _LANDINGS and not _is_judged(e)],
-        "refusals": [_told(e) for e in entries if _is_judged(e)],
-        "approvals": [_told(e) for e in entries if e.kind in (AuditKind.APPROVED, AuditKind.WITHDRAWN)],
-        "replays": [_told(e) for e in entries if e.kind is AuditKind.REPLAYED],
-        "notable": [_told(e) for e in entries if e.kind in _NOTABLE],
+        "landings": [_entry_json(e) for e in entries if e.kind in _LANDINGS and not _is_judged(e)],
+        "refusals": [_entry_json(e) for e in entries if _is_judged(e)],
+        "approvals": [_entry_json(e) for e in entries if e.kind in (AuditKind.APPROVED, AuditKind.WITHDRAWN)],
+        "replays": [_entry_json(e) for e in entries if e.kind is AuditKind.REPLAYED],
+        "notable": [_entry_json(e) for e in entries if e.kind in _NOTABLE],
     }
 
 
@@ -82,7 +82,7 @@ def _is_judged(entry: Entry) -> bool:
     return entry.kind is AuditKind.REFUSED and str(entry.data.get("what")) in _JUDGED
 
 
-def _told(entry: Entry) -> dict[str, Any]:
+def _entry_json(entry: Entry) -> dict[str, Any]:
     return {"entry": entry.seq, "at": entry.at, "kind": entry.kind.value, **_plain(entry.data)}
 
 

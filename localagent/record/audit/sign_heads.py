@@ -22,7 +22,7 @@ from localagent.record.audit.entry import BEFORE_FIRST, AuditKind, now_text
 from localagent.record.audit.heads import PAYLOAD_TYPE, Remembered, SignedHead, check_heads, read_memory
 from localagent.record.audit.log import AuditLog
 from localagent.record.audit.segments import first_of, read_signed, segments
-from localagent.record.audit.verify_chain import EntrySpan, check_held
+from localagent.record.audit.verify_chain import EntrySpan, check_locked
 from localagent.record.journal import JournalStatus
 from localagent.text.strict_json import canonical
 
@@ -39,9 +39,9 @@ def sign_head(log: AuditLog, ring: KeyRing, signer: Signer) -> SignedHead | None
     RecordDamaged where the journal, its signed heads, or what was signed before does not hold: nothing is signed then.
     """
     path, memory = log.folder / "heads.jsonl", memory_of(ring, log.folder)
-    with log.held() as append:
+    with log.exclusive() as append:
         known = read_memory(memory)
-        check = check_held(log.folder, EntrySpan(first=_from(log.folder, known)))
+        check = check_locked(log.folder, EntrySpan(first=_from(log.folder, known)))
         if check.standing is not JournalStatus.WHOLE:
             raise RecordDamaged(
                 f"the journal does not hold at {check.place}: {check.reason}; its head is not signed",

@@ -71,10 +71,10 @@ class EntrySpan:
 def check_audit(folder: Path, span: EntrySpan | None = None, *, head: str = "") -> AuditCheck:
     """Check the journal in a folder. `head`: a digest that one of the entries must have."""
     with reading(folder):
-        return check_held(folder, span or EntrySpan(), head)
+        return check_locked(folder, span or EntrySpan(), head)
 
 
-def check_held(folder: Path, span: EntrySpan, head: str = "") -> AuditCheck:
+def check_locked(folder: Path, span: EntrySpan, head: str = "") -> AuditCheck:
     """`check_audit` for whoever keeps others from writing already."""
     try:
         kept: Head | None = read_head(folder)

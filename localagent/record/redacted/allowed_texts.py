@@ -6,7 +6,7 @@ too little. Rules of a user's own policy are not among the words.
 
 from localagent.domain.claim import Claim, DifferenceKind, FunctionEffect
 from localagent.domain.dependency import DependencyVerdict
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.domain.review import PatchVerdict
 from localagent.domain.strength import Grade
 from localagent.domain.task import Verdict
@@ -30,7 +30,7 @@ VERDICT = among(frozenset({*map(str, PatchVerdict), *map(str, VerifyVerdict), *m
 BUILDER = among(frozenset(builder.value for builder in Builder))
 HOOK = among(frozenset({"fix"}))
 OUTCOME = among(frozenset({*(verdict.value for verdict in Verdict), "unfinished", CHOSEN}))
-ENDING = among(frozenset(ending.value for ending in Ending))
+ENDING = among(frozenset(ending.value for ending in JailOutcome))
 CLAIM = among(frozenset(claim.value for claim in Claim))
 EFFECT = among(frozenset(effect.value for effect in DifferenceKind))
 FUNCTION_EFFECT = among(frozenset(effect.value for effect in FunctionEffect))

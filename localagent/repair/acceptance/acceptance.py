@@ -101,7 +101,7 @@ def _weigh(run: RunContext, open_ones: Sequence[Candidate], hardening: Hardening
     few = tests <= FEW_TESTS
     tested = failing_literals(run.baseline, run.parts.sources)
     order = ranked(open_ones, near, shaky=SHAKY if few else 0.0, tested=tested)
-    order = _told_by_signals(run, order, near, tested)
+    order = _ranked_by_signals(run, order, near, tested)
     rivals = undecided(order, tests, s.verified)
     read = False
     if rivals and (told := _read(run, order)) is not None:
@@ -138,7 +138,7 @@ def _weigh(run: RunContext, open_ones: Sequence[Candidate], hardening: Hardening
     )
 
 
-def _told_by_signals(
+def _ranked_by_signals(
     run: RunContext, order: Sequence[RankedCandidate], near: Behaviours, tested: Literals
 ) -> list[RankedCandidate]:
     """The order once what else is known of each candidate counts; the signals are kept for whoever accepts."""

@@ -89,10 +89,12 @@ def _decided_locals(function: Function) -> Iterator[_Fault]:
     held = _constant_locals(function)
     for node in own_nodes(function):
         if isinstance(node, ast.If | ast.IfExp):
-            answers = {_answer(node.test, value) for value in held.get(_asked(node.test), ())}
+            answers = {_answer(node.test, value) for value in held.get(_tested_local(node.test), ())}
             if len(answers) == 1 and None not in answers:
                 says = "true" if True in answers else "false"
-                why = f"`{_line(node.test)}` is now always {says}: `{_asked(node.test)}` never holds anything else"
+                why = (
+                    f"`{_line(node.test)}` is now always {says}: `{_tested_local(node.test)}` never holds anything else"
+                )
                 yield _Fault(same=key(node.test) + says, why=why)
 
 
@@ -115,10 +117,10 @@ def _constant_locals(function: Function) -> dict[str, list[object]]:
     return {name: values for name, values in bound.items() if name not in other | shared}
 
 
-def _asked(test: ast.expr) -> str:
+def _tested_local(test: ast.expr) -> str:
     """The one local that a simple test is about."""
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return _asked(test.operand)
+        return _tested_local(test.operand)
     if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.comparators[0], ast.Constant):
         return test.left.id if isinstance(test.left, ast.Name) else ""
     return test.id if isinstance(test, ast.Name) else ""
@@ -299,7 +301,7 @@ def none_used(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
     """A branch for `x is not None` that now runs for None, and still uses x."""
     turned = {(e.old, e.new): e for e in pair.effects if e.kind is EffectKind.NEGATES_CONDITION and e.in_condition}
     for node in own_nodes(pair.new):
-        asked = _none_asked(node.test) if isinstance(node, ast.If) else ""
+        asked = _none_tested_name(node.test) if isinstance(node, ast.If) else ""
         effect = turned.get((f"{asked} is not None", f"{asked} is None"))
         if not isinstance(node, ast.If) or effect is None:
             continue
@@ -311,7 +313,7 @@ def none_used(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
             yield _against(file, pair, ContradictionKind.BRANCH_NEGATED, ContradictionWeight.HARD, why, effect.line)
 
 
-def _none_asked(test: ast.expr) -> str:
+def _none_tested_name(test: ast.expr) -> str:
     """The name that a test `x is None` is about."""
     if not isinstance(test, ast.Compare) or not isinstance(test.ops[0], ast.Is) or len(test.ops) != 1:
         return ""

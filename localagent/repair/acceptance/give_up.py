@@ -6,7 +6,7 @@ from localagent.repair.search.run_context import RunContext
 from localagent.report import repair_reasons
 
 
-def why_not(run: RunContext) -> tuple[Verdict, str]:
+def give_up_reason(run: RunContext) -> tuple[Verdict, str]:
     """Verdict and reason of a search that ends without an accepted patch."""
     s = run.state
     if s.progress is not None:

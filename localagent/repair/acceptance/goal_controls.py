@@ -38,8 +38,10 @@ def examined(run: RunContext, candidate: Candidate, full: FullResult) -> FullRes
     reasons: list[str] = []
     doubts = list(full.doubts)
     if checks or not reached:
-        tests = [] if reached else _asked(run, full)
-        noticed = [_broken(run, candidate, path, place, [*checks, *tests]) for path, place in _places(candidate)]
+        tests = [] if reached else _goal_tests(run, full)
+        noticed = [
+            _broken(run, candidate, path, place, [*checks, *tests]) for path, place in _changed_functions(candidate)
+        ]
         run.emit("goal-controls", number=candidate.number, noticed={n.place: sorted(n.by) for n in noticed})
         reasons, more = _judged(noticed, checks, reached=reached)
         doubts += more
@@ -78,13 +80,13 @@ def _reached(run: RunContext, candidate: Candidate, full: FullResult) -> bool:
     return by_test or (bool(run.baseline.tests) and reaches(importing, candidate))
 
 
-def _asked(run: RunContext, full: FullResult) -> list[str]:
+def _goal_tests(run: RunContext, full: FullResult) -> list[str]:
     """The tests that the patch turns, quickest first, as many as are run again."""
     turned = set(full.fail_to_pass)
     return [t.id for t in sorted(run.baseline.tests, key=lambda t: t.seconds) if t.id in turned][:_MOST_TESTS]
 
 
-def _places(candidate: Candidate) -> list[tuple[RepoPath, Changed]]:
+def _changed_functions(candidate: Candidate) -> list[tuple[RepoPath, Changed]]:
     """The functions that a patch changes, in its files as they are afterwards."""
     found = [(c.path, place) for c in candidate.patch.changes for place in changed_functions(c.before, c.after)]
     return found[:MOST_PLACES]

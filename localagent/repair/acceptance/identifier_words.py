@@ -31,7 +31,7 @@ def _table() -> dict[str, frozenset[str]]:
 OPPOSITES = _table()
 
 
-def words(identifier: str) -> frozenset[str]:
+def identifier_parts(identifier: str) -> frozenset[str]:
     """`getLastItem` and `get_last_item` have the words get, last and item."""
     return frozenset(w.lower() for w in _SPLIT.findall(identifier))
 

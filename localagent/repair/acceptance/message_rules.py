@@ -50,12 +50,12 @@ def message_only(patch: Patch, files: Sequence[TouchedFile], context: PatchConte
             path=file.path,
             line=effect.line,
             function=effect.function,
-            why=_why(effect),
+            why=_reason(effect),
         ),
     )
 
 
-def _why(effect: PatchEffect) -> str:
+def _reason(effect: PatchEffect) -> str:
     where = _WHERE[effect.message]
     if effect.kind in (EffectKind.CHANGES_MESSAGE, EffectKind.CHANGES_TEXT):
         return f"only {where} changes, which the failing test does not ask for"

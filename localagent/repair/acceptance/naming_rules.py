@@ -21,7 +21,7 @@ from localagent.repair.acceptance.contradiction import (
 from localagent.repair.acceptance.documentation_rules import own_nodes
 from localagent.repair.acceptance.effect import EffectKind, PatchEffect
 from localagent.repair.acceptance.expression_diff import is_constant
-from localagent.repair.acceptance.identifier_words import OPPOSITES, last_name, words
+from localagent.repair.acceptance.identifier_words import OPPOSITES, identifier_parts, last_name
 
 _IDENTIFIERS = frozenset({EffectKind.CHANGES_NAME, EffectKind.CHANGES_ATTRIBUTE, EffectKind.CHANGES_CALLEE})
 _PREDICATE = re.compile(r"_*(?:is|has|should|can|contains|exists|supports|needs|allows|startswith|endswith)(?:_|$)")
@@ -29,12 +29,12 @@ _PREDICATE = re.compile(r"_*(?:is|has|should|can|contains|exists|supports|needs|
 
 def opposite_names(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction | Support]:
     """`last` put in where the function is named `first_...`, or taken out there."""
-    named = words(pair.new.name)
+    named = identifier_parts(pair.new.name)
     for effect in pair.effects:
         if effect.kind not in _IDENTIFIERS or effect.in_message:
             continue
         old, new = last_name(effect.old), last_name(effect.new)
-        came, gone = words(new) - words(old), words(old) - words(new)
+        came, gone = identifier_parts(new) - identifier_parts(old), identifier_parts(old) - identifier_parts(new)
         for word in sorted(named & OPPOSITES.keys()):
             others = OPPOSITES[word]
             if others & named:
@@ -79,7 +79,7 @@ def keyword_values(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradict
             continue
         old, new = last_name(effect.old), last_name(effect.new)
         others = set(re.findall(r"(\w+)=", effect.form_new)) - {effect.keyword}
-        if old == effect.keyword != new and (new in others or OPPOSITES.get(old, frozenset()) & words(new)):
+        if old == effect.keyword != new and (new in others or OPPOSITES.get(old, frozenset()) & identifier_parts(new)):
             yield _against(file, effect, f"`{new}` is passed as the argument named `{effect.keyword}`")
         elif new == effect.keyword != old:
             yield _support(file, effect, f"`{new}` is passed as the argument of the same name, not `{old}`")

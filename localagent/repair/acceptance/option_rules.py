@@ -28,7 +28,7 @@ def lost_options(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradictio
         said = "the documented parameter" if documented else "the parameter"
         why = f"{said} `{name}` was used before and is not used any more"
         yield _against(file, pair, ContradictionKind.OPTION_LOST, ContradictionWeight.HARD, why)
-    for attribute in sorted(_asked_attributes(pair.old) - _attributes(pair.new)):
+    for attribute in sorted(_tested_attributes(pair.old) - _attributes(pair.new)):
         why = f"`self.{attribute}` was asked about before and is not read in `{pair.new.name}` any more"
         yield _against(file, pair, ContradictionKind.OPTION_LOST, ContradictionWeight.SOFT, why)
     for name in sorted((_stores(pair.old) & _stores(pair.new) & was) - now - parameters - _RECEIVERS):
@@ -60,7 +60,7 @@ def _attributes(function: Function) -> set[str]:
     return {n.attr for s in function.body for n in ast.walk(s) if isinstance(n, ast.Attribute)}
 
 
-def _asked_attributes(function: Function) -> set[str]:
+def _tested_attributes(function: Function) -> set[str]:
     """Attributes of `self` that conditions of a function ask about."""
     tests = [n.test for s in function.body for n in ast.walk(s) if isinstance(n, ast.If | ast.IfExp | ast.While)]
     return {

@@ -109,7 +109,7 @@ def _of_patch(candidate: Candidate, choice: Choice, context: PatchContext) -> di
     return {
         **_edit(candidate, choice),
         **_tests(candidate, choice.baseline),
-        **_place(candidate, choice),
+        **_distance_signals(candidate, choice),
         **_read(candidate, context),
         **_effects(candidate),
     }
@@ -312,7 +312,7 @@ def _tests(candidate: Candidate, baseline: Baseline) -> dict[str, Signal]:
     }
 
 
-def _place(candidate: Candidate, choice: Choice) -> dict[str, Signal]:
+def _distance_signals(candidate: Candidate, choice: Choice) -> dict[str, Signal]:
     """Where it edits, beside where the failures come from."""
     wanted = set(choice.baseline.failing)
     failures = [t.failure for t in choice.baseline.tests if t.id in wanted and t.failure is not None]

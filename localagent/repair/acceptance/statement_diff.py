@@ -81,16 +81,16 @@ def _wrapped(old: list[ast.stmt], new: list[ast.stmt]) -> Iterator[Wrap]:
         for block in outside:
             if not isinstance(block, (ast.If, *_BLOCKS)) or key(block) in {key(n) for n in inside}:
                 continue
-            held = _held(block)
+            held = _nested_statements(block)
             same = [n for n in inside if key(n) in held and key(n) not in still and not isinstance(n, ast.Pass)]
             alike = [n for n in inside if type(n) is type(block)]
-            twins = [n for n in alike if _head(n) == _head(block) or any(key(s) in _held(n) for s in same)]
+            twins = [n for n in alike if _head(n) == _head(block) or any(key(s) in _nested_statements(n) for s in same)]
             if same and not twins:
                 yield _wrap_kind(block, added=added), same, block
                 return
 
 
-def _held(block: ast.stmt) -> set[str]:
+def _nested_statements(block: ast.stmt) -> set[str]:
     """The statements at any depth inside another."""
     return {key(n) for n in ast.walk(block) if isinstance(n, ast.stmt) and n is not block}
 
@@ -177,7 +177,7 @@ def _likeness(old: ast.stmt, new: ast.stmt) -> float:
     if isinstance(old, _LEAVES):
         return _LIKENESS + 0.05
     floor = 0.5 if _head(old) == _head(new) else 0.0
-    was, now = _words(old), _words(new)
+    was, now = _token_counts(old), _token_counts(new)
     return max(floor, 2 * sum((was & now).values()) / max(1, sum(was.values()) + sum(now.values())))
 
 
@@ -192,7 +192,7 @@ def _head(node: ast.stmt) -> str:
 
 
 @lru_cache(maxsize=2048)
-def _words(node: ast.stmt) -> Counter[str]:
+def _token_counts(node: ast.stmt) -> Counter[str]:
     return Counter(_WORD.findall(key(node)))
 
 
@@ -207,12 +207,12 @@ def _loose(node: ast.stmt, at: TreePosition, block: int, *, added: bool) -> Loos
         kind = EffectKind.ADDS_GUARD if guard else EffectKind.ADDS_STATEMENT
     else:
         kind = EffectKind.DROPS_GUARD if guard else EffectKind.DROPS_STATEMENT
-    at = _message_place(node, at)
+    at = _message_statement(node, at)
     effect = at.effect(kind, "", node) if added else replace(at, line=node.lineno).effect(kind, node, "")
     return Loose(effect=effect, key=key(node), block=block, added=added)
 
 
-def _message_place(node: ast.stmt, at: TreePosition) -> TreePosition:
+def _message_statement(node: ast.stmt, at: TreePosition) -> TreePosition:
     """A whole statement that only writes a message; that there is a warning at all is behaviour."""
     from_call = _statement_message(node)
     if from_call in (Message.NONE, Message.WARNING):

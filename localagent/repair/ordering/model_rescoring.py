@@ -133,10 +133,10 @@ class ReadingOn:
         self._nats |= {id(e): nats for e, nats in zip(self._reading, told, strict=True) if nats is not None}
         still = [step for step in run.frontier.scored(self._kept) if id(step.edit) in self._nats]
         fresh = permuted(still, [self._worth(step.edit) for step in still])
-        run.frontier.reorder([*fresh, *self._told(fresh)])
+        run.frontier.reorder([*fresh, *self._record_scores(fresh)])
         run.emit("read-on", scored=sum(nats is not None for nats in told))
 
-    def _told(self, fresh: Sequence[SearchStep]) -> list[SearchStep]:
+    def _record_scores(self, fresh: Sequence[SearchStep]) -> list[SearchStep]:
         """Note what reading on adds to each edit that was read; the heirs of these, as they cost by that.
 
         Of an edit that ran already it is what it would have been, had it still been open: heirs may not have run.

@@ -36,7 +36,7 @@ class Pass(Enum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class ScoringRequest:
     """Edits of one file of a program, and how the learned order sees them once they are read."""
 
     parent: Lineage
@@ -49,7 +49,7 @@ class Asked:
 class EditStretch:
     """Edits that stand together, the highest suspicion among them, and how much text is read for them."""
 
-    asked: Asked
+    asked: ScoringRequest
     edits: Sequence[Open]
     suspicion: float
     bytes: int
@@ -61,7 +61,7 @@ class Ordering:
     def __init__(self, run: RunContext) -> None:
         self._run = run
         self._pool = cf.ThreadPoolExecutor(1, thread_name_prefix="order")
-        self._coming: list[tuple[Pass, Asked, cf.Future[Told]]] = []
+        self._coming: list[tuple[Pass, ScoringRequest, cf.Future[Told]]] = []
         self._noted: list[EditStretch] = []  # what is to be asked about
         self._preparing: cf.Future[None] | None = None
         self._mender = _in_use(run)
@@ -108,7 +108,7 @@ class Ordering:
         self._run.state.opened |= {id(each.step.edit): each for each in edits}
         return self.priced(edits)
 
-    def note(self, asked: Asked) -> None:
+    def note(self, asked: ScoringRequest) -> None:
         """Edits that were pushed, as `priced` has them; those that are no heirs are to be asked about."""
         self._run.state.opened |= {id(each.step.edit): each for each in asked.edits}
         fresh = [each for each in asked.edits if not each.heir]
@@ -117,7 +117,7 @@ class Ordering:
 
     def ask(self, *, least: float = 0.0) -> None:
         """Ask about what was noted and is at least so suspicious, the most suspicious functions first."""
-        turns = asked_in_turn([stretch for stretch in self._noted if stretch.suspicion >= least])
+        turns = scoring_order([stretch for stretch in self._noted if stretch.suspicion >= least])
         self._noted = [stretch for stretch in self._noted if stretch.suspicion < least]
         self._run.state.awaits_order = bool(turns or self._coming) and not self.spoke
         for turn in turns:
@@ -127,7 +127,7 @@ class Ordering:
 
     def take(self) -> None:
         """Reorder the frontier by what the model has finished; by nothing of it once the model was dropped."""
-        run, waiting = self._run, list[tuple[Pass, Asked, cf.Future[Told]]]()
+        run, waiting = self._run, list[tuple[Pass, ScoringRequest, cf.Future[Told]]]()
         if self._preparing is not None and self._preparing.done():
             self._preparing.result()  # nothing of it is wanted but that it did not fail
             self._preparing = None
@@ -145,12 +145,12 @@ class Ordering:
             run.emit("unordered", edits=len(plain))
             run.state.by_hand, self.spoke = True, False
 
-    def _book(self, what: Pass, asked: Asked, told: Told) -> None:
+    def _book(self, what: Pass, asked: ScoringRequest, told: Told) -> None:
         known = sum(each is not None for each in told)
         if known:
             self.spoke = True
             for each, answer in zip(asked.edits, told, strict=True):
-                each.told(answer)
+                each.record(answer)
             if what is Pass.READ:
                 for each, gain in zip(asked.edits, asked.gains(asked.edits), strict=True):
                     each.gained(gain)
@@ -158,7 +158,7 @@ class Ordering:
         counts = {"scored": known} if what is Pass.READ else {"mended": known}
         self._run.emit("ordered", edits=len(asked.edits) if known else 0, **counts)
 
-    def _question(self, what: Pass, asked: Asked) -> Told:
+    def _question(self, what: Pass, asked: ScoringRequest) -> Told:
         """Runs on the model's thread. Nothing of a model that was dropped."""
         run = self._run
         scorer = run.parts.scorer
@@ -182,11 +182,11 @@ def _in_use(run: RunContext) -> EditMender | None:
     return mender if mender is not None and mender.mends and run.parts.weights.mended else None
 
 
-def asked_in_turn(stretches: Sequence[EditStretch]) -> list[list[Asked]]:
+def scoring_order(stretches: Sequence[EditStretch]) -> list[list[ScoringRequest]]:
     """What is asked about together, the most suspicious first: of each file those edits, the likeliest first."""
-    out: list[list[Asked]] = []
+    out: list[list[ScoringRequest]] = []
     size = 0
-    held: dict[tuple[int, RepoPath], tuple[Asked, list[Open]]] = {}
+    held: dict[tuple[int, RepoPath], tuple[ScoringRequest, list[Open]]] = {}
     for stretch in sorted(stretches, key=lambda s: -s.suspicion):
         if held and size + stretch.bytes > (BATCH_BYTES if out else BATCH_BYTES // 2):
             out.append(_closed(held.values()))
@@ -197,9 +197,9 @@ def asked_in_turn(stretches: Sequence[EditStretch]) -> list[list[Asked]]:
     return [*out, _closed(held.values())] if held else out
 
 
-def _closed(held: Iterable[tuple[Asked, list[Open]]]) -> list[Asked]:
+def _closed(held: Iterable[tuple[ScoringRequest, list[Open]]]) -> list[ScoringRequest]:
     return [
-        Asked(
+        ScoringRequest(
             parent=asked.parent,
             path=asked.path,
             gains=asked.gains,
@@ -209,7 +209,7 @@ def _closed(held: Iterable[tuple[Asked, list[Open]]]) -> list[Asked]:
     ]
 
 
-def stretches_of(asked: Asked) -> list[EditStretch]:
+def stretches_of(asked: ScoringRequest) -> list[EditStretch]:
     """A file's edits by where they stand: in functions, neighbours together, pieces of what is long."""
     spans = [_span(each.step.edit) for each in asked.edits]
     merged: list[tuple[int, int]] = []
@@ -221,7 +221,7 @@ def stretches_of(asked: Asked) -> list[EditStretch]:
     held: dict[tuple[int, int], list[Open]] = {}
     for each, (start, end) in zip(asked.edits, spans, strict=True):
         begin = next(low for low, high in merged if low <= start and end <= high)
-        held.setdefault((begin, (_place(each.step.edit) - begin) // STRETCH_BYTES), []).append(each)
+        held.setdefault((begin, (_offset(each.step.edit) - begin) // STRETCH_BYTES), []).append(each)
     sizes = {low: high - low for low, high in merged}
     return [
         EditStretch(
@@ -234,12 +234,12 @@ def stretches_of(asked: Asked) -> list[EditStretch]:
     ]
 
 
-def _place(edit: Edit) -> int:
+def _offset(edit: Edit) -> int:
     return edit.splices[0].start if edit.splices else 0
 
 
 def _span(edit: Edit) -> tuple[int, int]:
     """The bytes of the function around an edit, or its own."""
-    start, end = _place(edit), edit.splices[-1].end if edit.splices else 0
+    start, end = _offset(edit), edit.splices[-1].end if edit.splices else 0
     scope = edit.scope
     return (start, end) if scope is None else (min(scope.start, start), max(scope.end, end))

@@ -58,9 +58,9 @@ def features(
     """
     lines = Counter(e.line for e in edits)
     kinds = Counter(e.operator for e in edits)
-    plain = _places(edits, [-e.prior for e in edits])
+    plain = _ranks(edits, [-e.prior for e in edits])
     first = [[edit.prior, math.log1p(crowd)] for edit, crowd in zip(edits, crowds, strict=True)]
-    told = [file.told(edit) for edit in edits]
+    told = [file.feature_rows(edit) for edit in edits]
     last = [
         [math.log1p(lines[edit.line]), math.log1p(kinds[edit.operator]), math.log1p(place)]
         for edit, place in zip(edits, plain, strict=True)
@@ -73,7 +73,7 @@ def features(
     return np.hstack([*parts, _read(edits, readings)])
 
 
-def _places(edits: Sequence[Edit], costs: Sequence[float]) -> list[int]:
+def _ranks(edits: Sequence[Edit], costs: Sequence[float]) -> list[int]:
     out = [0] * len(edits)
     for place, at in enumerate(sorted(range(len(edits)), key=lambda k: costs[k])):
         out[at] = place
@@ -88,7 +88,7 @@ def _read(edits: Sequence[Edit], readings: Sequence[Reading | None] | None) -> M
     for edit, reading in zip(edits, readings, strict=True):
         if reading is not None:
             best[edit.line] = max(best.get(edit.line, -99.0), reading.ratio)
-    order = _places(
+    order = _ranks(
         edits, [(UNREAD if r is None else r.score) * -1 - e.prior for e, r in zip(edits, readings, strict=True)]
     )
     for at, (edit, reading) in enumerate(zip(edits, readings, strict=True)):
@@ -138,7 +138,7 @@ class File:
     def _usage(self) -> Usage:
         return self._elder._usage if self._elder is not None else Usage(self._rows)
 
-    def told(self, edit: Edit) -> Matrix:
+    def feature_rows(self, edit: Edit) -> Matrix:
         """All features but the prior, crowds and readings, a row; of one edit they are counted once."""
         known = self._told.get(id(edit))
         if known is None:
@@ -174,9 +174,9 @@ class File:
             *self._known(old, new, front, back),
             *self._ingredients(edit, added, removed, new[front - 1] if front else b""),
             *_swap(removed, added),
-            *self._usage.told(old, new, front, back),
+            *self._usage.counts(old, new, front, back),
             *_shape(removed, added, old),
-            *self._place(edit, old),
+            *self._statement_features(edit, old),
         ]
 
     def _edited(self, edit: Edit, low: int, high: int) -> bytes:
@@ -236,7 +236,7 @@ class File:
             float(len(attributes)), share,
         ]  # fmt: skip
 
-    def _place(self, edit: Edit, old: list[bytes]) -> list[float]:
+    def _statement_features(self, edit: Edit, old: list[bytes]) -> list[float]:
         start = self._starts[min(edit.line, len(self._starts)) - 1]
         head = TOKEN.search(self._source, start)
         kind = _HEADS.get(head.group(), "") if head else "other"

@@ -70,7 +70,7 @@ class Usage:
         names = sorted(list(found)[:_MOST_NAMES])
         self._together.update((one, other) for k, one in enumerate(names) for other in names[k + 1 :])
 
-    def told(self, old: Sequence[bytes], new: Sequence[bytes], front: int, back: int) -> list[float]:
+    def counts(self, old: Sequence[bytes], new: Sequence[bytes], front: int, back: int) -> list[float]:
         """One number a name of `USAGE`, for a line `old` that becomes `new`.
 
         The first `front` tokens and the last `back` stay.

@@ -38,14 +38,14 @@ class Open:
         self.read_on = elder.read_on
         elder.heirs.append(self)
 
-    def told(self, answer: Reading | float | None) -> None:
+    def record(self, answer: Reading | float | None) -> None:
         """What was told of it, and so of its heirs."""
         if isinstance(answer, Reading):
             self.reading = answer
         elif answer is not None:
             self.nats = answer
         for heir in self.heirs:
-            heir.told(answer)
+            heir.record(answer)
 
     def gained(self, gain: float) -> None:
         """What the learned order takes off by now, also of its heirs."""

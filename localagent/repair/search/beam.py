@@ -182,7 +182,7 @@ class Beam:
         self._run.emit("kept", number=child.number, progress=round(child.progress, 2), round=child.round)
         syntax = any(stage_of(f) == 0 for f in step.parent.failures)
         if child.progress < 1 and not syntax and all(f.exception != _ENDLESS for f in step.parent.failures):
-            self._run.rivals.kept(step)
+            self._run.rivals.remember(step)
         parses = EditEffect.MENDS_SYNTAX in step.edit.effects and all(stage_of(f) != 0 for f in child.failures)
         if parses and not step.parent.edits:
             self._parsed += 1

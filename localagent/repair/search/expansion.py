@@ -10,7 +10,7 @@ from localagent.domain.edit import Edit, EditEffect, Reading
 from localagent.domain.paths import RepoPath
 from localagent.repair.ordering.cost import crash_line, suspicion_at
 from localagent.repair.ordering.model_rescoring import ReadingOn
-from localagent.repair.ordering.model_scoring import Asked, Ordering, Told
+from localagent.repair.ordering.model_scoring import Ordering, ScoringRequest, Told
 from localagent.repair.ordering.model_time_budget import worth_waiting
 from localagent.repair.ordering.ranker_features import File
 from localagent.repair.ordering.score_reuse import Heritage
@@ -69,7 +69,7 @@ class Expansion:
                 scores[k] = max(scores.get(k, 0.0), s.score)
         return lines
 
-    def _say_why(self, path: RepoPath, source: bytes) -> None:
+    def _report_unedited_file(self, path: RepoPath, source: bytes) -> None:
         """A file that looks sound and has no edits."""
         said = _UNWRITABLE.format(path=path, why=WHY)
         if unwritable(source) and said not in self._run.state.warnings:
@@ -102,7 +102,7 @@ class Expansion:
             found = list(islice(open_here, shares[path]))
             run.state.enumerated += len(found)
             if not found:
-                self._say_why(path, sources[path])
+                self._report_unedited_file(path, sources[path])
             file = self._file(path, sources[path])
             edits = self._opened(parent, path, sources[path], file, found, scores)
             by_tokens = any(EditEffect.MENDS_SYNTAX in e.effects for e in found[:1])
@@ -117,13 +117,13 @@ class Expansion:
             self._asked = self._asked or not parent.round
             run.frontier.push(self._ordering.priced(edits))
             self._heritage.note(path, sources[path], edits)
-            self._ordering.note(Asked(parent=parent, path=path, edits=edits, gains=partial(self._gains, file)))
+            self._ordering.note(ScoringRequest(parent=parent, path=path, edits=edits, gains=partial(self._gains, file)))
             if not self._ordering.coming:  # it would have nothing to do until all files are enumerated
                 self._ordering.ask(least=max(ahead[n:], default=0.0))
         self._ordering.ask()
-        self._hold_for_first_kept(parent, lines)
+        self._wait_for_first_parent(parent, lines)
 
-    def _hold_for_first_kept(self, parent: Lineage, lines: Mapping[RepoPath, Mapping[int, float]]) -> None:
+    def _wait_for_first_parent(self, parent: Lineage, lines: Mapping[RepoPath, Mapping[int, float]]) -> None:
         """Wait as for the snapshot where that was not asked about: what is said here, later kept ones inherit."""
         if not parent.round or self._asked or not lines:
             return
@@ -197,7 +197,7 @@ class Expansion:
         self._held_from = self._run.clock()
         self._hold_until = self._held_from + min(15.0, 0.2 * self._run.task.budget.max_seconds)
 
-    def held(self) -> bool:
+    def waits_for_model(self) -> bool:
         """True while waiting for the model is worth more than running the next candidate."""
         run = self._run
         if self._onward.awaited:

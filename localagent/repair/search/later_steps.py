@@ -41,7 +41,7 @@ class Rivals:
         if step.parent.edits:
             self._ran.setdefault(self._what(step, base), set()).add(id(step.parent))
 
-    def kept(self, step: SearchStep) -> None:
+    def remember(self, step: SearchStep) -> None:
         """Remember a step after which a failure came later."""
         self._kept.setdefault(id(step.parent), (step.parent, []))[1].append(step.edit)
 

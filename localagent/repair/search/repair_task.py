@@ -19,7 +19,7 @@ from localagent.domain.task import Ambiguity, Stage, Task, TaskResult, Verdict
 from localagent.ports import QuickCheck
 from localagent.repair.acceptance.acceptance import Accepted, ambiguity, rivals
 from localagent.repair.acceptance.control_edits import only_flaky
-from localagent.repair.acceptance.give_up import why_not
+from localagent.repair.acceptance.give_up import give_up_reason
 from localagent.repair.acceptance.repair_result import task_result
 from localagent.repair.acceptance.signals import Signals, hardened_signals
 from localagent.repair.acceptance.test_trust import distrust
@@ -123,6 +123,6 @@ class Repair:
             accepted = Loop(run, self._expansion, quick, pool).run(root)
         if accepted is None:
             progress = run.state.progress
-            return task_result(run, *why_not(run), 1, full=None if progress is None else progress[1])
+            return task_result(run, *give_up_reason(run), 1, full=None if progress is None else progress[1])
         candidate, full = accepted
         return task_result(run, Verdict.ACCEPTED, repair_reasons.accepted(candidate), 0, chosen=candidate, full=full)

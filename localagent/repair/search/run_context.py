@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from localagent.domain.edit import Candidate
 from localagent.domain.gate import Allow
-from localagent.domain.outcome import Baseline, Ending, Outcome, QuickResult
+from localagent.domain.outcome import Baseline, JailOutcome, Outcome, QuickResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Event, Stage, Suspicion, Task
 from localagent.repair.ordering.cost import CostOrder
@@ -50,7 +50,7 @@ class RunContext:
             turned=len(result.turned),
             broken=len(result.broken),
             late=sum(o is Outcome.TIMED_OUT for o in result.outcomes.values())
-            + (result.ending in (Ending.CPU, Ending.WALL)),
+            + (result.ending in (JailOutcome.CPU, JailOutcome.WALL)),
         )
 
     @contextmanager

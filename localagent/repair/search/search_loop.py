@@ -3,7 +3,7 @@
 import concurrent.futures as cf
 
 from localagent.domain.edit import Candidate
-from localagent.domain.outcome import Ending, Outcome, QuickResult
+from localagent.domain.outcome import JailOutcome, Outcome, QuickResult
 from localagent.ports import QuickCheck
 from localagent.repair.acceptance.acceptance import Accepted, choose, more_after_first, some_turned
 from localagent.repair.acceptance.crash_hardening import Hardening
@@ -46,7 +46,7 @@ class Loop:
                 limit = budget.max_candidates if self._stop_at is None else min(budget.max_candidates, self._stop_at)
                 writing.turn()
                 self._start_more(root, limit)
-                if not self._flying and self._expansion.held():
+                if not self._flying and self._expansion.waits_for_model():
                     self._expansion.wait()
                     continue
                 if not self._flying:
@@ -61,7 +61,7 @@ class Loop:
                         self._retry_slow() or (s.verified < limit and run.left() > 0 and writing.alone())
                     ):
                         continue
-                    elif self._kept():
+                    elif self._reserved_for_writer():
                         self._released = True
                         run.emit("released")
                         continue
@@ -79,7 +79,10 @@ class Loop:
     def _start_more(self, root: Lineage, limit: int) -> None:
         """Candidates into flight while there is room."""
         run, s = self._run, self._run.state
-        while self._room(limit) and (built := self._next(root, written_alone=self._kept())) is not None:
+        while (
+            self._may_start(limit)
+            and (built := self._next(root, written_alone=self._reserved_for_writer())) is not None
+        ):
             s.verified += 1
             s.ranks[built[1].number] = s.verified
             job = self._pool.submit(self._quick.check, built[1], cpu_seconds=self._cpu, stop_early=self._early)
@@ -106,13 +109,13 @@ class Loop:
             self._told = run.clock()
             run.emit("progress", verified=s.verified, open=len(run.frontier), plausible=len(s.plausible))
 
-    def _room(self, limit: int) -> bool:
+    def _may_start(self, limit: int) -> bool:
         """Whether another candidate may start now."""
         run = self._run
         free = len(self._flying) < run.task.budget.jobs + 1 and run.state.verified < limit
-        return free and run.left() > 0 and not self._expansion.held()
+        return free and run.left() > 0 and not self._expansion.waits_for_model()
 
-    def _kept(self) -> bool:
+    def _reserved_for_writer(self) -> bool:
         """Whether the candidates that are left are for what the model writes: the last tenth of many, for a while.
 
         Where nothing that was enumerated helped by then, the next fifty of it seldom do (docs/adr/0021).
@@ -152,9 +155,9 @@ class Loop:
     def _judge(self, step: SearchStep, candidate: Candidate, result: QuickResult) -> bool:
         """Book one answer; True when it is plausible."""
         s = self._run.state
-        if result.ending is not Ending.EXITED:
+        if result.ending is not JailOutcome.EXITED:
             s.limits[result.ending.value] += 1
-            if result.ending in (Ending.CPU, Ending.WALL) and candidate.number not in s.patient:
+            if result.ending in (JailOutcome.CPU, JailOutcome.WALL) and candidate.number not in s.patient:
                 s.slow.append((step, candidate))
         self._run.emit_checked(candidate, result)
         if result.plausible:
@@ -171,7 +174,7 @@ class Loop:
         """True once for a candidate that turned tests and did nothing wrong but run out of the small limit."""
         if candidate.number in self._run.state.patient or not result.turned or result.broken:
             return False
-        late = result.ending in (Ending.CPU, Ending.WALL)
+        late = result.ending in (JailOutcome.CPU, JailOutcome.WALL)
         if not late or any(not o.good and o is not Outcome.TIMED_OUT for o in result.outcomes.values()):
             return False
         self._run.state.patient.add(candidate.number)

@@ -186,8 +186,8 @@ def _patched(file: FileDiff, before: bytes) -> _Text:
     splices: list[Splice] = []
     offsets: list[int] = []
     for hunk in file.hunks:
-        place = _place(file, hunk, lines, at, moved)
-        moved = place - _said(hunk)
+        place = _match_index(file, hunk, lines, at, moved)
+        moved = place - _stated_start(hunk)
         offsets.append(moved)
         first, last = place + hunk.head, place + len(hunk.old) - hunk.tail
         text = b"".join(hunk.new[hunk.head : len(hunk.new) - hunk.tail])
@@ -218,12 +218,12 @@ def _lines(data: bytes) -> list[bytes]:
     return [line + b"\n" for line in lines] + ([last] if last else [])
 
 
-def _said(hunk: Hunk) -> int:
+def _stated_start(hunk: Hunk) -> int:
     """Index of the line where a hunk says that it begins."""
     return hunk.old_start - 1 if hunk.old else hunk.old_start
 
 
-def _place(file: FileDiff, hunk: Hunk, lines: list[bytes], at: int, moved: int) -> int:
+def _match_index(file: FileDiff, hunk: Hunk, lines: list[bytes], at: int, moved: int) -> int:
     """The index of the line where a hunk's lines stand."""
     old = list(hunk.old)
     if not old:
@@ -231,7 +231,7 @@ def _place(file: FileDiff, hunk: Hunk, lines: list[bytes], at: int, moved: int) 
             what = "has lines, and the hunk would add some without showing any that stand there"
             raise _fault(hunk.line, file.old, what, "make the patch with context: `git diff -U3`")
         return 0
-    fits = [p for p in {_said(hunk), _said(hunk) + moved} if p >= at and lines[p : p + len(old)] == old]
+    fits = [p for p in {_stated_start(hunk), _stated_start(hunk) + moved} if p >= at and lines[p : p + len(old)] == old]
     if len(fits) == 1:
         return fits[0]
     found = _everywhere(old, lines, at)

@@ -28,7 +28,7 @@ from localagent.verify.attacks import leftovers
 from localagent.verify.attacks.forgery import FORGERIES, SOURCE, TEST, Forgery, ForgeryKind
 from localagent.verify.attacks.leftovers import LEFTOVERS
 from localagent.verify.verifier import JailVerifier
-from localagent.verify.worker.jail_pool import Rooms
+from localagent.verify.worker.jail_pool import JailPool
 from localagent.verify.worker.worker_client import OpenRequest, RunRequest, WorkerClient, WorkerLost
 from localagent.verify.worker.worker_messages import Collected
 from localagent.verify.worker.worker_spec import WorkerSpec, WorkerUse
@@ -78,7 +78,7 @@ class ForgeryBench:
                 python=sys.executable,
                 limits=limits,
             )
-            with Rooms(place).start({}, WorkerUse.QUICK) as room:
+            with JailPool(place).start({}, WorkerUse.QUICK) as room:
                 yield room.client
 
 
@@ -121,7 +121,7 @@ def repository(entries: Sequence[Forgery]) -> dict[str, str]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Said:
+class _ForgeryOutcome:
     """What was said of one forgery: whether it is good, and the reason's word with a text."""
 
     good: bool
@@ -129,7 +129,7 @@ class _Said:
     text: str = ""
 
 
-def _rows(bench: ForgeryBench, entries: Sequence[Forgery], said: Sequence[_Said]) -> Iterator[AttackRow]:
+def _rows(bench: ForgeryBench, entries: Sequence[Forgery], said: Sequence[_ForgeryOutcome]) -> Iterator[AttackRow]:
     for entry, told in zip(entries, said, strict=True):
         word = next((reason for reason in sorted(entry.reasons) if reason in told.reason), "")
         result, why = AttackVerdict.HELD, f"{Wall.RECORDS.value}: {word}"
@@ -144,44 +144,44 @@ def _row(bench: ForgeryBench, name: str, category: Category, result: AttackVerdi
     return AttackRow(name=name, category=category.value, backend=jail.backend, level=jail.level, result=result, why=why)
 
 
-def _said(result: TestResult | None) -> _Said:
+def _forgery_outcome(result: TestResult | None) -> _ForgeryOutcome:
     if result is None:
-        return _Said(good=False, reason="no-result")
+        return _ForgeryOutcome(good=False, reason="no-result")
     if result.failure is None:
-        return _Said(good=result.outcome.good, reason=str(result.outcome))
-    return _Said(good=result.outcome.good, reason=result.failure.exception, text=result.failure.message)
+        return _ForgeryOutcome(good=result.outcome.good, reason=str(result.outcome))
+    return _ForgeryOutcome(good=result.outcome.good, reason=result.failure.exception, text=result.failure.message)
 
 
-def _collect_and_run(client: WorkerClient) -> list[_Said]:
+def _collect_and_run(client: WorkerClient) -> list[_ForgeryOutcome]:
     """Every collected test, in order; one word where the tests are refused or the worker is lost."""
     got = client.open(OpenRequest(options=OPTIONS))
     if not isinstance(got, Collected):
-        return [_Said(good=False, reason=str(got.why), text=got.text[-200:])]
+        return [_ForgeryOutcome(good=False, reason=str(got.why), text=got.text[-200:])]
     ran = client.run(
         RunRequest(items=got.items, cpu_seconds=2.0, wall_seconds=10.0, memory_bytes=256 << 20, budget_seconds=60.0)
     )
     by_id = {result.id: result for result in ran.results.values()}
-    return [_said(by_id.get(item.id)) for item in got.items]
+    return [_forgery_outcome(by_id.get(item.id)) for item in got.items]
 
 
-def _bodies(bench: ForgeryBench, entries: Sequence[Forgery]) -> list[_Said]:
+def _bodies(bench: ForgeryBench, entries: Sequence[Forgery]) -> list[_ForgeryOutcome]:
     try:
         with bench.worker(repository(entries)) as client:
             said = _collect_and_run(client)
     except (WorkerLost, LocalagentError) as fault:
-        said = [_Said(good=False, reason="lost", text=str(fault))]
+        said = [_ForgeryOutcome(good=False, reason="lost", text=str(fault))]
     return said if len(said) == len(entries) else said[:1] * len(entries)
 
 
-def _session(bench: ForgeryBench, entry: Forgery) -> _Said:
+def _session(bench: ForgeryBench, entry: Forgery) -> _ForgeryOutcome:
     try:
         with bench.worker({"m.py": SOURCE, "test_m.py": TEST, **entry.files}) as client:
-            return (_collect_and_run(client) or [_Said(good=False, reason="nothing collected")])[0]
+            return (_collect_and_run(client) or [_ForgeryOutcome(good=False, reason="nothing collected")])[0]
     except (WorkerLost, LocalagentError) as fault:
-        return _Said(good=False, reason="lost", text=str(fault))
+        return _ForgeryOutcome(good=False, reason="lost", text=str(fault))
 
 
-def _full(bench: ForgeryBench, entry: Forgery) -> _Said:
+def _full(bench: ForgeryBench, entry: Forgery) -> _ForgeryOutcome:
     files = {"m.py": SOURCE, "test_m.py": TEST, **entry.files}
     with bench.store(files) as root:
         repo = str(root / "repo")
@@ -199,10 +199,10 @@ def _full(bench: ForgeryBench, entry: Forgery) -> _Said:
             baseline = verifier.baseline()
             full = verifier.full(_candidate(entry), baseline, seed=1)
         except LocalagentError as fault:
-            return _Said(good=False, reason="lost", text=str(fault))
+            return _ForgeryOutcome(good=False, reason="lost", text=str(fault))
         finally:
             verifier.cancel()
-    return _Said(good=full.accepted, reason="; ".join(full.reasons))
+    return _ForgeryOutcome(good=full.accepted, reason="; ".join(full.reasons))
 
 
 def _candidate(entry: Forgery) -> Candidate:
@@ -238,7 +238,13 @@ def _ids(kind: str) -> list[str]:
 
 def _met(left: TestResult | None, looked: TestResult | None) -> tuple[AttackVerdict, str]:
     if left is None or left.outcome is not Outcome.PASSED:
-        return AttackVerdict.ESCAPED, f"could not be left: {_said(left).reason} {_said(left).text}"
+        return (
+            AttackVerdict.ESCAPED,
+            f"could not be left: {_forgery_outcome(left).reason} {_forgery_outcome(left).text}",
+        )
     if looked is not None and looked.outcome is Outcome.PASSED:
         return AttackVerdict.HELD, f"{Wall.OWN_PROCESS.value}: nothing met"
-    return AttackVerdict.ESCAPED, f"the next candidate met it: {_said(looked).reason} {_said(looked).text}"
+    return (
+        AttackVerdict.ESCAPED,
+        f"the next candidate met it: {_forgery_outcome(looked).reason} {_forgery_outcome(looked).text}",
+    )

@@ -19,7 +19,7 @@ from localagent.verify.baseline.first_run import first_run, second_chance_of
 from localagent.verify.baseline.nondeterminism import one_sided
 from localagent.verify.baseline.traced_run import SecondRun
 from localagent.verify.checks import check_commands
-from localagent.verify.worker.jail_pool import JailWorker, Rooms
+from localagent.verify.worker.jail_pool import JailPool, JailWorker
 from localagent.verify.worker.suite_run import SuiteWorker
 from localagent.verify.worker.worker_client import OpenRequest, WorkerLost
 from localagent.verify.worker.worker_messages import Item
@@ -47,7 +47,7 @@ class _Ran:
 class BaselineRunner:
     """Makes one baseline. `notes` and `request` are filled by `run`."""
 
-    def __init__(self, rooms: Rooms, task: Task) -> None:
+    def __init__(self, rooms: JailPool, task: Task) -> None:
         self._rooms = rooms
         self._task = task
         self._store = rooms.place.store

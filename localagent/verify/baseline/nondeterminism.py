@@ -6,7 +6,7 @@ are named, and neither is chased.
 
 from collections.abc import Collection, Sequence
 
-from localagent.verify.worker.jail_pool import Rooms
+from localagent.verify.worker.jail_pool import JailPool
 from localagent.verify.worker.suite_run import SuiteWorker
 from localagent.verify.worker.worker_client import OpenRequest, RunRequest, WorkerLost
 from localagent.verify.worker.worker_messages import Collected
@@ -15,7 +15,7 @@ from localagent.verify.worker.worker_spec import WorkerUse
 _SHOWN = 5
 
 
-def one_sided(rooms: Rooms, request: OpenRequest, names: Collection[str]) -> Sequence[str]:
+def one_sided(rooms: JailPool, request: OpenRequest, names: Collection[str]) -> Sequence[str]:
     """A remark on those of `names` that fail in a jail in which nothing ran before, or none."""
     if not names:
         return ()

@@ -119,7 +119,7 @@ def unsteady_ones(
         and not known.outcome.good
         and results[item.id].seconds < QUICK_TEST_SECONDS
     ]
-    other = {i.id for i in doubted if _said(results[i.id]) != _said(second[i.id])}
+    other = {i.id for i in doubted if _failure_text(results[i.id]) != _failure_text(second[i.id])}
     doubted = [i for i in doubted if i.id in other or len(doubted) <= MOST_DOUBTED][: 2 * MOST_DOUBTED]
     found: set[str] = set()
     for at in range(RUNS_OF_CHANGING):
@@ -130,7 +130,7 @@ def unsteady_ones(
     return found
 
 
-def _said(result: TestResult) -> tuple[str, str]:
+def _failure_text(result: TestResult) -> tuple[str, str]:
     """What a failure says, without addresses."""
     failure = result.failure
     return ("", "") if failure is None else (failure.exception, failure.steady)

@@ -18,7 +18,7 @@ from localagent.verify.checks.new_findings import Delta
 from localagent.verify.checks.outcomes import tests_in
 from localagent.verify.checks.test_counts import compared
 from localagent.verify.checks.test_selection import CHECK_PREFIX, COLLECT_PREFIX, Targets
-from localagent.verify.worker.jail_pool import JailWorker, Rooms
+from localagent.verify.worker.jail_pool import JailPool, JailWorker
 from localagent.verify.worker.suite_run import SuiteWorker
 from localagent.verify.worker.worker_client import OpenRequest, RunRequest, WorkerLost
 from localagent.verify.worker.worker_messages import Collected, CollectionRefused, Item
@@ -48,7 +48,9 @@ class FullChecker:
     Where `unpatched` is given, the store of `rooms` holds the patched tree already and `unpatched` the one before.
     """
 
-    def __init__(self, rooms: Rooms, request: OpenRequest, delta: Delta, *, unpatched: Rooms | None = None) -> None:
+    def __init__(
+        self, rooms: JailPool, request: OpenRequest, delta: Delta, *, unpatched: JailPool | None = None
+    ) -> None:
         self._rooms = rooms
         self._unpatched_rooms = unpatched or rooms
         self._laid_out = unpatched is not None

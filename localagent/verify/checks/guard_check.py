@@ -24,7 +24,7 @@ from localagent.fs.openat import read_regular
 from localagent.verify.baseline import test_discovery
 from localagent.verify.baseline.collection_plan import Collecting
 from localagent.verify.checks.test_selection import COLLECT_PREFIX
-from localagent.verify.worker.jail_pool import Rooms
+from localagent.verify.worker.jail_pool import JailPool
 from localagent.verify.worker.suite_jail import LEAST_SECONDS, RunMode, SuiteJail, TestLimits, killed_at
 from localagent.verify.worker.worker_client import OpenRequest, WorkerLost
 from localagent.verify.worker.worker_messages import Collected, CollectionRefusal, CollectionRefused, Item
@@ -96,7 +96,7 @@ class _Count:
 class GuardChecker:
     """Of one task. Keeps what the unpatched tree showed: its collection, and outcomes of tests that were asked for."""
 
-    def __init__(self, rooms: Rooms, task: Task, request: OpenRequest) -> None:
+    def __init__(self, rooms: JailPool, task: Task, request: OpenRequest) -> None:
         self._rooms, self._task = rooms, task
         self._guard: Guard = task.guard
         self._request = replace(request, args=self._guard.tests)

@@ -64,7 +64,7 @@ def without_plugins(files: Mapping[str, bytes], *, probe: str = "", among: str =
     return _ini(b"[mypy]\n", probe, among) or (INI, b"")
 
 
-def _kept(key: str) -> bool:
+def _is_allowed(key: str) -> bool:
     plain = key.lower().replace("-", "_")
     return plain not in _TAKEN and not plain.endswith("_report")
 
@@ -77,7 +77,7 @@ def _ini(data: bytes, probe: str, among: str) -> tuple[str, bytes] | None:
         return None
     made = configparser.RawConfigParser()
     for section in sections:
-        made[section] = {key: value for key, value in parser.items(section) if _kept(key)}
+        made[section] = {key: value for key, value in parser.items(section) if _is_allowed(key)}
     made["mypy"] = dict(_among(made["mypy"], among))
     for pattern in _patterns(probe):
         made[f"mypy-{pattern}"] = {"ignore_errors": "False", "enable_error_code": "assignment"}
@@ -96,7 +96,7 @@ def _toml(data: bytes, probe: str, among: str) -> tuple[str, bytes] | None:
     others = table.get("overrides", [])
     if probe and isinstance(others, list):
         table = {**table, "overrides": [*others, told]}
-    lines = [f"{_text(key)} = {_value(value)}" for key, value in table.items() if _kept(key)]
+    lines = [f"{_text(key)} = {_value(value)}" for key, value in table.items() if _is_allowed(key)]
     return TOML, "\n".join(("[tool.mypy]", *lines, "")).encode()
 
 
@@ -118,7 +118,7 @@ def _patterns(probe: str) -> list[str]:
 def _value(value: Any) -> str:
     """A TOML value on one line; tables inside lose what is taken away as well."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_text(k)} = {_value(v)}" for k, v in value.items() if _kept(k)) + "}"
+        return "{" + ", ".join(f"{_text(k)} = {_value(v)}" for k, v in value.items() if _is_allowed(k)) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(_value, value)) + "]"
     if isinstance(value, bool):

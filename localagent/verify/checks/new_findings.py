@@ -17,13 +17,13 @@ from pathlib import Path
 
 from localagent.domain.edit import Patch
 from localagent.domain.jailspec import JailSpec
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Permission, Policy, Switch
 from localagent.jail.files.workspace import Workspace
 from localagent.verify.checks.mypy_config import ConfigUnreadable, bounded_bytes, config_of
 from localagent.verify.checks.static_tools import PROBES, TOOL_SECONDS, probe_name, tool_spec
-from localagent.verify.worker.jail_pool import Rooms
+from localagent.verify.worker.jail_pool import JailPool
 from localagent.verify.worker.worker_spec import WorkerUse
 
 TURNED_DOWN = 2  # how both tools end when configuration or source keeps them from judging
@@ -57,7 +57,7 @@ Findings = Counter[tuple[str, str]]
 class Delta:
     """Remembers findings of the unpatched tree."""
 
-    def __init__(self, rooms: Rooms, policy: Policy | None) -> None:
+    def __init__(self, rooms: JailPool, policy: Policy | None) -> None:
         self._rooms = rooms
         self._switch = {
             "ruff": policy.ruff if policy else Switch.AUTO,
@@ -76,7 +76,7 @@ class Delta:
 
     def _one(self, tool: str, paths: tuple[RepoPath, ...], patch: Patch) -> ToolAnswer:
         switch = self._switch[tool]
-        if switch is Switch.NEVER or (switch is Switch.AUTO and not asked(tool, self._rooms.place.store)):
+        if switch is Switch.NEVER or (switch is Switch.AUTO and not is_configured(tool, self._rooms.place.store)):
             return ToolAnswer(tool=tool, said="not asked for")
         stood = tuple(c.path for c in patch.changes if c.path in paths and c.before)
         key = (tool, stood)
@@ -124,7 +124,7 @@ class Delta:
             options = (f"--config-file={name}",)
         with self._rooms.place.workspace(more, WorkerUse.QUICK) as workspace:
             result = self._rooms.place.jail.run(self._spec(tool, (*paths, probe), workspace, options))
-        if result.ending is not Ending.EXITED:
+        if result.ending is not JailOutcome.EXITED:
             return Unanswered(why=f"ended by {result.ending.value}", broke=True)
         if result.returncode not in (0, 1):
             text = (result.stderr or result.stdout).decode("utf-8", "replace")
@@ -189,7 +189,7 @@ def mypy_findings(output: bytes, _repo: str) -> Findings:
     return found
 
 
-def asked(tool: str, store: Path) -> bool:
+def is_configured(tool: str, store: Path) -> bool:
     """True when the repository configures the tool at its root."""
     own = {"ruff": ("ruff.toml", ".ruff.toml"), "mypy": ("mypy.ini", ".mypy.ini")}[tool]
     if any((store / name).is_file() and not (store / name).is_symlink() for name in own):

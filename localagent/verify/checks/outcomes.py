@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from localagent.domain.outcome import Ending, Failure, Outcome, QuickResult, QuickRoute, TestResult
+from localagent.domain.outcome import Failure, JailOutcome, Outcome, QuickResult, QuickRoute, TestResult
 from localagent.verify.checks.test_selection import COLLECT_PREFIX, Targets
 from localagent.verify.worker.worker_messages import Collected, CollectionRefused, Item
 
-_ENDING_OUTCOME = {Ending.CPU: Outcome.TIMED_OUT, Ending.WALL: Outcome.TIMED_OUT}
+_ENDING_OUTCOME = {JailOutcome.CPU: Outcome.TIMED_OUT, JailOutcome.WALL: Outcome.TIMED_OUT}
 
 
 @dataclass(kw_only=True, slots=True)
@@ -81,14 +81,14 @@ def quick_result(
     *,
     route: QuickRoute,
     seconds: float,
-    ending: Ending = Ending.EXITED,
+    ending: JailOutcome = JailOutcome.EXITED,
 ) -> QuickResult:
     """The quick check's answer."""
     failing = (*targets.files, *targets.tests, *targets.checks)
     broken = tuple(i for i in passing if i in seen.outcomes and not seen.outcomes[i].good)
     complete = all(i in seen.outcomes for i in (*failing, *passing))
-    if ending is Ending.EXITED and seen.timed_out:
-        ending = Ending.CPU
+    if ending is JailOutcome.EXITED and seen.timed_out:
+        ending = JailOutcome.CPU
     return QuickResult(
         outcomes=dict(seen.outcomes),
         turned=tuple(i for i in failing if i in seen.outcomes and seen.outcomes[i].good),
@@ -103,7 +103,7 @@ def quick_result(
 
 
 def lost_result(
-    seen: CandidateOutcomes, targets: Targets, *, route: QuickRoute, seconds: float, ending: Ending, reason: str
+    seen: CandidateOutcomes, targets: Targets, *, route: QuickRoute, seconds: float, ending: JailOutcome, reason: str
 ) -> QuickResult:
     """A candidate that ended its jail: everything not seen stays bad."""
     outcome = _ENDING_OUTCOME.get(ending, Outcome.ERROR)
@@ -112,5 +112,5 @@ def lost_result(
         if name not in seen.outcomes:
             seen.put(name, outcome, failure)
             break
-    shown = Ending.SIGNALLED if ending is Ending.EXITED else ending
+    shown = JailOutcome.SIGNALLED if ending is JailOutcome.EXITED else ending
     return quick_result(seen, targets, (), route=route, seconds=seconds, ending=shown)

@@ -12,7 +12,7 @@ from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, QuickResult
 from localagent.verify.checks.quick_plan import Ask, QuickPlan
 from localagent.verify.checks.test_selection import Selector
-from localagent.verify.worker.jail_pool import Rooms
+from localagent.verify.worker.jail_pool import JailPool
 from localagent.verify.worker.warm_worker import Warm, WarmSlot
 from localagent.verify.worker.worker_client import OpenRequest
 
@@ -25,7 +25,7 @@ class WarmQuickCheck:
 
     def __init__(
         self,
-        rooms: Rooms,
+        rooms: JailPool,
         baseline: Baseline,
         request: OpenRequest,
         *,

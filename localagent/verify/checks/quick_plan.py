@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline
 from localagent.verify.checks.test_selection import CHECK_PREFIX, COLLECT_PREFIX, Targets
-from localagent.verify.worker.jail_pool import Rooms
+from localagent.verify.worker.jail_pool import JailPool
 from localagent.verify.worker.worker_client import OpenRequest
 
 MEMORY_BYTES = 768 << 20
@@ -26,7 +26,7 @@ class Ask:
 class QuickPlan:
     """What is the same for all slots of a task."""
 
-    def __init__(self, rooms: Rooms, baseline: Baseline, request: OpenRequest) -> None:
+    def __init__(self, rooms: JailPool, baseline: Baseline, request: OpenRequest) -> None:
         self.rooms = rooms
         self.baseline = baseline
         self.request = replace(request, memory_bytes=MEMORY_BYTES)

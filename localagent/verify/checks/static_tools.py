@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.domain.paths import RepoPath
 from localagent.errors import UsageFault
 from localagent.jail.files.binds import interpreter_binds
 from localagent.jail.files.workspace import Workspace
 from localagent.verify.checks.mypy_config import ConfigUnreadable, config_of
-from localagent.verify.worker.jail_pool import Rooms
+from localagent.verify.worker.jail_pool import JailPool
 from localagent.verify.worker.worker_spec import WorkerUse
 
 TOOL_SECONDS = 90.0
@@ -61,7 +61,7 @@ class Silence:
     why: str
 
 
-def tool_spec(rooms: Rooms, argv: Sequence[str], workspace: Workspace, *, seconds: float, project: bool) -> JailSpec:
+def tool_spec(rooms: JailPool, argv: Sequence[str], workspace: Workspace, *, seconds: float, project: bool) -> JailSpec:
     """One of our Python tools on a workspace, read-only. `project`: the project's interpreter is shown as well."""
     place = rooms.place
     executable, binds = interpreter_binds(sys.executable)
@@ -81,7 +81,7 @@ def tool_spec(rooms: Rooms, argv: Sequence[str], workspace: Workspace, *, second
 
 
 def type_errors(
-    rooms: Rooms, changes: Mapping[RepoPath, bytes], *, seconds: float = TOOL_SECONDS
+    rooms: JailPool, changes: Mapping[RepoPath, bytes], *, seconds: float = TOOL_SECONDS
 ) -> tuple[ToolFinding, ...] | Silence:
     """What mypy says of the whole tree with some changes: as the project configures it, else of all that is there.
 
@@ -105,7 +105,7 @@ def type_errors(
 
 
 def lint(
-    rooms: Rooms, tool: str, paths: Sequence[RepoPath], changes: Mapping[RepoPath, bytes], *, seconds: float
+    rooms: JailPool, tool: str, paths: Sequence[RepoPath], changes: Mapping[RepoPath, bytes], *, seconds: float
 ) -> tuple[ToolFinding, ...] | Silence:
     """What ruff or bandit says of some files with some changes. A file of ours goes into each of their folders."""
     argv = {"ruff": ("ruff", *_RUFF, "--"), "bandit": ("bandit", *_BANDIT, "--")}[tool]
@@ -139,12 +139,12 @@ def _believed(
 
 
 def _output(
-    rooms: Rooms, argv: Sequence[str], changes: Mapping[RepoPath, bytes], seconds: float, *, project: bool
+    rooms: JailPool, argv: Sequence[str], changes: Mapping[RepoPath, bytes], seconds: float, *, project: bool
 ) -> bytes | Silence:
     rooms.check()
     with rooms.place.workspace(changes, WorkerUse.QUICK) as workspace:
         result = rooms.place.jail.run(tool_spec(rooms, argv, workspace, seconds=seconds, project=project))
-    if result.ending is not Ending.EXITED:
+    if result.ending is not JailOutcome.EXITED:
         return Silence(why=f"{argv[0]} was ended by {result.ending.value}")
     if result.returncode not in (0, 1):
         lines = (result.stderr or result.stdout).decode("utf-8", "replace").strip().splitlines()

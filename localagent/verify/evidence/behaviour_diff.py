@@ -21,7 +21,7 @@ from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.evidence.collateral_changes import (
     AnswerPair,
     CallAnswer,
-    CallEnding,
+    CallOutcome,
     UndemandedChange,
     function_effects,
     judged,
@@ -35,7 +35,7 @@ HELD_LEAST = 5
 _TEXT, _CALLS = 600, 20_000
 _LINES, _ARGUMENTS = 400, 20
 _ORIGINS = {"seen": InputOrigin.TESTED, "near": InputOrigin.NEAR, "careless": InputOrigin.NEAR}
-_KINDS = frozenset(kind.value for kind in CallEnding)
+_KINDS = frozenset(kind.value for kind in CallOutcome)
 _ORDER = (InputOrigin.DEMANDED, InputOrigin.TESTED, InputOrigin.NEAR, InputOrigin.GENERATED, InputOrigin.SYMBOLIC)
 
 
@@ -137,7 +137,7 @@ class Comparison:
             if new is None or old.answer is None or new.answer is None:
                 continue
             kinds = (old.answer.kind, new.answer.kind)
-            if CallEnding.SKIPPED in kinds or kinds == (CallEnding.LATE, CallEnding.LATE):
+            if CallOutcome.SKIPPED in kinds or kinds == (CallOutcome.LATE, CallOutcome.LATE):
                 continue
             pair = AnswerPair(
                 text=old.text,
@@ -174,7 +174,7 @@ class Comparison:
             function=twin.name,
             compared=len(compared),
             agreed=sum(not pair.differs for pair in compared),
-            answered=sum(CallEnding.OK in (pair.was.kind, pair.now.kind) for pair in compared),
+            answered=sum(CallOutcome.OK in (pair.was.kind, pair.now.kind) for pair in compared),
         )
         if reach.reached:
             return reach
@@ -193,14 +193,14 @@ class Comparison:
         broken: list[PropertyBreak] = []
         for number, compared in pairs.items():
             twin = self._twins[number]
-            for name, count in _held([pair.was for pair in compared]).items():
+            for name, count in _shared_properties([pair.was for pair in compared]).items():
                 total[name] += count
                 bad = [p for p in compared if p.now.held.get(name) is False and name in p.was.held]
                 if bad:
                     broken.append(_break(twin, bad, name, count))
-            raising = (CallEnding.RAISED, CallEnding.REFUSED)
+            raising = (CallOutcome.RAISED, CallOutcome.REFUSED)
             known = {p.was.exception for p in compared if p.was.kind in raising}
-            fresh = [p for p in compared if p.now.kind in raising and p.was.kind is CallEnding.OK]
+            fresh = [p for p in compared if p.now.kind in raising and p.was.kind is CallOutcome.OK]
             fresh = [p for p in fresh if p.now.exception not in known]
             if fresh and len(compared) >= HELD_LEAST:
                 broken.append(_break(twin, fresh, "exception kinds", len(compared)))
@@ -216,7 +216,7 @@ def _break(twin: Twin, bad: Sequence[AnswerPair], name: str, held: int) -> Prope
     )  # fmt: skip
 
 
-def _held(answers: Sequence[CallAnswer]) -> dict[str, int]:
+def _shared_properties(answers: Sequence[CallAnswer]) -> dict[str, int]:
     """Properties that each call which has them at all has, often enough and not on one answer alone."""
     seen: dict[str, list[bool]] = {}
     texts: dict[str, set[str]] = {}
@@ -279,7 +279,7 @@ def _answer(record: object) -> CallAnswer:
     if kind not in _KINDS:
         raise Malformed("an answer of a kind that there is not")
     return CallAnswer(
-        kind=CallEnding(kind), text=text, digest=clean(told.get("d"), 40), alone=clean(told.get("r"), 40), held=held
+        kind=CallOutcome(kind), text=text, digest=clean(told.get("d"), 40), alone=clean(told.get("r"), 40), held=held
     )
 
 

@@ -15,7 +15,7 @@ from localagent.domain.outcome import Baseline, Outcome
 from localagent.domain.paths import RepoPath
 from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.worker import function_regions, function_swaps
-from localagent.verify.worker.jail_pool import Rooms
+from localagent.verify.worker.jail_pool import JailPool
 from localagent.verify.worker.worker_client import OpenRequest, WorkerLost
 from localagent.verify.worker.worker_messages import (
     CollectionRefused,
@@ -46,7 +46,7 @@ Orders = list[dict[str, Any]]
 
 
 def behaviours(
-    rooms: Rooms, baseline: Baseline, request: OpenRequest, candidates: Sequence[Candidate], *, seed: int
+    rooms: JailPool, baseline: Baseline, request: OpenRequest, candidates: Sequence[Candidate], *, seed: int
 ) -> Behaviours:
     """One row of short digests per candidate number, and row 0 for the unpatched program; no rows when nobody knows.
 

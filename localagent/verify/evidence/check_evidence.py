@@ -15,7 +15,7 @@ from localagent.verify.checks import check_commands
 from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.evidence.mutants import CPU_SECONDS, MutantFate, fate_of_run
 from localagent.verify.evidence.patch_coverage import Covered, covered, nothing_covered
-from localagent.verify.worker.jail_pool import JailWorker, Rooms
+from localagent.verify.worker.jail_pool import JailPool, JailWorker
 from localagent.verify.worker.worker_client import WorkerLost
 from localagent.verify.worker.worker_spec import WorkerUse
 
@@ -26,7 +26,7 @@ _TIMES, _WALL_SECONDS = 4, 4.0
 class CheckEvidence:
     """Commands that the patched tree passes. Ask for `lines`, each `fate`, then `steady`; then `close` it."""
 
-    rooms: Rooms
+    rooms: JailPool
     commands: Sequence[str]
     pythonpath: Sequence[str]
     changes: Mapping[RepoPath, bytes]

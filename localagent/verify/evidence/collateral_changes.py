@@ -22,7 +22,7 @@ LEAST_MATTERED = 2  # groups of calls, alike but for one argument, in which that
 _BAD_INPUT = frozenset({"TypeError", "AttributeError"})  # how code answers values of a make it was never meant for
 
 
-class CallEnding(StrEnum):
+class CallOutcome(StrEnum):
     """How a call ended. REFUSED: an exception raised on purpose; RAISED: any other; LATE: not in its time."""
 
     OK = "ok"
@@ -34,14 +34,14 @@ class CallEnding(StrEnum):
     @property
     def crashed(self) -> bool:
         """Whether the program broke, rather than answered or refused."""
-        return self in (CallEnding.RAISED, CallEnding.LATE)
+        return self in (CallOutcome.RAISED, CallOutcome.LATE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CallAnswer:
     """One answer. `digest` is of all that it did, `alone` of what was returned or raised; `exception` its type, ""."""
 
-    kind: CallEnding
+    kind: CallOutcome
     text: str
     digest: str
     alone: str
@@ -50,9 +50,9 @@ class CallAnswer:
     @property
     def exception(self) -> str:
         """The type of what was raised, `late` where it did not end, "" where it answered."""
-        if self.kind is CallEnding.LATE:
+        if self.kind is CallOutcome.LATE:
             return "late"
-        if self.kind in (CallEnding.OK, CallEnding.SKIPPED):
+        if self.kind in (CallOutcome.OK, CallOutcome.SKIPPED):
             return ""
         return self.text.removeprefix("raises ").split(":")[0]
 
@@ -115,7 +115,7 @@ def _effect(pair: AnswerPair, wanted: set[str]) -> DifferenceKind:
         return DifferenceKind.CARELESS if pair.careless or made_up else DifferenceKind.CRASH
     if pair.origin is InputOrigin.TESTED:
         return DifferenceKind.TESTED
-    if pair.now.kind is CallEnding.REFUSED and pair.was.kind is CallEnding.OK and pair.now.exception not in wanted:
+    if pair.now.kind is CallOutcome.REFUSED and pair.was.kind is CallOutcome.OK and pair.now.exception not in wanted:
         return DifferenceKind.REFUSAL
     return DifferenceKind.STATE if pair.was.alone == pair.now.alone else DifferenceKind.ANSWER
 
@@ -138,9 +138,9 @@ def _explained(
 
 def is_constant(pairs: Sequence[AnswerPair]) -> bool:
     """Whether the function answered this and that, and answers the same to every input now."""
-    if len(pairs) < LEAST_PAIRS or any(p.now.kind is not CallEnding.OK for p in pairs):
+    if len(pairs) < LEAST_PAIRS or any(p.now.kind is not CallOutcome.OK for p in pairs):
         return False
-    was = {p.was.alone for p in pairs if p.was.kind is CallEnding.OK}
+    was = {p.was.alone for p in pairs if p.was.kind is CallOutcome.OK}
     return len(was) >= LEAST_ANSWERS and len({p.now.alone for p in pairs}) == 1
 
 
@@ -148,7 +148,7 @@ def lost_parameters(pairs: Sequence[AnswerPair]) -> tuple[str, ...]:
     """Arguments that mattered, all others being alike, and no longer do. Calls that old did not answer say nothing."""
     if not any(p.differs for p in pairs):
         return ()
-    known = [p for p in pairs if p.was.kind is CallEnding.OK and not p.careless]
+    known = [p for p in pairs if p.was.kind is CallOutcome.OK and not p.careless]
     names = dict.fromkeys(name for p in known for name, _ in p.parts)
     return tuple(name for name in names if _lost(known, name))
 

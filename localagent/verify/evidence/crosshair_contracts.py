@@ -16,13 +16,13 @@ from localagent.code.names import imports_of
 from localagent.code.source_text import parse_or_none
 from localagent.code.spans import Definition, Function, functions, last_line
 from localagent.domain.jailspec import JailResult
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.domain.paths import RepoPath
-from localagent.domain.verification import ContractBreak, Contracts, ContractSaid
+from localagent.domain.verification import ContractBreak, ContractResult, Contracts
 from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.evidence.crosshair_equivalence import module_of, spec, touched
 from localagent.verify.worker.function_regions import FunctionRegion
-from localagent.verify.worker.jail_pool import Rooms
+from localagent.verify.worker.jail_pool import JailPool
 from localagent.verify.worker.worker_messages import clean
 from localagent.verify.worker.worker_spec import WorkerUse
 
@@ -73,7 +73,7 @@ class Heard:
     confirmed: bool = False
 
 
-def ask_contracts(before: Rooms, after: Rooms, files: Sequence[ChangedFile]) -> tuple[Contracts, ...]:
+def ask_contracts(before: JailPool, after: JailPool, files: Sequence[ChangedFile]) -> tuple[Contracts, ...]:
     """What it says of each touched function that has a contract, before or after."""
     until = time.monotonic() + SECONDS
     found = []
@@ -86,7 +86,7 @@ def ask_contracts(before: Rooms, after: Rooms, files: Sequence[ChangedFile]) -> 
 
 
 def _one(
-    rooms: tuple[Rooms, Rooms],
+    rooms: tuple[JailPool, JailPool],
     file: ChangedFile,
     new: FunctionRegion,
     said: tuple[Conditions, Conditions],
@@ -99,22 +99,22 @@ def _one(
     name = f"{new.class_name}.{new.name}" if new.class_name else new.name
     dropped = tuple(text for text in had.texts if text not in has.texts)[:_BREAKS]
 
-    def answer(said: ContractSaid, why: str = "", broken: tuple[ContractBreak, ...] = ()) -> Contracts:
+    def answer(said: ContractResult, why: str = "", broken: tuple[ContractBreak, ...] = ()) -> Contracts:
         return Contracts(path=file.path, function=name, said=said, why=why, broken=broken, dropped=dropped)
 
     if not has.texts:
-        return answer(ContractSaid.NOT_ASKED, "the patched function has none")
+        return answer(ContractResult.NOT_ASKED, "the patched function has none")
     now = _heard(rooms[1], file.path, name, has, until)
     if now.why:
-        return answer(ContractSaid.COULD_NOT, now.why)
+        return answer(ContractResult.COULD_NOT, now.why)
     if not now.violations:
-        return answer(ContractSaid.HELD if now.confirmed else ContractSaid.NOTHING_FOUND)
+        return answer(ContractResult.HELD if now.confirmed else ContractResult.NOTHING_FOUND)
     if not had.texts:
         was = Heard()
     else:
         was = _heard(rooms[0], file.source, name, had, until)
         if was.why:
-            return answer(ContractSaid.COULD_NOT, f"violated after the patch; of the tree before: {was.why}")
+            return answer(ContractResult.COULD_NOT, f"violated after the patch; of the tree before: {was.why}")
     known = {_key(rooms[0], file.source, file.before, had, v) for v in was.violations}
     broken = []
     for violation in now.violations:
@@ -128,10 +128,10 @@ def _one(
                 and (key in (*had.texts, had.decorators) or key.startswith(_RAISES))
             )
             broken.append(ContractBreak(contract=key, line=violation.line, found=found, held=held))
-    return answer(ContractSaid.BROKEN if broken else ContractSaid.WAS_BROKEN, "", tuple(broken[:_BREAKS]))
+    return answer(ContractResult.BROKEN if broken else ContractResult.WAS_BROKEN, "", tuple(broken[:_BREAKS]))
 
 
-def _heard(rooms: Rooms, path: RepoPath, name: str, asked: Conditions, until: float) -> Heard:
+def _heard(rooms: JailPool, path: RepoPath, name: str, asked: Conditions, until: float) -> Heard:
     rooms.check()
     module = module_of(path)
     if module is None:
@@ -148,7 +148,7 @@ def _heard(rooms: Rooms, path: RepoPath, name: str, asked: Conditions, until: fl
 
 def heard(result: JailResult) -> Heard:
     """What was said. What is not understood, or nothing at all, is no answer."""
-    if result.ending is not Ending.EXITED:
+    if result.ending is not JailOutcome.EXITED:
         return Heard(why=f"ended by {result.ending.value}")
     lines = clean(result.stdout.decode("utf-8", "replace"), 100_000).splitlines()
     violations, notes = [], []
@@ -181,7 +181,7 @@ def _messages(lines: Sequence[str]) -> Iterator[tuple[str, int, str, str]]:
             open_ += [line] if found is not None or open_ else []
 
 
-def _key(rooms: Rooms, path: RepoPath, source: bytes, own: Conditions, violation: Violation) -> str:
+def _key(rooms: JailPool, path: RepoPath, source: bytes, own: Conditions, violation: Violation) -> str:
     """The contract as its function writes it, or that nothing else is raised: the same in both trees."""
     kind = violation.what.partition(":")[0]
     if violation.path == f"{rooms.place.repo.rstrip('/')}/{path}" and kind in (_FALSE, "AssertionError"):

@@ -14,15 +14,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailResult, JailSpec
-from localagent.domain.outcome import Ending
+from localagent.domain.outcome import JailOutcome
 from localagent.domain.paths import RepoPath
-from localagent.domain.verification import Difference, InputOrigin, Symbolic, SymbolicSaid
+from localagent.domain.verification import Difference, InputOrigin, Symbolic, SymbolicResult
 from localagent.errors import CannotEnforce
 from localagent.jail.files.binds import interpreter_binds
 from localagent.verify.baseline import test_discovery
 from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.worker.function_regions import FunctionRegion
-from localagent.verify.worker.jail_pool import Rooms
+from localagent.verify.worker.jail_pool import JailPool
 from localagent.verify.worker.worker_messages import clean
 from localagent.verify.worker.worker_spec import WorkerUse
 
@@ -47,7 +47,7 @@ def require_crosshair() -> None:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Place:
+class _ModulePair:
     """Where the old text stands beside the new one, and both modules' names."""
 
     beside: RepoPath
@@ -55,7 +55,7 @@ class _Place:
     after: str
 
 
-def ask_crosshair(rooms: Rooms, files: Sequence[ChangedFile]) -> tuple[Symbolic, ...]:
+def ask_crosshair(rooms: JailPool, files: Sequence[ChangedFile]) -> tuple[Symbolic, ...]:
     """What it says of each touched function. `rooms` hold the tree after."""
     until = time.monotonic() + SECONDS
     return tuple(_one(rooms, file, old, new, until) for file, old, new in touched(files))
@@ -67,20 +67,20 @@ def touched(files: Sequence[ChangedFile]) -> Iterator[tuple[ChangedFile, Functio
     yield from pairs[:FUNCTIONS_LIMIT]
 
 
-def _one(rooms: Rooms, file: ChangedFile, old: FunctionRegion, new: FunctionRegion, until: float) -> Symbolic:
+def _one(rooms: JailPool, file: ChangedFile, old: FunctionRegion, new: FunctionRegion, until: float) -> Symbolic:
     rooms.check()
 
-    def answer(said: SymbolicSaid, why: str = "", found: tuple[Difference, ...] = ()) -> Symbolic:
+    def answer(said: SymbolicResult, why: str = "", found: tuple[Difference, ...] = ()) -> Symbolic:
         return Symbolic(path=file.path, function=_name(new), said=said, why=why, differences=found)
 
-    place = _place(file.path)
+    place = _module_pair(file.path)
     if new.class_name is not None:
-        return answer(SymbolicSaid.NOT_ASKED, "it is a method")
+        return answer(SymbolicResult.NOT_ASKED, "it is a method")
     if place is None:
-        return answer(SymbolicSaid.NOT_ASKED, "its file has no name that can be imported beside another")
+        return answer(SymbolicResult.NOT_ASKED, "its file has no name that can be imported beside another")
     left = until - time.monotonic()
     if left < 1.0:
-        return answer(SymbolicSaid.NOT_ASKED, f"the {SECONDS:.0f} s for all functions were used up")
+        return answer(SymbolicResult.NOT_ASKED, f"the {SECONDS:.0f} s for all functions were used up")
     seconds = min(FUNCTION_SECONDS, left)
     with rooms.place.workspace({place.beside: file.before}, WorkerUse.QUICK) as workspace:
         options = ("--exception_equivalence", "SAME_TYPE", "--per_condition_timeout", f"{seconds:.1f}")
@@ -106,13 +106,13 @@ def _name(region: FunctionRegion) -> str:
     return f"{region.class_name}.{region.name}" if region.class_name else region.name
 
 
-def _place(path: RepoPath) -> _Place | None:
+def _module_pair(path: RepoPath) -> _ModulePair | None:
     parts = path.removesuffix(".py").split("/")
     inside = parts[1:] if len(parts) > 1 and parts[0] in test_discovery.SOURCE_FOLDERS else parts
     if parts[-1] == "__init__" or not all(part.isidentifier() for part in inside):
         return None
     before = [*inside[:-1], BEFORE + inside[-1]]
-    return _Place(
+    return _ModulePair(
         beside=RepoPath("/".join([*parts[:-1], f"{BEFORE}{parts[-1]}.py"])),
         before=".".join(before),
         after=".".join(inside),
@@ -121,11 +121,11 @@ def _place(path: RepoPath) -> _Place | None:
 
 def module_of(path: RepoPath) -> str | None:
     """The name by which a file is imported, None where it has none."""
-    place = _place(path)
+    place = _module_pair(path)
     return None if place is None else place.after
 
 
-def spec(rooms: Rooms, tree: str, words: tuple[str, ...], seconds: float) -> JailSpec:
+def spec(rooms: JailPool, tree: str, words: tuple[str, ...], seconds: float) -> JailSpec:
     """CrossHair with these words on a tree, read only. The whole may take a few times the `seconds` of a condition."""
     place = rooms.place
     executable, binds = interpreter_binds(sys.executable)
@@ -143,19 +143,19 @@ def spec(rooms: Rooms, tree: str, words: tuple[str, ...], seconds: float) -> Jai
     )
 
 
-def read_answer(result: JailResult) -> tuple[SymbolicSaid, str, tuple[tuple[str, str, str], ...]]:
+def read_answer(result: JailResult) -> tuple[SymbolicResult, str, tuple[tuple[str, str, str], ...]]:
     """What was said, why not more, the differences as (arguments, old, new). What is not understood is no answer."""
-    if result.ending is not Ending.EXITED:
-        return SymbolicSaid.COULD_NOT, f"ended by {result.ending.value}", ()
+    if result.ending is not JailOutcome.EXITED:
+        return SymbolicResult.COULD_NOT, f"ended by {result.ending.value}", ()
     text = clean(result.stdout.decode("utf-8", "replace"), 100_000)
     found = tuple(_differences(text.splitlines()))[:_DIFFERENCES]
     if result.returncode == 1 and found:
-        return SymbolicSaid.DIFFERS, "", found
+        return SymbolicResult.DIFFERS, "", found
     if result.returncode == 0 and _NONE in text:
         exhausted = _EXHAUSTED in text
-        return (SymbolicSaid.LIKELY_SAME if exhausted else SymbolicSaid.NOTHING_FOUND), "", ()
+        return (SymbolicResult.LIKELY_SAME if exhausted else SymbolicResult.NOTHING_FOUND), "", ()
     told = clean((result.stderr or result.stdout).decode("utf-8", "replace"), 100_000).strip().splitlines()
-    return SymbolicSaid.COULD_NOT, (told or ["it said nothing"])[-1][:_TEXT], ()
+    return SymbolicResult.COULD_NOT, (told or ["it said nothing"])[-1][:_TEXT], ()
 
 
 def _differences(lines: Sequence[str]) -> Iterator[tuple[str, str, str]]:

@@ -23,7 +23,7 @@ from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.evidence.inverse_functions import inverse_name
 from localagent.verify.evidence.parameters import FunctionParameters, signature_of
 from localagent.verify.worker.function_regions import FunctionRegion, regions
-from localagent.verify.worker.jail_pool import JailWorker, Rooms
+from localagent.verify.worker.jail_pool import JailPool, JailWorker
 from localagent.verify.worker.suite_run import SuiteWorker
 from localagent.verify.worker.warm_worker import Warm
 from localagent.verify.worker.worker_client import DIFFER_SECONDS, DifferRequest, OpenRequest, WorkerLost
@@ -44,7 +44,7 @@ class Side:
     are where it is open and what that offers; `lost` says why it is not.
     """
 
-    rooms: Rooms
+    rooms: JailPool
     texts: Mapping[RepoPath, bytes]
     session: str
     places: list[tuple[str, int, str]]
@@ -65,8 +65,8 @@ class Differ:
 
     def __init__(
         self,
-        before: Rooms,
-        after: Rooms,
+        before: JailPool,
+        after: JailPool,
         request: OpenRequest,
         files: Sequence[ChangedFile],
         *,
@@ -88,14 +88,14 @@ class Differ:
                 rooms=before,
                 texts={f.path: f.before for f in files},
                 session="hot",
-                places=[_place(t.file.source, t.old) for t in self._twins],
+                places=[_region_key(t.file.source, t.old) for t in self._twins],
                 inverses=list(_inverses(self._twins, new=False)),
             ),
             Side(
                 rooms=after,
                 texts={f.path: f.after for f in files},
                 session="patched" if share else "hot",
-                places=[_place(t.file.path, t.new) for t in self._twins],
+                places=[_region_key(t.file.path, t.new) for t in self._twins],
                 inverses=list(_inverses(self._twins, new=True)),
             ),
         )
@@ -284,7 +284,7 @@ class Differ:
     # -- comparing
 
 
-def _place(path: RepoPath, region: FunctionRegion) -> tuple[str, int, str]:
+def _region_key(path: RepoPath, region: FunctionRegion) -> tuple[str, int, str]:
     return (str(path), region.line, region.name)
 
 
@@ -295,7 +295,7 @@ def _inverses(twins: Sequence[Twin], *, new: bool) -> Iterator[tuple[int, str, i
         wanted = inverse_name(twin.new.name)
         for other in known.functions if known is not None and wanted and not twin.new.class_name else ():
             if other.name == wanted and other.class_name is None:
-                yield (number, *_place(twin.file.path if new else twin.file.source, other))
+                yield (number, *_region_key(twin.file.path if new else twin.file.source, other))
                 break
 
 

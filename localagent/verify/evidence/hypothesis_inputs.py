@@ -36,7 +36,7 @@ def made_inputs(
     examples: int,
 ) -> list[tuple[str, str]]:
     """Literals of (positional, named) arguments, no two alike. `seen` are arguments that tests passed."""
-    words = _Words(letters, numbers)
+    words = _CodeVocabulary(letters, numbers)
     positional = [
         words.parameter(hint, default, [args[n] for args, _ in seen if n < len(args)])
         for n, (_, hint, default) in enumerate(signature.positional)
@@ -79,7 +79,7 @@ def _linked(args: tuple[Any, ...], links: Sequence[tuple[int, int, int]]) -> tup
     return tuple(made)
 
 
-class _Words:
+class _CodeVocabulary:
     """Strategies that know the letters and numbers written in the code."""
 
     def __init__(self, letters: Sequence[str], numbers: Sequence[int]) -> None:

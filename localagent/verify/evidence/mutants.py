@@ -13,7 +13,7 @@ from enum import Enum
 from itertools import islice, takewhile
 
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Scope
-from localagent.domain.outcome import Ending, Outcome, QuickResult
+from localagent.domain.outcome import JailOutcome, Outcome, QuickResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.verification import Mutants
 from localagent.ports import EditSpace, QuickCheck
@@ -128,11 +128,11 @@ def fate_of(result: QuickResult) -> MutantFate | None:
     """What a quick check tells of a mutant; None where it did not come to its end for no fault of the mutant."""
     if any(result.outcomes[i] is not Outcome.TIMED_OUT for i in result.broken):
         return MutantFate.KILLED
-    if result.ending is Ending.CANCELLED:
+    if result.ending is JailOutcome.CANCELLED:
         return None
-    if result.broken or result.ending in (Ending.CPU, Ending.WALL):
+    if result.broken or result.ending in (JailOutcome.CPU, JailOutcome.WALL):
         return MutantFate.LATE
-    if result.ending is not Ending.EXITED:
+    if result.ending is not JailOutcome.EXITED:
         return MutantFate.KILLED
     return MutantFate.ALIVE if result.complete else None
 
@@ -152,7 +152,7 @@ def fate_of_run(outcomes: Sequence[Outcome], *, whole: bool, in_time: bool) -> M
 
 def booked(ran: Sequence[tuple[Candidate, MutantFate]], total: int, cut: str) -> Mutants:
     """The count. `cut` says what was not run, ""."""
-    alive = [told(edit) for edit in sorted((c.edits[0] for c, fate in ran if fate is MutantFate.ALIVE), key=_bytes)]
+    alive = [describe(edit) for edit in sorted((c.edits[0] for c, fate in ran if fate is MutantFate.ALIVE), key=_bytes)]
     late = sum(fate is MutantFate.LATE for _, fate in ran)
     notes = (cut, f"{late} of the killed ran over their own limits of time" if late else "")
     return Mutants(
@@ -170,6 +170,6 @@ def _bytes(edit: Edit) -> int:
     return sum(len(s.text) + s.end - s.start for s in edit.splices)
 
 
-def told(edit: Edit) -> str:
+def describe(edit: Edit) -> str:
     """A mutant in a line."""
     return f"{edit.path}:{edit.line} {edit.operator}: {edit.note}"[:300]

@@ -28,7 +28,7 @@ from localagent.verify.evidence.differential import Differ
 from localagent.verify.evidence.mutants import CPU_SECONDS, MOST, Key, MutantFate, booked, fate_of_run, mutants_of
 from localagent.verify.evidence.patch_coverage import Covered, covered, nothing_covered
 from localagent.verify.worker import function_swaps
-from localagent.verify.worker.jail_pool import Rooms
+from localagent.verify.worker.jail_pool import JailPool
 from localagent.verify.worker.warm_worker import Warm
 from localagent.verify.worker.worker_client import OpenRequest, RunRequest, WorkerLost
 from localagent.verify.worker.worker_messages import Item, RunEnd
@@ -47,7 +47,7 @@ class AssessRequest:
     `others`: how many other behaviours are known to pass the same tests.
     """
 
-    rooms: Rooms
+    rooms: JailPool
     request: OpenRequest
     candidate: Candidate
     baseline: Baseline

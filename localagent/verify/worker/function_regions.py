@@ -132,11 +132,11 @@ def _region(source: bytes, starts: Sequence[int], function: FunctionSpan) -> Fun
         line=line,
         body_line=body_line,
         last_line=last_line(node),
-        kept=_kept(node),
+        kept=_signature_text(node),
     )
 
 
-def _kept(node: Function) -> str:
+def _signature_text(node: Function) -> str:
     args = node.args
     stays = (*node.decorator_list, None, *args.defaults, None, *args.kw_defaults)
     return " ".join("-" if n is None else ast.dump(n) for n in stays)

@@ -15,7 +15,7 @@ from localagent.verify.worker.worker_spec import WorkerSpec, WorkerUse
 class JailWorker:
     """A worker and the workspace it sees. Closing ends the jail first, then removes the workspace."""
 
-    def __init__(self, rooms: "Rooms", client: WorkerClient, workspace: Workspace) -> None:
+    def __init__(self, rooms: "JailPool", client: WorkerClient, workspace: Workspace) -> None:
         self._rooms = rooms
         self.client = client
         self.workspace = workspace
@@ -35,7 +35,7 @@ class JailWorker:
             self.workspace.remove()
 
 
-class Rooms:
+class JailPool:
     """Starts rooms and remembers those that are open."""
 
     def __init__(self, place: WorkerSpec) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from localagent.domain.paths import RepoPath
-from localagent.verify.worker.jail_pool import JailWorker, Rooms
+from localagent.verify.worker.jail_pool import JailPool, JailWorker
 from localagent.verify.worker.suite_run import SuiteRun, SuiteWorker
 from localagent.verify.worker.worker_client import OpenRequest, RunRequest, WorkerLost
 from localagent.verify.worker.worker_messages import Collected, CollectionRefused, Item
@@ -44,7 +44,7 @@ class TestLimits:
 class SuiteJail:
     """`changes` over the snapshot of `rooms`. `close` when done. Interrupted where the task was cancelled."""
 
-    def __init__(self, rooms: Rooms, changes: Mapping[RepoPath, bytes], request: OpenRequest) -> None:
+    def __init__(self, rooms: JailPool, changes: Mapping[RepoPath, bytes], request: OpenRequest) -> None:
         self._rooms, self._changes, self._request = rooms, changes, request
         self._room: JailWorker | None = None
         self._suite: SuiteWorker | None = None
@@ -58,7 +58,7 @@ class SuiteJail:
             return None
         try:
             with killed_at(until, self._kill):
-                self._open_room()
+                self._open_jail()
                 assert self._room is not None
                 self._suite = SuiteWorker(self._room.client, self._bounded(left))
                 return self._suite.open()
@@ -77,7 +77,7 @@ class SuiteJail:
         try:
             with killed_at(until, self._kill):
                 if self._room is None or self._suite is None:
-                    self._open_room()
+                    self._open_jail()
                     assert self._room is not None
                     self._suite = SuiteWorker(self._room.client, self._bounded(until - begin))
                     self._suite.open()
@@ -108,7 +108,7 @@ class SuiteJail:
         self.lost = why
         self.close()
 
-    def _open_room(self) -> None:
+    def _open_jail(self) -> None:
         if self._room is None:
             self._room, self._born = self._rooms.start(self._changes, WorkerUse.FULL), time.monotonic()
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from localagent.domain.edit import FileChange
-from localagent.domain.outcome import Ending, QuickResult, QuickRoute
+from localagent.domain.outcome import JailOutcome, QuickResult, QuickRoute
 from localagent.domain.paths import RepoPath
 from localagent.verify.baseline import self_check
 from localagent.verify.checks.outcomes import CandidateOutcomes, lost_result, quick_result
@@ -97,7 +97,7 @@ class WarmSlot:
         try:
             below = self._grounds.below(ask.candidate) if orders is None and self._grounds is not None else None
             self._write(self._room, ask.candidate.patch.changes)
-            if below is not None and self._on_ground(run, ask, *below):
+            if below is not None and self._in_parent_session(run, ask, *below):
                 route = QuickRoute.SWAP
             elif orders is None or not self._swapped(run, orders):
                 route, run = QuickRoute.FRESH, QuickRun(self._plan, self._room, ask, CandidateOutcomes())
@@ -181,7 +181,9 @@ class WarmSlot:
             self._left = 0
         return end is not RunEnd.CANNOT_SWAP
 
-    def _on_ground(self, run: QuickRun, ask: Ask, ground: ParentSession, orders: list[dict[str, object]]) -> bool:
+    def _in_parent_session(
+        self, run: QuickRun, ask: Ask, ground: ParentSession, orders: list[dict[str, object]]
+    ) -> bool:
         """Run by swapping into the parent's session; False when that cannot tell, and nothing was seen."""
         offered = {item.id for item in ground.answer.items}
         if any(i not in offered for i in (*self._plan.targets.tests, *ask.passing)):
@@ -206,7 +208,7 @@ class WarmSlot:
 
     def _cold(self, ask: Ask, begin: float) -> QuickResult:
         """A jail and a copy of its own."""
-        plan, seen, ending, reason = self._plan, CandidateOutcomes(), Ending.EXITED, ""
+        plan, seen, ending, reason = self._plan, CandidateOutcomes(), JailOutcome.EXITED, ""
         try:
             changes = {c.path: c.after for c in ask.candidate.patch.changes}
             with plan.rooms.start(changes, WorkerUse.FULL) as room:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from localagent.domain.outcome import Ending, Failure, Outcome
+from localagent.domain.outcome import Failure, JailOutcome, Outcome
 from localagent.jail.limits.policy_limits import PolicyLimits
 from localagent.ports import JailProcess
 from localagent.runner.json_frames import Reader, WireClosed, WireFault, WireTimeout, send
@@ -39,7 +39,7 @@ TOTAL_LIMIT_BYTES = 64 << 20  # in one answer's time; a request resets the count
 class WorkerLost(Exception):  # noqa: N818 - named for what happened
     """The worker or its jail is gone or cannot be believed; its jail has been ended."""
 
-    def __init__(self, reason: str, ending: Ending) -> None:
+    def __init__(self, reason: str, ending: JailOutcome) -> None:
         super().__init__(reason)
         self.ending = ending
 
@@ -288,7 +288,7 @@ class WorkerClient:
             send(self._reader.fd, {**message, "nonce": self._nonce, "seq": self._number})
             answer = self._reader.receive(deadline, TOTAL_LIMIT_BYTES)
         except WireTimeout:
-            raise self._lost("did not answer in time", Ending.WALL) from None
+            raise self._lost("did not answer in time", JailOutcome.WALL) from None
         except WireFault as fault:
             raise self._lost(str(fault)) from None
         except (WireClosed, OSError, ValueError):
@@ -300,7 +300,7 @@ class WorkerClient:
     def _malformed(self, fault: Malformed) -> WorkerLost:
         return self._lost(f"sent what its own code does not send ({fault})")
 
-    def _lost(self, reason: str, ending: Ending | None = Ending.CANCELLED) -> WorkerLost:
+    def _lost(self, reason: str, ending: JailOutcome | None = JailOutcome.CANCELLED) -> WorkerLost:
         self.usable = False
         result = self._process.kill()
         detail = result.stderr.decode("utf-8", "replace").strip()[-500:]
