@@ -1,6 +1,6 @@
 """A deadline that is counted from the start of the process, as whoever waits for it counts.
 
-When it passes, what runs is told to stop and `DeadlinePassed` is raised in the main thread, between two steps of Python.
+When it passes, what runs is told to end and `DeadlinePassed` is raised in the main thread, between two steps of Python.
 A reserve is kept for clearing up; how much is measured all along, by how long the kernel lets us wait for a processor.
 What does not end then, in a single long step in C, is for the process that waits for this one: it has a reserve of its
 own, `shown`, to say what there is and end.

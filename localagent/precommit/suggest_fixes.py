@@ -19,8 +19,8 @@ from localagent.app.review.patch_tests import (
     TestedSnapshot,
     Tree,
     jail_for,
-    open_tree,
     open_test_runner,
+    open_tree,
 )
 from localagent.app.settings import Settings
 from localagent.code.related_tests import related_tests

@@ -18,7 +18,7 @@ from localagent.app.fix.edit_writers import known_ways
 from localagent.app.fix.pipeline import FixWork, WorkScope, work
 from localagent.app.fix.request import FixRequest
 from localagent.app.policies import reopened
-from localagent.app.review.patch_tests import ProofRequest, jail_for, open_tree, open_test_runner
+from localagent.app.review.patch_tests import ProofRequest, jail_for, open_test_runner, open_tree
 from localagent.app.settings import Settings
 from localagent.domain.edit import Candidate, Patch, digest_of
 from localagent.domain.guard import Guard, GuardScope
