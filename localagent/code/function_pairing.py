@@ -1,7 +1,7 @@
 """Functions of a source before and after that are the same, whatever they are called now; what their names stand for.
 
-A function that lost its name is looked for among the new ones by what it says. Not seen: one that moved to another
-file.
+A function that lost its name is looked for among the new ones by what it says, and one that answered a condition and
+only answers a constant now by its place and the number of its parameters. Not seen: one that moved to another file.
 """
 
 import ast
@@ -54,9 +54,29 @@ def pairs(before: ast.AST, after: ast.AST) -> Iterator[tuple[str, Function, Func
     for name in lost:
         words = _mentioned_names(old[name])
         best = max(come, key=lambda n: (_alike(words, come[n]), n), default="")
-        if best and _alike(words, come[best]) >= _ALIKE:
+        if not best or _alike(words, come[best]) < _ALIKE:
+            best = next((n for n in come if _is_emptied(old[name], new[n]) and _owner(n) == _owner(name)), "")
+        if best:
             come.pop(best)
             yield best, old[name], _called_alike(old[name], new[best])
+
+
+def _is_emptied(old: Function, new: Function) -> bool:
+    """Whether a function that answered a condition may be one that only answers a constant now."""
+    answers = [n.value for n in walk(old) if isinstance(n, ast.Return)]
+    last = new.body[-1]
+    only = all(isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant) for s in new.body[:-1])
+    return (
+        only
+        and isinstance(last, ast.Return)
+        and isinstance(last.value, ast.Constant)
+        and any(isinstance(a, ast.Compare | ast.BoolOp) for a in answers)
+        and len(old.args.args) == len(new.args.args)
+    )
+
+
+def _owner(name: str) -> str:
+    return name.rpartition(".")[0]
 
 
 def _called_alike(old: Function, new: Function) -> Function:

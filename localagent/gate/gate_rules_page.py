@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from localagent.domain.policy import CommandRule, DangerRule, Policy
 from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.rule_catalogue import DANGER_REMEDY, IN_PATCHES, IN_REPAIRS, RULES
+from localagent.gate.rule_catalogue import DANGER_REMEDY, IN_PATCHES, IN_REPAIRS, RETIRED, RULES
 
 _MOST_LINES, _MOST_CHARS, _MOST_EXAMPLES = 9, 400, 2
 _FENCE = "```"
@@ -39,7 +39,9 @@ def explained_ids(policy: Policy) -> tuple[str, ...]:
 
 
 def explained(rule_id: str, policy: Policy) -> tuple[Explained, ...]:
-    """Every rule of that id: one, unless layers of a policy use an id again."""
+    """Every rule of that id: one, unless layers of a policy use an id again; of a retired one, what took its place."""
+    if rule_id in RETIRED:
+        return (_explained(rule_id, "no rule any more", "none", RETIRED[rule_id], "see there", (), (), 0),)
     found = [_gate(rule, most=len(rule.match) + len(rule.not_match)) for rule in RULES if rule.id == rule_id]
     found += [_danger(rule, most=100) for rule in policy.dangers if rule.id == rule_id]
     found += [_command(rule) for rules in policy.commands for rule in rules.rules if rule.id == rule_id]

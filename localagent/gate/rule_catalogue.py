@@ -17,7 +17,7 @@ from localagent.gate.files import (
 )
 from localagent.gate.overfitting import special_casing_rules, test_detection
 from localagent.gate.repair_gates import COULD_NOT_ANSWER
-from localagent.gate.review import logic_rules
+from localagent.gate.review import review_gate
 from localagent.gate.security import bandit, swallow_rules
 from localagent.gate.tests import tamper_rules
 
@@ -41,7 +41,7 @@ IN_PATCHES: tuple[Rule, ...] = (
     editable_paths.NOT_EDITABLE,
     *patch_paths.RULES,
     *critical_paths.RULES,
-    *logic_rules.RULES,
+    *review_gate.RULES,
     *special_casing_rules.RULES,
     *secrets.RULES,
     *trojan_source.RULES,
@@ -64,7 +64,7 @@ RULES: tuple[Rule, ...] = (
     *swallow_rules.RULES,
     *test_detection.RULES,
     *special_casing_rules.RULES,
-    *logic_rules.RULES,
+    *review_gate.RULES,
     *tamper_rules.RULES,
     *bandit.RULES,
 )
@@ -74,9 +74,15 @@ OF_MEANING = frozenset(
     {
         "guard-gone", "check-gone", "condition-widened", "asks-less", "bound-moved", "call-given", "compares-looser",
         "stakes-changed", "fault-unreported", "only-taken-away", "done-less", "steering-changed", "critical-code",
-        "protection-dropped", "silent-handler", "literal-answers", "broad-except-at-times",
+        "protection-dropped", "literal-answers", "broad-except-at-times",
     }
 )  # fmt: skip
+# Ids of retired rules, with what took their place: policies, approvals and records of earlier versions name them.
+RETIRED = {
+    "silent-handler": "joined with `fault-unreported`",
+    "waits-for-a-time": "joined with `trigger-added`",
+    "endless": "joined with `grows-unbounded`",
+}
 DANGER_REMEDY = "do without it; where it is meant, have a person change the policy's table of dangers"
 _ERROR = RuleText(
     id=COULD_NOT_ANSWER,
@@ -88,8 +94,8 @@ _ERROR = RuleText(
 
 
 def own_ids() -> frozenset[str]:
-    """The ids of the gates' own rules. No danger of a policy may have one: an id must mean one thing."""
-    return frozenset(rule.id for rule in RULES) | {COULD_NOT_ANSWER}
+    """The ids of the gates' own rules, past ones too. No danger of a policy may have one: an id must mean one thing."""
+    return frozenset(rule.id for rule in RULES) | RETIRED.keys() | {COULD_NOT_ANSWER}
 
 
 def for_a_person(policy: Policy) -> frozenset[str]:

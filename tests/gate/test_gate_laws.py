@@ -26,7 +26,7 @@ from localagent.gate.core.rule import Rule, RuleExample
 from localagent.gate.patch_gates import PatchGates
 from localagent.gate.review import changed_arguments as given_module
 from localagent.gate.review import changed_thresholds, dropped_arguments, review_gate, secret_leaks, weakened_conditions
-from localagent.gate.review.logic_rules import GUARD, WIDENED
+from localagent.gate.review.removed_checks import GUARD, WIDENED
 from localagent.gate.rule_catalogue import rule_texts
 from localagent.policy.load import load_policy
 from localagent.policy.policy_layers import meet
@@ -189,7 +189,7 @@ DENIED = [
 
 def fired(before: str, after: str) -> set[str]:
     change = FileChange(path=RepoPath("pkg/mod.py"), before=before.encode(), after=after.encode())
-    return {str(finding.rule) for finding in review_gate.reviewed(change, {"pkg", "mod"})}
+    return {str(finding.rule) for finding in review_gate.reviewed(change, frozenset({"pkg", "mod"}))}
 
 
 @pytest.mark.long

@@ -12,7 +12,7 @@ from localagent.domain.policy import DangerRule, Permission, Policy
 from localagent.edit.space import open_edit_space
 from localagent.gate.approval_required import asked_of_person
 from localagent.gate.patch_gates import PatchGates
-from localagent.gate.review.logic_rules import RULES
+from localagent.gate.review.review_gate import RULES
 from localagent.gate.rule_catalogue import OF_MEANING, for_a_person, rule_texts
 from localagent.gate.tests.tamper_rules import TRIVIAL, WEAKER
 from localagent.policy.load import load_policy
@@ -52,7 +52,7 @@ def test_what_may_run_before_a_person_looked_is_a_question_of_meaning(policy: Po
     assert {name for name, text in texts.items() if text.may_run} == OF_MEANING
     assert all(texts[name].asks_person for name in OF_MEANING)
     firm = {"import-new", "runs-unasked", "acts-outside", "secret-told", "opaque-text", "trigger-added", "test-changed"}
-    firm |= {"dependency-edit", "test-configuration", "magic-value", "waits-for-a-time", "exposed-whole", "endless"}
+    firm |= {"dependency-edit", "test-configuration", "magic-value", "exposed-whole", "grows-unbounded"}
     assert firm <= texts.keys() - OF_MEANING
 
 

@@ -7,6 +7,7 @@ from test_rules import DEFAULT
 
 from localagent.app import rule_examples
 from localagent.gate.gate_rules_page import explained, explained_ids, page
+from localagent.gate.rule_catalogue import RETIRED, own_ids
 
 
 def test_the_page_lists_and_explains_every_rule_once() -> None:
@@ -28,6 +29,14 @@ def test_every_rule_is_explained_with_examples_of_both_kinds(rule: str) -> None:
     assert one.not_match
     assert one.text.count("```") % 2 == 0
     assert f"## {rule}\n" in one.text
+
+
+@pytest.mark.parametrize("rule", RETIRED)
+def test_a_rule_that_is_no_more_is_explained_and_its_id_stays_taken(rule: str) -> None:
+    (one,) = explained(rule, DEFAULT)
+    assert RETIRED[rule] in one.text
+    assert rule in own_ids()
+    assert rule not in explained_ids(DEFAULT)
 
 
 def test_every_explained_rule_is_tried_by_its_examples(monkeypatch: pytest.MonkeyPatch) -> None:

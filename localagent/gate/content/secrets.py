@@ -18,7 +18,7 @@ from localagent.code.string_folding import texts_of
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import Policy
 from localagent.gate.core.gate_input import ChangedRegion, GateInput, Touched
-from localagent.gate.core.rule import Rule, RuleExample, decide
+from localagent.gate.core.rule import Rule, RuleExample, became, decide
 from localagent.text.secret_names import SENSITIVE_NAME
 
 _F = "def f(x):\n    return x\n"
@@ -30,10 +30,9 @@ KEY = Rule(
     why="a private key that was in a repository is known to all who read it",
     remedy="take it out, make a new key, and read it from outside the repository",
     match=tuple(
-        RuleExample(before=_F, after=f"{_F}K = '-----BEGIN {kind}PRIVATE" + " KEY-----'\n")
-        for kind in ("", "RSA ", "OPENSSH ", "EC ")
+        became(_F, f"{_F}K = '-----BEGIN {kind}PRIVATE" + " KEY-----'\n") for kind in ("", "RSA ", "OPENSSH ", "EC ")
     ),
-    not_match=(RuleExample(before=_F, after=f"{_F}K = '-----BEGIN PUBLIC KEY-----'\n"),),
+    not_match=(became(_F, f"{_F}K = '-----BEGIN PUBLIC KEY-----'\n"),),
 )
 TOKEN = Rule(
     id="secret-token",
@@ -41,7 +40,7 @@ TOKEN = Rule(
     why="a token of a known service opens that service to all who read it",
     remedy="take it out, have the service make a new one, and read it from outside the repository",
     match=tuple(
-        RuleExample(before=_F, after=f"{_F}K = '{token}'\n")
+        became(_F, f"{_F}K = '{token}'\n")
         for token in (
             _B + "Q3EGRZ7LNXU5T2WP",
             "gh" + "p_" + "x7Kd92LmQp4VtRz8Ys1NcBf6Ha3We5Tg0UjE",
@@ -55,9 +54,9 @@ TOKEN = Rule(
         )
     ),
     not_match=(
-        RuleExample(before=_F, after=f"{_F}K = 'AKIA'\n"),
-        RuleExample(before=_F, after=f"{_F}K = 'https://user:password@example.org/'\n"),
-        RuleExample(before=f"K = '{_B}Q3EGRZ7LNXU5T2WP'\n", after=f"L = 1\nK = ['{_B}Q3EGRZ7LNXU5T2WP']\n"),
+        became(_F, f"{_F}K = 'AKIA'\n"),
+        became(_F, f"{_F}K = 'https://user:password@example.org/'\n"),
+        became(f"K = '{_B}Q3EGRZ7LNXU5T2WP'\n", f"L = 1\nK = ['{_B}Q3EGRZ7LNXU5T2WP']\n"),
     ),
 )
 ASSIGNED = Rule(
@@ -66,18 +65,18 @@ ASSIGNED = Rule(
     why="a text without order under a secret's name is most likely a secret",
     remedy="read it from the environment or a secret store; an example should say that it is one",
     match=(
-        RuleExample(before=_F, after=f"{_F}PASSWORD = 'tR7#kq92Lm!vX'\n"),
-        RuleExample(before=_F, after=f"{_F}C = {{'api_key': 'b7d2f90a4c6e81357f9ad2c4'}}\n"),
-        RuleExample(before=_F, after="def f(x):\n    return x.login(secret_token='q8Zr-31xPv7Lt0Wm')\n"),
-        RuleExample(before=_F, after=f"{_F}PASSWORD = ''.join(['tR7#k', 'q92Lm!vX'])\n"),
+        became(_F, f"{_F}PASSWORD = 'tR7#kq92Lm!vX'\n"),
+        became(_F, f"{_F}C = {{'api_key': 'b7d2f90a4c6e81357f9ad2c4'}}\n"),
+        became(_F, "def f(x):\n    return x.login(secret_token='q8Zr-31xPv7Lt0Wm')\n"),
+        became(_F, f"{_F}PASSWORD = ''.join(['tR7#k', 'q92Lm!vX'])\n"),
         RuleExample(path="pkg/mod.py", before=_F, after=f"{_F}# db_password: 'tR7#kq92Lm!vX'\n"),
     ),
     not_match=(
-        RuleExample(before=_F, after=f"{_F}PASSWORD = 'changeme-please'\n"),
-        RuleExample(before=_F, after=f"{_F}PASSWORD_FIELD = 'password_confirmation'\n"),
-        RuleExample(before=_F, after="import os\ndef f(x):\n    return os.environ['API_KEY_OF_SERVICE']\n"),
-        RuleExample(before=_F, after=f"{_F}TOKEN_URL = 'https://login.example.org/oauth2/token'\n"),
-        RuleExample(before=_F, after=f"{_F}api_key = '<your-api-key-here-1234>'\n"),
+        became(_F, f"{_F}PASSWORD = 'changeme-please'\n"),
+        became(_F, f"{_F}PASSWORD_FIELD = 'password_confirmation'\n"),
+        became(_F, "import os\ndef f(x):\n    return os.environ['API_KEY_OF_SERVICE']\n"),
+        became(_F, f"{_F}TOKEN_URL = 'https://login.example.org/oauth2/token'\n"),
+        became(_F, f"{_F}api_key = '<your-api-key-here-1234>'\n"),
     ),
 )
 RULES = (KEY, TOKEN, ASSIGNED)

@@ -8,23 +8,22 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from localagent.domain.gate import Decision, Finding, Severity
+from localagent.domain.gate import Decision, Finding
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Permission, Policy
 from localagent.gate.content.prompt_injection import INJECTION, spoken_in
 from localagent.gate.content.shell_payloads import SHELLED, shelled_in
 from localagent.gate.core.gate_input import GateInput, Touched
-from localagent.gate.core.rule import Rule, RuleExample, decide
+from localagent.gate.core.rule import became, decide, question
 
 _F = "def f(x):\n    return x\n"
 
-EXCUSE = Rule(
+EXCUSE = question(
     id="excuse-added",
-    severity=Severity.MEDIUM,
     why="a tool that is told to look away finds nothing",
     remedy="mend what the tool found; where it is wrong, have a person add the comment",
     match=tuple(
-        RuleExample(before=_F, after=f"def f(x):\n    return x  {comment}\n")
+        became(_F, f"def f(x):\n    return x  {comment}\n")
         for comment in (
             "# noqa", "# noqa: S602", "#nosec B101", "# type: ignore", "# type: ignore[arg-type]", "# noqa: E501, S602",
             "# pragma: no cover", "# ruff: noqa", "# pylint: disable=all", "# mypy: ignore-errors", "# pyright: ignore",
@@ -32,11 +31,10 @@ EXCUSE = Rule(
         )
     ),
     not_match=(
-        RuleExample(before=_F, after="def f(x):\n    return -x  # never ignore the sign\n"),
-        RuleExample(before="def f(x):\n    return x  # noqa\n", after="def f(x):\n    return -x  # noqa\n"),
-        RuleExample(before=_F, after="def f(x):\n    return 'noqa', x\n"),
+        became(_F, "def f(x):\n    return -x  # never ignore the sign\n"),
+        became("def f(x):\n    return x  # noqa\n", "def f(x):\n    return -x  # noqa\n"),
+        became(_F, "def f(x):\n    return 'noqa', x\n"),
     ),
-    asks_person=True,
 )  # fmt: skip
 RULES = (EXCUSE, INJECTION, SHELLED)
 _EXCUSE = re.compile(

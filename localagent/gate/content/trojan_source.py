@@ -18,7 +18,7 @@ from localagent.domain.edit import FileChange
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import Policy
 from localagent.gate.core.gate_input import GateInput, Touched
-from localagent.gate.core.rule import Rule, RuleExample, decide
+from localagent.gate.core.rule import Rule, RuleExample, became, decide
 from localagent.text.confusable_letters import misleads, mixes
 
 _F = "def f(x):\n    return x\n"
@@ -29,12 +29,12 @@ BIDI = Rule(
     why="a bidirectional control shows the line in another order than Python reads it",
     remedy="take it out; write it as an escape (`\\u202e`) where a text needs it",
     match=(
-        RuleExample(before=_F, after="def f(x):\n    return x  # \u202e\u2066 } { \u2069\n"),
-        RuleExample(before=_F, after=f"{_F}S = 'a\u061cb'\n"),
+        became(_F, "def f(x):\n    return x  # \u202e\u2066 } { \u2069\n"),
+        became(_F, f"{_F}S = 'a\u061cb'\n"),
     ),
     not_match=(
-        RuleExample(before=_F, after=f"{_F}S = '\u05e9\u05dc\u05d5\u05dd'\n"),
-        RuleExample(before=_F, after=f"{_F}S = '\\u202e'\n"),
+        became(_F, f"{_F}S = '\u05e9\u05dc\u05d5\u05dd'\n"),
+        became(_F, f"{_F}S = '\\u202e'\n"),
     ),
 )
 INVISIBLE = Rule(
@@ -43,7 +43,7 @@ INVISIBLE = Rule(
     why="a character that nobody sees is read by Python or by a terminal",
     remedy="take it out; write it as an escape (`\\u200b`) where a text needs it",
     match=tuple(
-        RuleExample(before=_F, after=f"{_F}S = 'a{c}b'\n")
+        became(_F, f"{_F}S = 'a{c}b'\n")
         for c in (
             "\u200b",
             "\u2060",
@@ -59,10 +59,10 @@ INVISIBLE = Rule(
         )
     ),
     not_match=(
-        RuleExample(before=_F, after=f"{_F}S = '\u2764\ufe0f \U0001f469\u200d\U0001f4bb'\n"),
-        RuleExample(before=_F, after=f"{_F}S = '\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645'\n"),
-        RuleExample(before="\ufeffx = 1\n", after="\ufeffx = 2\n"),
-        RuleExample(before="S = 'a\u200bb'\n", after="S = 'a\u200bc'\n"),
+        became(_F, f"{_F}S = '\u2764\ufe0f \U0001f469\u200d\U0001f4bb'\n"),
+        became(_F, f"{_F}S = '\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645'\n"),
+        became("\ufeffx = 1\n", "\ufeffx = 2\n"),
+        became("S = 'a\u200bb'\n", "S = 'a\u200bc'\n"),
     ),
 )
 HOMOGLYPH = Rule(
@@ -71,19 +71,15 @@ HOMOGLYPH = Rule(
     why="a name that looks like another one is not it",
     remedy="write the name in the letters of one script",
     match=(
-        RuleExample(before=_F, after="def f(x):\n    \u0430dmin = x\n    return \u0430dmin\n"),
-        RuleExample(
-            before=_F, after="def f(x):\n    \u0441\u043e\u0440\u0443 = x\n    return \u0441\u043e\u0440\u0443\n"
-        ),
-        RuleExample(before=_F, after="def f(x):\n    \u039fK = x\n    return \u039fK\n"),
+        became(_F, "def f(x):\n    \u0430dmin = x\n    return \u0430dmin\n"),
+        became(_F, "def f(x):\n    \u0441\u043e\u0440\u0443 = x\n    return \u0441\u043e\u0440\u0443\n"),
+        became(_F, "def f(x):\n    \u039fK = x\n    return \u039fK\n"),
     ),
     not_match=(
-        RuleExample(before=_F, after="def f(x):\n    gr\u00f6\u00dfe = x\n    return gr\u00f6\u00dfe\n"),
-        RuleExample(before=_F, after="def f(x):\n    \u0394 = 'admin'\n    return (x, \u0394)\n"),
-        RuleExample(before=_F, after="def f(x):\n    \u0438\u043c\u044f = x\n    return \u0438\u043c\u044f\n"),
-        RuleExample(
-            before=_F, after="def f(x):\n    return x, '\u0410\u0434\u0440\u0435\u0441'  # \u0438\u043c\u044f\n"
-        ),
+        became(_F, "def f(x):\n    gr\u00f6\u00dfe = x\n    return gr\u00f6\u00dfe\n"),
+        became(_F, "def f(x):\n    \u0394 = 'admin'\n    return (x, \u0394)\n"),
+        became(_F, "def f(x):\n    \u0438\u043c\u044f = x\n    return \u0438\u043c\u044f\n"),
+        became(_F, "def f(x):\n    return x, '\u0410\u0434\u0440\u0435\u0441'  # \u0438\u043c\u044f\n"),
     ),
 )
 NFKC = Rule(
@@ -92,10 +88,10 @@ NFKC = Rule(
     why="Python reads the name in another form than the one that is shown",
     remedy="write the name as Python reads it",
     match=(
-        RuleExample(before=_F, after="def f(x):\n    \uff59 = x\n    return y\n"),
-        RuleExample(before=_F, after="def f(x):\n    return x.\ufb01nd(1)\n"),
+        became(_F, "def f(x):\n    \uff59 = x\n    return y\n"),
+        became(_F, "def f(x):\n    return x.\ufb01nd(1)\n"),
     ),
-    not_match=(RuleExample(before=_F, after=f"{_F}S = '\uff45\uff56\uff41\uff4c'\n"),),
+    not_match=(became(_F, f"{_F}S = '\uff45\uff56\uff41\uff4c'\n"),),
 )
 COOKIE = Rule(
     id="codec-cookie",
@@ -103,7 +99,7 @@ COOKIE = Rule(
     why="in another encoding than UTF-8 what looks like a comment may be code",
     remedy="keep sources in UTF-8, without a cookie",
     match=tuple(
-        RuleExample(before=_F, after=f"{head}{_F}")
+        became(_F, f"{head}{_F}")
         for head in (
             "# -*- coding: utf-7 -*-\n",
             "#!/usr/bin/python\n# vim: set fileencoding=latin-1 :\n",
@@ -111,9 +107,9 @@ COOKIE = Rule(
         )
     ),
     not_match=(
-        RuleExample(before=_F, after=f"# -*- coding: utf-8 -*-\n{_F}"),
-        RuleExample(before=f"# coding: latin-1\n{_F}", after=f"# coding: latin-1\nN = 1\n{_F}"),
-        RuleExample(before=_F, after=f"{_F}# the coding: latin-1 is meant\n"),
+        became(_F, f"# -*- coding: utf-8 -*-\n{_F}"),
+        became(f"# coding: latin-1\n{_F}", f"# coding: latin-1\nN = 1\n{_F}"),
+        became(_F, f"{_F}# the coding: latin-1 is meant\n"),
     ),
 )
 LINE_BREAK = Rule(
@@ -122,12 +118,11 @@ LINE_BREAK = Rule(
     why="a line ends here for some programs and not for others, so code can hide in a comment or text",
     remedy="end lines with LF or CR LF; write the character as an escape where a text needs it",
     match=tuple(
-        RuleExample(before=_F, after=f"{_F}# note{c}X = 1\n")
-        for c in ("\r", "\x0c", "\x0b", "\x1c", "\x85", "\u2028", "\u2029")
+        became(_F, f"{_F}# note{c}X = 1\n") for c in ("\r", "\x0c", "\x0b", "\x1c", "\x85", "\u2028", "\u2029")
     ),
     not_match=(
-        RuleExample(before="x = 1\r\ny = 2\r\n", after="x = 1\r\ny = 3\r\n"),
-        RuleExample(before="x = 1\n\x0c\ny = 2\n", after="x = 1\n\x0c\ny = 3\n"),
+        became("x = 1\r\ny = 2\r\n", "x = 1\r\ny = 3\r\n"),
+        became("x = 1\n\x0c\ny = 2\n", "x = 1\n\x0c\ny = 3\n"),
     ),
 )
 FAR_RIGHT = Rule(
@@ -135,8 +130,8 @@ FAR_RIGHT = Rule(
     severity=Severity.HIGH,
     why="code so far to the right is not seen by whoever reviews it",
     remedy="put it on a line of its own",
-    match=(RuleExample(before=_F, after="def f(x):\n    return x" + " " * 150 + "; g(x)\n"),),
-    not_match=(RuleExample(before=_F, after="def f(x):\n    return x" + " " * 60 + "# note\n"),),
+    match=(became(_F, "def f(x):\n    return x" + " " * 150 + "; g(x)\n"),),
+    not_match=(became(_F, "def f(x):\n    return x" + " " * 60 + "# note\n"),),
 )
 NOT_UTF8 = Rule(
     id="not-utf-8",

@@ -1,6 +1,7 @@
 """Rules of the gates that are written in code, each with the examples that prove it."""
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from localagent.domain.gate import Allow, Decision, Finding, Severity
@@ -78,6 +79,26 @@ class Rule:
     def finding(self, path: RepoPath | None, line: int, message: str) -> Finding:
         """This rule's hit at a place."""
         return Finding(rule=self.id, severity=self.severity, path=path, line=line, message=message)
+
+
+PLAIN = "def f(x):\n    return x\n"
+question = partial(Rule, severity=Severity.MEDIUM, asks_person=True)
+"""A rule that asks a person."""
+
+
+def became(before: str, after: str) -> RuleExample:
+    """A source of the package that became another."""
+    return RuleExample(before=before, after=after)
+
+
+def introduced(after: str, before: str = PLAIN) -> RuleExample:
+    """A source that came in the place of a plain function."""
+    return RuleExample(before=before, after=after)
+
+
+def inserted(code: str, head: str = "") -> RuleExample:
+    """Code that came into a plain function, and what came above it."""
+    return RuleExample(before=PLAIN, after=f"{head}def f(x):\n    {code}\n    return x\n")
 
 
 def decide(gate: str, findings: list[Finding]) -> Decision:

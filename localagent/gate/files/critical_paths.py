@@ -9,11 +9,11 @@ from collections.abc import Iterator
 import pathspec
 
 from localagent.domain.edit import FileChange
-from localagent.domain.gate import Decision, Finding, Severity
+from localagent.domain.gate import Decision, Finding
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Permission, Policy
 from localagent.gate.core.gate_input import GateInput
-from localagent.gate.core.rule import Rule, RuleExample, decide
+from localagent.gate.core.rule import RuleExample, became, decide, question
 from localagent.gate.files.critical_code import CriticalCode
 from localagent.gate.review.routine_changes import is_routine
 from localagent.text.confusable_letters import as_read
@@ -22,9 +22,8 @@ _VERIFY = "def verify_password(a, b):\n    return a == b\n"
 _MAC = "import hmac\n\n\ndef f(a, b):\n    return hmac.new(b'', b, 'sha256')\n"
 _SOME = {"before": "x = 1\n", "after": "x = 2\n"}
 
-CRITICAL = Rule(
+CRITICAL = question(
     id="critical-file",
-    severity=Severity.MEDIUM,
     why="what guards accounts, money, keys, data or deployments is changed",
     remedy="have somebody who owns that code read the change",
     match=tuple(
@@ -65,11 +64,9 @@ CRITICAL = Rule(
         RuleExample(path="app/auth/tokens.py", before="f(1)\n", after="f(1)  # once\n"),
         RuleExample(path="app/auth/tokens.py", before="print('a')\n", after="print('b')\n"),
     ),
-    asks_person=True,
 )
-DEPENDENCY = Rule(
+DEPENDENCY = question(
     id="dependency-edit",
-    severity=Severity.MEDIUM,
     why="a dependency brings code that the patch does not show",
     remedy="have a person check what comes in, and from where",
     match=tuple(
@@ -100,31 +97,26 @@ DEPENDENCY = Rule(
         RuleExample(path="docs/list.txt", before="apples\npears\n", after="apples\npears\nplums\n"),
         RuleExample(path="setup.py", before="X = {'docs': ['a==7.0.1']}\n", after="X = {'docs': ['a==7.1.0']}\n"),
     ),
-    asks_person=True,
 )
-CODE = Rule(
+CODE = question(
     id="critical-code",
-    severity=Severity.MEDIUM,
     why="code that guards accounts, money, keys or data is changed, wherever it lies",
     remedy="have somebody who owns that code read the change",
     match=(
-        RuleExample(before=_VERIFY, after=_VERIFY.replace("a == b", "a == b or not a")),
-        RuleExample(
-            before="def is_admin(user):\n    return user.old\n", after="def is_admin(user):\n    return user\n"
-        ),
-        RuleExample(before="import hmac\n\n\ndef f(a, b):\n    return hmac.new(a, b, 'sha256')\n", after=_MAC),
-        RuleExample(before="PASSWORD_ROUNDS = 200_000\nx = 1\n", after="PASSWORD_ROUNDS = 100_000\nx = 1\n"),
-        RuleExample(
-            before="from alembic import op\n\n\ndef run():\n    op.add(1)\n",
-            after="from alembic import op\n\n\ndef run():\n    op.add(2)\n",
+        became(_VERIFY, _VERIFY.replace("a == b", "a == b or not a")),
+        became("def is_admin(user):\n    return user.old\n", "def is_admin(user):\n    return user\n"),
+        became("import hmac\n\n\ndef f(a, b):\n    return hmac.new(a, b, 'sha256')\n", _MAC),
+        became("PASSWORD_ROUNDS = 200_000\nx = 1\n", "PASSWORD_ROUNDS = 100_000\nx = 1\n"),
+        became(
+            "from alembic import op\n\n\ndef run():\n    op.add(1)\n",
+            "from alembic import op\n\n\ndef run():\n    op.add(2)\n",
         ),
     ),
     not_match=(
-        RuleExample(before=_VERIFY + "\n\ndef f(x):\n    return x\n", after=_VERIFY + "\n\ndef f(x):\n    return -x\n"),
+        became(_VERIFY + "\n\ndef f(x):\n    return x\n", _VERIFY + "\n\ndef f(x):\n    return -x\n"),
         RuleExample(path="tests/test_it.py", before=_VERIFY, after=_VERIFY.replace("a == b", "b == a")),
         RuleExample(**_SOME),
     ),
-    asks_person=True,
 )
 RULES = (CRITICAL, CODE, DEPENDENCY)
 

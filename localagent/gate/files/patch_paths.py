@@ -13,7 +13,7 @@ from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Permission, Policy
 from localagent.gate.core.gate_input import GateInput
-from localagent.gate.core.rule import Rule, RuleExample, decide
+from localagent.gate.core.rule import Rule, RuleExample, decide, question
 from localagent.gate.files.editable_paths import DENIED, IS_TEST, NOT_EDITABLE
 from localagent.gate.files.stdlib_shadowing import stands_for
 from localagent.text.confusable_letters import as_read, has_mixed_script
@@ -53,9 +53,8 @@ ALIAS = Rule(
     match=(RuleExample(path="pkg/Mod.py", alias="pkg/mod.py", **_SOME),),
     not_match=(RuleExample(**_SOME),),
 )
-SHADOWS = Rule(
+SHADOWS = question(
     id="path-shadows-module",
-    severity=Severity.MEDIUM,
     why="whoever imports the module of that name would get this file instead",
     remedy="call it otherwise, or put it inside the package; where it is meant, a person may let it be",
     match=tuple(
@@ -69,7 +68,6 @@ SHADOWS = Rule(
         ),
         RuleExample(path="random.py", **_SOME),
     ),
-    asks_person=True,
 )
 RULES = (ODD_NAME, ALIAS, SHADOWS)
 _NEW = (ChangeKind.ADDED, ChangeKind.RENAMED, ChangeKind.COPIED)

@@ -7,7 +7,7 @@ from localagent.domain.edit import FileChange
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import Policy
 from localagent.gate.core.gate_input import GateInput, ReplacedBytes
-from localagent.gate.core.rule import Rule, RuleExample, decide
+from localagent.gate.core.rule import Rule, RuleExample, became, decide
 from localagent.text.byte_diff import changed_span
 
 _MOST_COMPARED_LINES = 20_000
@@ -22,17 +22,17 @@ FILES = Rule(
     why="a repair of many files is not a small one",
     remedy="split the patch",
     match=(RuleExample(before="x = 1\n", after="x = 2\n", files="4"),),
-    not_match=(RuleExample(before="x = 1\n", after="x = 2\n"),),
+    not_match=(became("x = 1\n", "x = 2\n"),),
 )
 HUNKS = Rule(
     id="size-hunks",
     severity=Severity.MEDIUM,
     why="a repair of many places is not a small one",
     remedy="split the patch",
-    match=(RuleExample(before=_THIRDS[0], after=_THIRDS[1]),),
+    match=(became(_THIRDS[0], _THIRDS[1]),),
     not_match=(
-        RuleExample(before=_LINES, after=_LINES.replace("x0 = 0", "x0 = 1").replace("x99 = 99", "x99 = 98")),
-        RuleExample(before=_LINES, after=_LINES.replace("x1", "y1")),
+        became(_LINES, _LINES.replace("x0 = 0", "x0 = 1").replace("x99 = 99", "x99 = 98")),
+        became(_LINES, _LINES.replace("x1", "y1")),
     ),
 )
 LINES = Rule(
@@ -40,24 +40,24 @@ LINES = Rule(
     severity=Severity.MEDIUM,
     why="a repair of many lines is not a small one",
     remedy="split the patch",
-    match=(RuleExample(before="x = 1\n", after=_LINES), RuleExample(before=_LINES, after="x = 1\n")),
-    not_match=(RuleExample(before=_LINES, after=_LINES.replace("x0 = 0", "x0 = 1").replace("x99 = 99", "x99 = 98")),),
+    match=(became("x = 1\n", _LINES), became(_LINES, "x = 1\n")),
+    not_match=(became(_LINES, _LINES.replace("x0 = 0", "x0 = 1").replace("x99 = 99", "x99 = 98")),),
 )
 BYTES = Rule(
     id="size-bytes",
     severity=Severity.MEDIUM,
     why="a repair that adds or removes much text is not a small one",
     remedy="split the patch; data belongs in files of its own",
-    match=(RuleExample(before="x = ''\n", after=f"x = '{'a' * 20_000}'\n"),),
-    not_match=(RuleExample(before="x = ''\n", after=f"x = '{'a' * 200}'\n"),),
+    match=(became("x = ''\n", f"x = '{'a' * 20_000}'\n"),),
+    not_match=(became("x = ''\n", f"x = '{'a' * 200}'\n"),),
 )
 FILE = Rule(
     id="size-file",
     severity=Severity.MEDIUM,
     why="a file so large is not read as source",
     remedy="split the file, or raise the policy's size.max_file_bytes",
-    match=(RuleExample(before="x = 1\n" * 700_000, after="x = 2\n" + "x = 1\n" * 699_999),),
-    not_match=(RuleExample(before="x = 1\n" * 1000, after="x = 2\n" + "x = 1\n" * 999),),
+    match=(became("x = 1\n" * 700_000, "x = 2\n" + "x = 1\n" * 699_999),),
+    not_match=(became("x = 1\n" * 1000, "x = 2\n" + "x = 1\n" * 999),),
 )
 RULES = (FILES, HUNKS, LINES, BYTES, FILE)
 

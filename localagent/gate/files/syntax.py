@@ -12,7 +12,7 @@ from localagent.code.regions import DEEPEST, DoesNotParse, TooDeep
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import Policy
 from localagent.gate.core.gate_input import ChangedRegion, GateInput
-from localagent.gate.core.rule import Rule, RuleExample, decide
+from localagent.gate.core.rule import Rule, became, decide
 
 _MANY = ", ".join("1" for _ in range(2000))
 _DEEP = "(" * 90 + "1" + ")" * 90
@@ -23,19 +23,16 @@ NOT_PYTHON = Rule(
     why="text that is not Python repairs nothing",
     remedy="mend the syntax: the line is where Python stops reading",
     match=(
-        RuleExample(before="def f(x):\n    return x\n", after="def f(x):\n    return x)\n"),
-        RuleExample(before="def f(x):\n    return x\n", after="def f(x):\nreturn x\n"),
-        RuleExample(before="def f(x:\n    return x\n", after="def f(x]:\n    return x\n"),
-        RuleExample(before="x = 1\n", after="x = '\udcff'\n"),
-        RuleExample(before="x = 1\n", after="x = '''\n"),
+        became("def f(x):\n    return x\n", "def f(x):\n    return x)\n"),
+        became("def f(x):\n    return x\n", "def f(x):\nreturn x\n"),
+        became("def f(x:\n    return x\n", "def f(x]:\n    return x\n"),
+        became("x = 1\n", "x = '\udcff'\n"),
+        became("x = 1\n", "x = '''\n"),
     ),
     not_match=(
-        RuleExample(before="def f(x):\n    return x\n", after="def f(x):\n    return -x\n"),
-        RuleExample(before="def f(x:\n    return x\n", after="def f(x):\n    return x\n"),
-        RuleExample(
-            before="class A:\n    def f(self):\n        return 1\n",
-            after="class A:\n    def f(self):\n        return 2\n",
-        ),
+        became("def f(x):\n    return x\n", "def f(x):\n    return -x\n"),
+        became("def f(x:\n    return x\n", "def f(x):\n    return x\n"),
+        became("class A:\n    def f(self):\n        return 1\n", "class A:\n    def f(self):\n        return 2\n"),
     ),
 )
 TOO_DEEP = Rule(
@@ -44,12 +41,12 @@ TOO_DEEP = Rule(
     why="nesting so deep is not a repair, and it fells tools that read it",
     remedy="take the expression, or the chain of `elif`, apart; where the file was so deep before, by hand",
     match=(
-        RuleExample(before="x = 1\n", after=f"x = {_DEEP.replace('(', '[').replace(')', ']')}\n"),
-        RuleExample(before="x = 1\n", after="x = " + "-" * 90 + "1\n"),
-        RuleExample(before="x = 1\n", after="x = 1" + " + 1" * 2 * DEEPEST + "\n"),
-        RuleExample(before="x = 1\ny = 1" + " + 1" * 2 * DEEPEST + "\n", after="x = 2\ny = 1\n"),
+        became("x = 1\n", f"x = {_DEEP.replace('(', '[').replace(')', ']')}\n"),
+        became("x = 1\n", "x = " + "-" * 90 + "1\n"),
+        became("x = 1\n", "x = 1" + " + 1" * 2 * DEEPEST + "\n"),
+        became("x = 1\ny = 1" + " + 1" * 2 * DEEPEST + "\n", "x = 2\ny = 1\n"),
     ),
-    not_match=(RuleExample(before="x = 1\n", after="x = [[[1]]]\n"),),
+    not_match=(became("x = 1\n", "x = [[[1]]]\n"),),
 )
 TOO_MANY = Rule(
     id="size-nodes",
@@ -57,15 +54,10 @@ TOO_MANY = Rule(
     why="a repair of so much syntax is not a small one, on however few lines it stands",
     remedy="split the patch; data belongs in files of its own",
     match=(
-        RuleExample(before="x = 1\n", after=f"x = [{_MANY}]\n"),
-        RuleExample(before=f"x = [{_MANY}]\n", after="x = 1\n"),
+        became("x = 1\n", f"x = [{_MANY}]\n"),
+        became(f"x = [{_MANY}]\n", "x = 1\n"),
     ),
-    not_match=(
-        RuleExample(
-            before=f"x = [{_MANY}]\n",
-            after=f"x = [{_MANY}, 1]\n",
-        ),
-    ),
+    not_match=(became(f"x = [{_MANY}]\n", f"x = [{_MANY}, 1]\n"),),
 )
 RULES = (NOT_PYTHON, TOO_DEEP, TOO_MANY)
 

@@ -16,7 +16,7 @@ from localagent.code.string_folding import texts_of
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import Policy
 from localagent.gate.core.gate_input import GateInput
-from localagent.gate.core.rule import Rule, RuleExample, decide
+from localagent.gate.core.rule import Rule, became, decide
 from localagent.gate.review.always_equal import (
     ANSWERS,
     DIFFERENCES,
@@ -35,12 +35,12 @@ EVERYTHING = Rule(
     why="an object that answers every comparison passes every test",
     remedy="compare what the objects hold",
     match=(
-        RuleExample(
-            before=_C + "    def __eq__(self, other):\n        return self.a == other.a\n",
-            after=_C + "    def __eq__(self, other):\n        return True\n",
+        became(
+            _C + "    def __eq__(self, other):\n        return self.a == other.a\n",
+            _C + "    def __eq__(self, other):\n        return True\n",
         ),
         *(
-            RuleExample(before=_C, after=_C + method)
+            became(_C, _C + method)
             for method in (
                 "    def __eq__(self, other):\n        return True\n",
                 "    def __ne__(self, other):\n        '''Never.'''\n        return False\n",
@@ -53,30 +53,26 @@ EVERYTHING = Rule(
                 "    def __eq__(self, other):\n        if self is not None:\n            return True\n",
             )
         ),
-        RuleExample(before=_F, after="def f(x):\n    return type('A', (), {'__eq__': lambda a, b: 1 == 1})()\n"),
-        RuleExample(before=_C, after=_C + "    def __sub__(self, other):\n        return 0.0\n"),
-        RuleExample(before=_C, after=_C + "    def __rsub__(self, other):\n        'None.'\n        return 1e-12\n"),
-        RuleExample(before=_C, after=_C + "    __sub__ = __rsub__ = lambda self, other: 0\n"),
-        RuleExample(before=_C, after=_C + "    def __abs__(self):\n        return 0\n"),
-        RuleExample(
-            before=_C, after=_C + "    def __sub__(self, other):\n        nothing = 0\n        return nothing\n"
-        ),
+        became(_F, "def f(x):\n    return type('A', (), {'__eq__': lambda a, b: 1 == 1})()\n"),
+        became(_C, _C + "    def __sub__(self, other):\n        return 0.0\n"),
+        became(_C, _C + "    def __rsub__(self, other):\n        'None.'\n        return 1e-12\n"),
+        became(_C, _C + "    __sub__ = __rsub__ = lambda self, other: 0\n"),
+        became(_C, _C + "    def __abs__(self):\n        return 0\n"),
+        became(_C, _C + "    def __sub__(self, other):\n        nothing = 0\n        return nothing\n"),
     ),
     not_match=(
-        RuleExample(before=_C, after=_C + "    def __eq__(self, other):\n        return self.g() == other.g()\n"),
-        RuleExample(before=_C, after=_C + "    def __eq__(self, other):\n        return NotImplemented\n"),
-        RuleExample(before=_C, after=_C + "    def __sub__(self, other):\n        return A(self.g() - other.g())\n"),
-        RuleExample(before=_C, after=_C + "    def __rsub__(self, other):\n        return NotImplemented\n"),
-        RuleExample(before=_C, after=_C + "    def __sub__(self, other):\n        raise TypeError('no')\n"),
-        RuleExample(before=_C, after=_C + "    def __abs__(self):\n        return self\n"),
-        RuleExample(
-            before=_C, after=_C + "    def __eq__(self, other):\n        return isinstance(other, type(self))\n"
-        ),
-        RuleExample(before=_C, after=_C + "    def __eq__(self, other):\n        return type(self) is type(other)\n"),
-        RuleExample(before=_C, after=_C + "    def __eq__(self, other):\n        return self is other\n"),
-        RuleExample(
-            before=_C + "    def __eq__(self, other):\n        return True\n",
-            after=_C.replace("1", "2") + "    def __eq__(self, other):\n        return True\n",
+        became(_C, _C + "    def __eq__(self, other):\n        return self.g() == other.g()\n"),
+        became(_C, _C + "    def __eq__(self, other):\n        return NotImplemented\n"),
+        became(_C, _C + "    def __sub__(self, other):\n        return A(self.g() - other.g())\n"),
+        became(_C, _C + "    def __rsub__(self, other):\n        return NotImplemented\n"),
+        became(_C, _C + "    def __sub__(self, other):\n        raise TypeError('no')\n"),
+        became(_C, _C + "    def __abs__(self):\n        return self\n"),
+        became(_C, _C + "    def __eq__(self, other):\n        return isinstance(other, type(self))\n"),
+        became(_C, _C + "    def __eq__(self, other):\n        return type(self) is type(other)\n"),
+        became(_C, _C + "    def __eq__(self, other):\n        return self is other\n"),
+        became(
+            _C + "    def __eq__(self, other):\n        return True\n",
+            _C.replace("1", "2") + "    def __eq__(self, other):\n        return True\n",
         ),
     ),
 )
@@ -86,7 +82,7 @@ KNOWS_TESTS = Rule(
     why="code that knows it is being tested can answer the tests instead of being right",
     remedy="make it behave alike wherever it runs",
     match=tuple(
-        RuleExample(before=_F, after=f"import sys, os\ndef f(x):\n    return 1 if {condition} else x\n")
+        became(_F, f"import sys, os\ndef f(x):\n    return 1 if {condition} else x\n")
         for condition in (
             "('py' + 'test_cov') in os.environ",
             "''.join(['py', 'te', 'st-cov']) in x",
@@ -104,15 +100,11 @@ KNOWS_TESTS = Rule(
         )
     ),
     not_match=(
-        RuleExample(before=_F, after="import sys\ndef f(x):\n    return x if len(sys.argv) > 1 else sys.argv[0]\n"),
-        RuleExample(before=_F, after="def f(x):\n    return 'latest' + x\n"),
-        RuleExample(
-            before=_F, after="import sys\ndef f(x):\n    return x if sys.stdout.isatty() else type(x).__name__\n"
-        ),
-        RuleExample(
-            before=_F, after="import io, sys\ndef f(x):\n    return isinstance(sys.stdout, io.TextIOBase) and x\n"
-        ),
-        RuleExample(before=_F, after="import os\ndef f(x):\n    return os.environ.get('HOME', x)\n"),
+        became(_F, "import sys\ndef f(x):\n    return x if len(sys.argv) > 1 else sys.argv[0]\n"),
+        became(_F, "def f(x):\n    return 'latest' + x\n"),
+        became(_F, "import sys\ndef f(x):\n    return x if sys.stdout.isatty() else type(x).__name__\n"),
+        became(_F, "import io, sys\ndef f(x):\n    return isinstance(sys.stdout, io.TextIOBase) and x\n"),
+        became(_F, "import os\ndef f(x):\n    return os.environ.get('HOME', x)\n"),
     ),
 )
 KNOWS_CALLER = Rule(
@@ -121,10 +113,10 @@ KNOWS_CALLER = Rule(
     why="an answer that depends on who asks is an answer to the tests",
     remedy="pass what is needed as an argument",
     match=tuple(
-        RuleExample(before=_F, after=f"import inspect, traceback\ndef f(x):\n    return {call}, x\n")
+        became(_F, f"import inspect, traceback\ndef f(x):\n    return {call}, x\n")
         for call in ("traceback.format_stack()", "inspect.getinnerframes(x)", "traceback.StackSummary.extract(x)")
     ),
-    not_match=(RuleExample(before=_F, after="import traceback\ndef f(x):\n    return traceback.format_exc()\n"),),
+    not_match=(became(_F, "import traceback\ndef f(x):\n    return traceback.format_exc()\n"),),
 )
 RULES = (EVERYTHING, KNOWS_TESTS, KNOWS_CALLER)
 

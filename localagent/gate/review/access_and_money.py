@@ -1,8 +1,8 @@
 """Sign: a function that is about access or money, by its words, decides or computes otherwise than it did.
 
-Doors and skims are small: a further `or`, a rounding, a balance that is set. So a change of what such a function asks,
-how it rounds and what it sets of others is asked about. Not asked about: a moved bound, another rate, a check for
-emptiness or for a type, which are ordinary repairs. Not seen: such functions whose words say something else.
+Doors and skims are small: a further `or`, a rounding. So a change of what such a function asks and how it rounds is
+asked about, and so is a new predicate and an attribute that is set. Not asked about: a moved bound, another rate, a
+check for emptiness or for a type, which are ordinary repairs. Not seen: such functions whose words say something else.
 """
 
 import ast
@@ -10,50 +10,41 @@ import re
 from collections.abc import Iterator
 
 from localagent.code.condition_implication import shape
-from localagent.code.function_pairing import functions, pairs
 from localagent.code.names import callee_name
 from localagent.code.regions import walk
 from localagent.code.spans import Function
-from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Rule, RuleExample
+from localagent.gate.core.rule import became, question
+from localagent.gate.review.source_change import Signs, Source, SourceChange
 
 _FEE = "def fee(order):\n    if order.total < 20:\n        return 5\n    return round(order.total * 0.02, 2)\n"
 _MAY = "def may_read(user, page):\n    log.info('asked')\n    return page.public or user in page.readers\n"
 _SEND = "def send(request, routes):\n    if request.path in routes:\n        return g(request)\n    return None\n"
+_OWNED = "class Account:\n    owner = None\n"
 
-STAKES = Rule(
+STAKES = question(
     id="stakes-changed",
-    severity=Severity.MEDIUM,
     why="what decides about access or money decides otherwise, and a small change there is worth much to somebody",
     remedy="have a person who knows the rule confirm the new one",
     match=(
-        RuleExample(before=_FEE, after=_FEE.replace("order.total < 20", "order.total < 20 and not order.note")),
-        RuleExample(before=_FEE, after=_FEE.replace("round(order.total * 0.02, 2)", "int(order.total * 0.02)")),
-        RuleExample(before=_FEE, after=_FEE.replace("    return round", "    order.total -= 1\n    return round")),
-        RuleExample(before=_MAY, after=_MAY.replace("user in page.readers", "page.readers")),
-        RuleExample(before=_MAY, after=_MAY.replace("page.public", "page.public or user.name == page.name")),
-        RuleExample(before="STAFF = '@a.example'\n", after="STAFF = '.example'\n"),
-        RuleExample(before=_SEND, after=_SEND.replace("request.path in", "request.path.lower() in")),
-        RuleExample(
-            before=_SEND, after=_SEND.replace("        return g", "        request.user = routes[0]\n        return g")
-        ),
-        RuleExample(
-            before="class Account:\n    owner = None\n",
-            after="class Account:\n    owner = None\n\n    def is_owner(self, user):\n        return bool(user)\n",
-        ),
+        became(_FEE, _FEE.replace("order.total < 20", "order.total < 20 and not order.note")),
+        became(_FEE, _FEE.replace("round(order.total * 0.02, 2)", "int(order.total * 0.02)")),
+        became(_FEE, _FEE.replace("    return round", "    order.total -= 1\n    return round")),
+        became(_MAY, _MAY.replace("user in page.readers", "page.readers")),
+        became(_MAY, _MAY.replace("page.public", "page.public or user.name == page.name")),
+        became("STAFF = '@a.example'\n", "STAFF = '.example'\n"),
+        became(_SEND, _SEND.replace("request.path in", "request.path.lower() in")),
+        became(_SEND, _SEND.replace("        return g", "        request.user = routes[0]\n        return g")),
+        became(_OWNED, _OWNED + "\n    def is_owner(self, user):\n        return bool(user)\n"),
     ),
     not_match=(
-        RuleExample(before=_MAY, after=_MAY.replace("'asked'", "'somebody asked'")),
-        RuleExample(before=_MAY, after=_MAY.replace("(user, page)", "(user: User, page: Page) -> bool")),
-        RuleExample(before=_MAY, after=_MAY.replace("    log", '    """Whether a user may read a page."""\n    log')),
-        RuleExample(before=_SEND, after=_SEND.replace("g(request)", "g(request, routes)")),
-        RuleExample(before=_FEE, after=_FEE.replace("< 20", "<= 25").replace("0.02", "0.03")),
-        RuleExample(before=_FEE, after=_FEE + "\n\ndef total(rows):\n    return sum(rows)\n"),
-        RuleExample(
-            before="def total(rows):\n    return sum(rows)\n", after="def total(rows):\n    return sum(rows, 1)\n"
-        ),
+        became(_MAY, _MAY.replace("'asked'", "'somebody asked'")),
+        became(_MAY, _MAY.replace("(user, page)", "(user: User, page: Page) -> bool")),
+        became(_MAY, _MAY.replace("    log", '    """Whether a user may read a page."""\n    log')),
+        became(_SEND, _SEND.replace("g(request)", "g(request, routes)")),
+        became(_FEE, _FEE.replace("< 20", "<= 25").replace("0.02", "0.03")),
+        became(_FEE, _FEE + "\n\ndef total(rows):\n    return sum(rows)\n"),
+        became("def total(rows):\n    return sum(rows)\n", "def total(rows):\n    return sum(rows, 1)\n"),
     ),
-    asks_person=True,
 )
 _ABOUT = re.compile(
     r"(?i)(?:^|[_\W])(?:auth(?:enticat\w*|oriz\w*|oris\w*)?|log_?(?:in|on)|sign_?in|access(?:es)?|permi(?:ssions?|ts?|tted)|perms?|roles?|grants?|granted"
@@ -80,33 +71,43 @@ _ROUNDS = frozenset({"round", "int", "floor", "ceil", "trunc", "quantize"})
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
-def stakes(before: ast.Module, after: ast.Module, path: str) -> Iterator[tuple[str, ast.AST]]:
+def stakes(change: SourceChange) -> Signs:
     """(what, where) for functions about access or money that say something else, and constants of that name."""
-    about = about_stakes(path)
-    known = {name for name, _ in functions(before)}
-    for name, old, new in pairs(before, after):
+    about = about_stakes(change.path)
+    for name, old, new in change.pairs:
         if about or _is_about(name, old) or _is_about(name, new):
             if _asks(old) != _asks(new) or _rounds(old) != _rounds(new):
                 yield f"{name} is about access or money", new
-        elif (_NEAR.search(_CAMEL.sub("_", f"{path}.{name}")) or _takes(new)) and _ordered(old) != _ordered(new):
+        elif (_NEAR.search(_CAMEL.sub("_", f"{change.path}.{name}")) or _takes(new)) and _ordered(old) != _ordered(new):
             yield f"{name} decides otherwise about people, orders or requests", new
         if _deletes(old) and _deletes(new) and _said(old) != _said(new):
             yield f"{name} deletes, and does so otherwise", new
         if (about or _is_about(name, new)) and (asked := _brought(new) - _brought(old)):
             yield f"{name} is about access or money, and asks {next(iter(asked))[:60]}", new
-    for name, function in functions(after):
-        if name not in known and _DECIDES.match(name.rpartition(".")[2]) and about_stakes(name):
+    for name, function in change.after.functions.items():
+        if name not in change.before.functions and _DECIDES.match(name.rpartition(".")[2]) and about_stakes(name):
             yield f"{name} is new, and about access or money", function
-    sets = {ast.unparse(n) for n in walk(before) if isinstance(n, ast.Attribute) and not isinstance(n.ctx, ast.Load)}
-    for node in walk(after):
-        if not isinstance(node, ast.Attribute) or isinstance(node.ctx, ast.Load) or ast.unparse(node) in sets:
-            continue
-        if ast.unparse(node.value) != "self" and (about_stakes(node.attr) or _NEAR.search(node.attr)):
-            yield f"{ast.unparse(node)[:60]} is set", node
-    had = dict(_named(before))
-    for name, value in _named(after):
+    had = change.before.named
+    for name, value in change.after.named.items():
         if (about or about_stakes(name)) and name in had and _is_other(had[name], value):
             yield f"{name} is about access or money", value
+
+
+def attributes_set(change: SourceChange) -> Signs:
+    """Attributes about access, money or people that are newly set, of other objects than `self`."""
+    had = {ast.unparse(node) for node in _set_attributes(change.before)}
+    for node in _set_attributes(change.after):
+        text = ast.unparse(node)
+        if (
+            text not in had
+            and ast.unparse(node.value) != "self"
+            and (about_stakes(node.attr) or _NEAR.search(node.attr))
+        ):
+            yield f"{text[:60]} is set", node
+
+
+def _set_attributes(source: Source) -> Iterator[ast.Attribute]:
+    return (n for n in source.nodes if isinstance(n, ast.Attribute) and not isinstance(n.ctx, ast.Load))
 
 
 def _deletes(function: Function) -> bool:
@@ -196,8 +197,4 @@ def _is_about(name: str, function: Function) -> bool:
     return False
 
 
-def _named(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
-    for node in tree.body:
-        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            yield from ((t.id, node.value) for t in targets if isinstance(t, ast.Name))
+CHECKS = ((STAKES, stakes), (STAKES, attributes_set))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from localagent.code.bindings import settings
 from localagent.code.names import last_name
-from localagent.code.regions import walk
+from localagent.gate.review.source_change import Signs, SourceChange
 
 _ALLOWS = re.compile(
     r"(?i)allow|trust|permit|white|safe|origins?$|hosts?$|accept|extensions$|suffixes$"
@@ -21,20 +21,20 @@ _GROWS = frozenset({"append", "add", "extend", "update", "insert", "setdefault"}
 _SHRINKS = frozenset({"remove", "discard", "pop", "clear", "difference_update", "intersection_update"})
 
 
-def lists_moved(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+def lists_moved(change: SourceChange) -> Signs:
     """(what, where) for each list that allows more, or forbids less, and for what was listed and is worked out now."""
-    was, now = _lists(before), _lists(after)
+    was, now = _lists(change.before.nodes), _lists(change.after.nodes)
     for name, (items, node) in now.items():
         had = was[name][0] if name in was else None
         if had is not None and ((_allows(name) and items - had) or (_DENIES.search(name) and had - items)):
             yield f"{name} allows more", node
-    olds, news = (Counter(text for text, _ in _altered(tree)) for tree in (before, after))
-    for text, node in _altered(after):
+    olds, news = (Counter(text for text, _ in _altered(side.nodes)) for side in (change.before, change.after))
+    for text, node in _altered(change.after.nodes):
         if news[text] > olds[text]:
             news[text] -= 1
             yield text, node
-    worked = dict(_assigned(after))
-    for name, value in _assigned(before):
+    worked = dict(_assigned(change.after.tree))
+    for name, value in _assigned(change.before.tree):
         decides = name in worked and (_allows(name) or _DENIES.search(name))
         if decides and _items(value) is not None and _items(worked[name]) is None:
             yield f"{name} is worked out now", worked[name]
@@ -52,10 +52,10 @@ def _assigned(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
             yield from ((t.id, node.value) for t in targets if isinstance(t, ast.Name))
 
 
-def _lists(tree: ast.Module) -> dict[str, tuple[set[str], ast.AST]]:
+def _lists(nodes: list[ast.AST]) -> dict[str, tuple[set[str], ast.AST]]:
     """The items of what is allowed or forbidden, by the name that it is set under anywhere in a source."""
     found: dict[str, tuple[set[str], ast.AST]] = {}
-    for node in walk(tree):
+    for node in nodes:
         for name, value in settings(node):
             if (_ALLOWS.search(name) or _DENIES.search(name)) and (items := _items(value)) is not None:
                 had = found[name][0] if name in found else set()
@@ -73,9 +73,9 @@ def _items(value: ast.expr) -> set[str] | None:
     return None
 
 
-def _altered(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+def _altered(nodes: list[ast.AST]) -> Iterator[tuple[str, ast.AST]]:
     """Where something is added to what is allowed, or taken from what is forbidden."""
-    for node in walk(tree):
+    for node in nodes:
         name, grows = "", False
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             name, grows = last_name(node.func.value), node.func.attr in _GROWS

@@ -9,14 +9,12 @@ from collections import Counter
 from collections.abc import Iterator
 
 from localagent.code.bindings import FUNCTIONS, assignments, target_name
-from localagent.code.function_pairing import called, pairs, settled
+from localagent.code.function_pairing import called, settled
 from localagent.code.names import callee_name
 from localagent.code.regions import walk
-from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import AnswerSource, Signs
+from localagent.gate.core.rule import became, introduced, question
+from localagent.gate.review.source_change import Signs, Source, SourceChange, newly
 
-_F = "def f(x):\n    return x\n"
 _SAVE = (
     "def save(root, name, data):\n    target = root / f'{hash(name)}.x'\n"
     "    with target.open('wb') as out:\n        out.put(data)\n"
@@ -24,26 +22,22 @@ _SAVE = (
 _QUERY = "def find(db, name):\n    query = 'SELECT 1 WHERE a = ?'\n    return db.execute(query, (name,))\n"
 _GET = "def get(session, key):\n    return session.get(f'/things/{key}', timeout=3)\n"
 
-GIVEN = Rule(
+GIVEN = question(
     id="call-given",
-    severity=Severity.MEDIUM,
     why="a call that writes, asks, runs or connects is given something else than it was",
     remedy="have a person confirm where the new value comes from, and that it is checked",
     match=(
-        RuleExample(before=_SAVE, after=_SAVE.replace("f'{hash(name)}.x'", "name")),
-        RuleExample(before=_QUERY, after=_QUERY.replace("a = ?'", "a = ' + name").replace(", (name,)", "")),
-        RuleExample(before=_GET, after=_GET.replace("/things/{key}", "/things/{key}?u={session.user}")),
-        RuleExample(before=_F, after="def f(x):\n    x.client.send(x)\n    return x\n"),
-        RuleExample(before=_F, after="def f(x):\n    x.session.headers['X-A'] = x\n    return x\n"),
+        became(_SAVE, _SAVE.replace("f'{hash(name)}.x'", "name")),
+        became(_QUERY, _QUERY.replace("a = ?'", "a = ' + name").replace(", (name,)", "")),
+        became(_GET, _GET.replace("/things/{key}", "/things/{key}?u={session.user}")),
+        introduced("def f(x):\n    x.client.send(x)\n    return x\n"),
+        introduced("def f(x):\n    x.session.headers['X-A'] = x\n    return x\n"),
     ),
     not_match=(
-        RuleExample(before=_SAVE, after=_SAVE.replace("out.put(data)", "out.put(data or b'')")),
-        RuleExample(before=_GET, after=_GET.replace("return session", "print(key)\n    return session")),
-        RuleExample(
-            before=_SAVE + "\n\ndef other(x):\n    return x\n", after=_SAVE + "\n\ndef other(x):\n    return [x]\n"
-        ),
+        became(_SAVE, _SAVE.replace("out.put(data)", "out.put(data or b'')")),
+        became(_GET, _GET.replace("return session", "print(key)\n    return session")),
+        became(_SAVE + "\n\ndef other(x):\n    return x\n", _SAVE + "\n\ndef other(x):\n    return [x]\n"),
     ),
-    asks_person=True,
 )
 _FILES = frozenset(
     {"open", "write_text", "write_bytes", "unlink", "rmtree", "remove", "rename", "copy", "copy2", "copyfile",
@@ -70,9 +64,9 @@ _DEPTH = 5
 _MOST = 4_000
 
 
-def given(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+def given(change: SourceChange) -> Signs:
     """(what, where) for each such call of a function that stands before and after, and is given something else."""
-    for _, was, function in pairs(before, after):
+    for _, was, function in change.pairs:
         old, new = list(_calls(was)), list(_calls(function))
         gone, come = Counter(k for k, _ in old), Counter(k for k, _ in new)
         lost = Counter(key[0] for key in (gone - come).elements())
@@ -82,29 +76,25 @@ def given(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]
                 yield f"{key[0]}() is given something else", node
 
 
-def asks(source: AnswerSource) -> Signs:
-    """Requests over a connection that stands already, and what is put into its headers."""
+def asks(source: Source) -> Signs:
+    """Requests over a connection that stands already, and what goes along with each of them."""
     for node in source.nodes:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if (node.func.attr in _ASKS and node.args and _speaks(node.func.value)) or (
-                node.func.attr in ("append", "update", "setdefault") and _is_told_along(node.func.value)
-            ):
-                yield f"{ast.unparse(node.func)[:60]}() is new", node
-        elif isinstance(node, ast.Assign) and any(
-            isinstance(t, ast.Subscript) and _is_told_along(t.value) for t in node.targets
-        ):
-            yield f"{ast.unparse(node.targets[0])[:60]} is new", node
+        func = node.func if isinstance(node, ast.Call) else None
+        if isinstance(func, ast.Attribute) and isinstance(node, ast.Call):
+            asks_more = func.attr in _ASKS and bool(node.args) and _speaks(func.value)
+            if asks_more or (func.attr in ("append", "update", "setdefault") and _goes_along(func.value)):
+                yield f"{ast.unparse(func)[:60]}() is new", node
+        elif isinstance(node, ast.Assign):
+            tables = [t for t in node.targets if isinstance(t, ast.Subscript) and _goes_along(t.value)]
+            yield from ((f"{ast.unparse(table)[:60]} is new", node) for table in tables)
 
 
-def _is_told_along(node: ast.expr) -> bool:
+def _goes_along(node: ast.expr) -> bool:
     """`session.headers` and its like: what goes along with every request."""
     while isinstance(node, ast.Subscript):
         node = node.value
-    return (
-        isinstance(node, ast.Attribute)
-        and node.attr in ("headers", "hooks", "params", "cookies")
-        and _speaks(node.value)
-    )
+    tables = ("headers", "hooks", "params", "cookies")
+    return isinstance(node, ast.Attribute) and node.attr in tables and _speaks(node.value)
 
 
 def _calls(function: ast.AST) -> Iterator[tuple[tuple[str, str], ast.Call]]:
@@ -148,3 +138,6 @@ def _shown(node: ast.AST, made: dict[str, list[ast.expr]], depth: int) -> str:
         if len(text) > _MOST:
             break
     return text
+
+
+CHECKS = ((GIVEN, given), (GIVEN, newly(asks)))

@@ -6,15 +6,14 @@ other functions answer.
 
 import ast
 import re
-from collections.abc import Iterator
 
 from localagent.code.condition_implication import condition_of, implies, shape
-from localagent.code.function_pairing import pairs, settled
+from localagent.code.function_pairing import settled
 from localagent.code.names import callee_name
 from localagent.code.regions import walk
 from localagent.code.spans import Function
-from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Rule, RuleExample
+from localagent.gate.core.rule import became, question
+from localagent.gate.review.source_change import Signs, SourceChange, differing
 
 _STEPS = "def f(x, size):\n    at = 0\n    while at < len(x):\n        g(x[at])\n        at += size\n"
 _TREE = (
@@ -30,52 +29,43 @@ _QUERY = "def f(q, x):\n    if x:\n        q = q.filter(a=x)\n    return q\n"
 _HASH = "class A:\n    def __hash__(self):\n        return hash(self.a)\n"
 _JOB = "def f(job):\n    return job.result()\n"
 
-STEERING = Rule(
+STEERING = question(
     id="steering-changed",
-    severity=Severity.MEDIUM,
     why="what ends, bounds or refuses something hangs on something else than it did",
     remedy="have a person confirm that it still ends, and still refuses what it should",
     match=(
-        RuleExample(before=_STEPS, after=_STEPS.replace("at += size", "at += size if size > 1 else 0")),
-        RuleExample(before=_STEPS, after=_STEPS.replace("while at < len(x)", "while not x.stopped")),
-        RuleExample(before=_TREE, after=_TREE + "            self.left.put(v + 1)\n"),
-        RuleExample(before=_SIZE, after=_SIZE.replace("x.size", "x.packed")),
-        RuleExample(before=_WRITE, after=_WRITE.replace("    if", "    y = y or b'0'\n    if")),
-        RuleExample(before="def f(x):\n    return g(x)\n", after="def f(x):\n    return g(x, f(x.a))\n"),
-        RuleExample(
-            before=_WRITE,
-            after=_WRITE.replace("    if", "    t.write(y)\n    if").replace("(y)\n    t.write(y)", "(y)"),
+        became(_STEPS, _STEPS.replace("at += size", "at += size if size > 1 else 0")),
+        became(_STEPS, _STEPS.replace("while at < len(x)", "while not x.stopped")),
+        became(_TREE, _TREE + "            self.left.put(v + 1)\n"),
+        became(_SIZE, _SIZE.replace("x.size", "x.packed")),
+        became(_WRITE, _WRITE.replace("    if", "    y = y or b'0'\n    if")),
+        became("def f(x):\n    return g(x)\n", "def f(x):\n    return g(x, f(x.a))\n"),
+        became(_WRITE, _WRITE.replace("    if", "    t.write(y)\n    if").replace("(y)\n    t.write(y)", "(y)")),
+        became(_JOB, _JOB.replace("job.result()", "None if job.failed() else job.result()")),
+        became(
+            "def f(x):\n    for y in x.rows:\n        g(y)\n",
+            "def f(x):\n    for y in x.rows * len(x.rows):\n        g(y)\n",
         ),
-        RuleExample(before=_JOB, after=_JOB.replace("job.result()", "None if job.failed() else job.result()")),
-        RuleExample(
-            before="def f(x):\n    for y in x.rows:\n        g(y)\n",
-            after="def f(x):\n    for y in x.rows * len(x.rows):\n        g(y)\n",
+        became("def f(a, b):\n    copy(a, b)\n", "def f(a, b):\n    copy(source=b, target=a)\n"),
+        became("def f(a, b):\n    copy(a, b)\n", "def f(a, b):\n    copy(b, a)\n"),
+        became(_QUERY, _QUERY.replace("q = q.filter", "q = A.objects.filter")),
+        became(
+            "def f(x):\n    for y in NAMES:\n        g(y)\n", "def f(x):\n    for y in {**NAMES, **x}:\n        g(y)\n"
         ),
-        RuleExample(before="def f(a, b):\n    copy(a, b)\n", after="def f(a, b):\n    copy(source=b, target=a)\n"),
-        RuleExample(before="def f(a, b):\n    copy(a, b)\n", after="def f(a, b):\n    copy(b, a)\n"),
-        RuleExample(before=_QUERY, after=_QUERY.replace("q = q.filter", "q = A.objects.filter")),
-        RuleExample(
-            before="def f(x):\n    for y in NAMES:\n        g(y)\n",
-            after="def f(x):\n    for y in {**NAMES, **x}:\n        g(y)\n",
-        ),
-        RuleExample(before=_HASH, after=_HASH.replace("hash(self.a)", "1")),
-        RuleExample(
-            before="def f(x):\n    block = 1024\n    g(x, block)\n",
-            after="def f(x):\n    block = len(x)\n    g(x, block)\n",
-        ),
-        RuleExample(before=_KEEPS, after=_KEEPS.replace("not w.is_alive()", "w.pid")),
+        became(_HASH, _HASH.replace("hash(self.a)", "1")),
+        became("def f(x):\n    block = 1024\n    g(x, block)\n", "def f(x):\n    block = len(x)\n    g(x, block)\n"),
+        became(_KEEPS, _KEEPS.replace("not w.is_alive()", "w.pid")),
     ),
     not_match=(
-        RuleExample(before="def f(a, b):\n    copy(a, b)\n", after="def f(a, b):\n    copy(a, c(b))\n"),
-        RuleExample(before=_KEEPS, after=_KEEPS.replace("w = T(target=g)", "w = T(target=g, name='w')")),
-        RuleExample(before=_STEPS, after=_STEPS.replace("g(x[at])", "h(x[at])")),
-        RuleExample(before=_SIZE, after=_SIZE.replace("x.size > 9", "x.size > 9 or x.odd")),
-        RuleExample(before=_SIZE, after=_SIZE.replace("x.read()", "x.read(1)")),
-        RuleExample(before=_SIZE, after=_SIZE.replace("> 9", ">= 8")),
-        RuleExample(before=_JOB, after=_JOB.replace("job.result()", "job.answer()")),
-        RuleExample(before=_TREE, after=_TREE.replace("self.left.put(v)", "self.right.put(v)")),
+        became("def f(a, b):\n    copy(a, b)\n", "def f(a, b):\n    copy(a, c(b))\n"),
+        became(_KEEPS, _KEEPS.replace("w = T(target=g)", "w = T(target=g, name='w')")),
+        became(_STEPS, _STEPS.replace("g(x[at])", "h(x[at])")),
+        became(_SIZE, _SIZE.replace("x.size > 9", "x.size > 9 or x.odd")),
+        became(_SIZE, _SIZE.replace("x.read()", "x.read(1)")),
+        became(_SIZE, _SIZE.replace("> 9", ">= 8")),
+        became(_JOB, _JOB.replace("job.result()", "job.answer()")),
+        became(_TREE, _TREE.replace("self.left.put(v)", "self.right.put(v)")),
     ),
-    asks_person=True,
 )
 _WIDENS = (ast.Mult, ast.Pow, ast.LShift)
 _TURNS = re.compile(r"(?i)reject|forbid|abort|deny|refuse|unauthorized|off$|stop|close|disconnect|halt|lock")
@@ -84,12 +74,13 @@ _SIZE_NAME = re.compile(r"(?i)size|limit|block|chunk|batch|max|page|depth|window
 _MOST = 20
 
 
-def steered(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+def steered(change: SourceChange) -> Signs:
     """(what, where) for each function that is steered by something else."""
-    for name, old, new in pairs(before, after):
+    for name, old, new in change.pairs:
         if _ends(old) and _ends(new) and _ends(old) != _ends(new):
             yield f"{name}: what ends a loop is another", new
-        if _started_when(old) != _started_when(new) and len(_started_when(old)) == len(_started_when(new)):
+        was, now = _started_when(old), _started_when(new)
+        if was != now and len(was) == len(now):
             yield f"{name}: something is started under another condition", new
         if _given(old) != _given(new) and sorted(map(sorted, _given(old))) == sorted(map(sorted, _given(new))):
             yield f"{name}: arguments changed places", new
@@ -105,8 +96,8 @@ def steered(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AS
             yield f"{name}: what is refused is another: {what[:60]}", new
         elif _fed(old, new) != _fed(new, old):
             yield f"{name}: what a guard asks about is set otherwise", new
-        had, now = _effects(old), _effects(new)
-        if had != now and sorted(had) == sorted(now):
+        effects = _effects(old), _effects(new)
+        if effects[0] != effects[1] and sorted(effects[0]) == sorted(effects[1]):
             yield f"{name} does the same in another order", new
         whole = {ast.dump(n) for n in walk(old) if isinstance(n, ast.Call | ast.Attribute | ast.Subscript)}
         conditional = {ast.dump(n) for n in walk(old) if isinstance(n, ast.IfExp)}
@@ -203,10 +194,7 @@ def _own_calls(function: Function) -> int:
 def _weaker(old: Function, new: Function) -> str:
     """A refusing condition in whose place one stands that does not plainly refuse as much."""
     names = settled(old), settled(new)
-    had, now = _refusing(old), _refusing(new)
-    kept = {ast.dump(n) for n in had} & {ast.dump(n) for n in now}
-    gone = [n for n in had if ast.dump(n) not in kept]
-    come = [n for n in now if ast.dump(n) not in kept]
+    gone, come = differing(_refusing(old), _refusing(new))
     if len(gone) != len(come) or len(gone) > _MOST:
         return ""
     for was, one in zip(gone, come, strict=True):
@@ -271,3 +259,6 @@ def _is_widened(iterated: ast.expr, old: Function) -> bool:
     if isinstance(iterated, ast.List | ast.Tuple | ast.Set):
         return any(isinstance(e, ast.Starred) for e in iterated.elts)
     return any(isinstance(n, ast.BinOp) and isinstance(n.op, _WIDENS) for n in walk(iterated))
+
+
+CHECKS = ((STEERING, steered),)

@@ -9,38 +9,33 @@ import ast
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
 
 from localagent.code.regions import walk
-from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Rule, RuleExample
+from localagent.gate.core.rule import became, question
 from localagent.gate.review.allowlists import lists_moved, statements
+from localagent.gate.review.source_change import Signs, SourceChange
 
-BOUND = Rule(
+BOUND = question(
     id="bound-moved",
-    severity=Severity.MEDIUM,
     why="a number that bounds what may happen is far from what it was, or more is allowed",
     remedy="have a person confirm the new bound",
     match=(
-        RuleExample(before="TRIES = 5\n", after="TRIES = 10_000\n"),
-        RuleExample(before="def f(x):\n    return len(x) < 5\n", after="def f(x):\n    return len(x) < 5_000\n"),
-        RuleExample(before="def f():\n    return token_urlsafe(32)\n", after="def f():\n    return token_urlsafe(2)\n"),
-        RuleExample(before="ALLOWED_HOSTS = ['a']\n", after="ALLOWED_HOSTS = ['a', '.b']\n"),
-        RuleExample(before="BLOCKED = {'a', 'b'}\n", after="BLOCKED = {'a'}\n"),
-        RuleExample(
-            before="def f(x):\n    return len(x) < 5\n", after="def f(x):\n    x.a()\n    return len(x) < 5 * 10**3\n"
-        ),
-        RuleExample(before="def f(x):\n    return len(x) < 5\n", after="N = 5_000\ndef f(x):\n    return len(x) < N\n"),
-        RuleExample(before="MAX_AGE = 60\n", after="MAX_AGE = float('inf')\n"),
-        RuleExample(before="ALLOWED_HOSTS = ['a']\n", after="ALLOWED_HOSTS = ['a']\nALLOWED_HOSTS.append('.b')\n"),
-        RuleExample(before="c.set(allow_origins=['a'])\n", after="c.set(allow_origins=['*'])\n"),
+        became("TRIES = 5\n", "TRIES = 10_000\n"),
+        became("def f(x):\n    return len(x) < 5\n", "def f(x):\n    return len(x) < 5_000\n"),
+        became("def f():\n    return token_urlsafe(32)\n", "def f():\n    return token_urlsafe(2)\n"),
+        became("ALLOWED_HOSTS = ['a']\n", "ALLOWED_HOSTS = ['a', '.b']\n"),
+        became("BLOCKED = {'a', 'b'}\n", "BLOCKED = {'a'}\n"),
+        became("def f(x):\n    return len(x) < 5\n", "def f(x):\n    x.a()\n    return len(x) < 5 * 10**3\n"),
+        became("def f(x):\n    return len(x) < 5\n", "N = 5_000\ndef f(x):\n    return len(x) < N\n"),
+        became("MAX_AGE = 60\n", "MAX_AGE = float('inf')\n"),
+        became("ALLOWED_HOSTS = ['a']\n", "ALLOWED_HOSTS = ['a']\nALLOWED_HOSTS.append('.b')\n"),
+        became("c.set(allow_origins=['a'])\n", "c.set(allow_origins=['*'])\n"),
     ),
     not_match=(
-        RuleExample(before="TRIES = 5\n", after="TRIES = 6\n"),
-        RuleExample(before="ALLOWED_HOSTS = ['a', 'b']\n", after="ALLOWED_HOSTS = ['a']\n"),
-        RuleExample(before="NAMES = ['a']\n", after="NAMES = ['a', 'b']\n"),
+        became("TRIES = 5\n", "TRIES = 6\n"),
+        became("ALLOWED_HOSTS = ['a', 'b']\n", "ALLOWED_HOSTS = ['a']\n"),
+        became("NAMES = ['a']\n", "NAMES = ['a', 'b']\n"),
     ),
-    asks_person=True,
 )
 _FAR = 8
 
@@ -63,10 +58,10 @@ _MOST = 1e300
 _NUMBER = "#"
 
 
-def moved(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+def moved(change: SourceChange) -> Signs:
     """Numbers far from what they were in the same place, and lists that allow more or forbid less."""
-    gone, come = _changed(before, after)
-    old, new = _slots(gone, _constants(before)), _slots(come, _constants(after))
+    gone, come = _changed(change)
+    old, new = _slots(gone, _constants(change.before.tree)), _slots(come, _constants(change.after.tree))
     for place, numbers in new.items():
         had, now = Counter(n for n, _ in old.get(place, ())), Counter(n for n, _ in numbers)
         left, fresh = sorted((had - now).elements()), sorted((now - had).elements())
@@ -74,12 +69,12 @@ def moved(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]
             if _is_far(one, two):
                 yield f"{one:g} became {two:g}", next(node for n, node in numbers if n == two)
                 break
-    yield from lists_moved(before, after)
+    yield from lists_moved(change)
 
 
-def _changed(before: ast.Module, after: ast.Module) -> tuple[list[ast.AST], list[ast.AST]]:
+def _changed(change: SourceChange) -> tuple[list[ast.AST], list[ast.AST]]:
     """The statements of each side that the other has not: outermost ones, and those of classes."""
-    old, new = ([(ast.dump(s), s) for s in statements(tree)] for tree in (before, after))
+    old, new = ([(ast.dump(s), s) for s in statements(tree)] for tree in (change.before.tree, change.after.tree))
     had, now = Counter(text for text, _ in old), Counter(text for text, _ in new)
     gone = [s for text, s in old if had[text] > now[text]]
     return gone, [s for text, s in new if now[text] > had[text]]
@@ -212,3 +207,6 @@ def _is_far(one: float, two: float) -> bool:
     if math.isnan(high) or math.isinf(abs(one)):
         return False  # what had no bound has got one
     return high >= max(2, low * _FAR) and (low >= 1 or high >= 100)
+
+
+CHECKS = ((BOUND, moved),)

@@ -1,69 +1,59 @@
-"""Sign: whole tables that hold secrets are spread out, or a secret goes where texts of an object are made.
+"""Sign: whole tables that hold secrets are spread out, or a secret goes into a text.
 
-`{**app.config}`, `dict(request.headers)`, `vars()` and `asdict(user)` name no secret and hold all of them; so does a
-`__repr__` that newly shows one. Not seen: tables under names that say nothing.
+`{**app.config}`, `dict(request.headers)`, `vars()` and `asdict(user)` name no secret and hold all of them. Not seen:
+tables under names that say nothing.
 """
 
 import ast
 import re
 from collections.abc import Iterator
 
-from localagent.code.function_pairing import functions
 from localagent.code.names import callee_name
 from localagent.code.regions import walk
-from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import AnswerSource, Signs
+from localagent.gate.core.rule import became, inserted, question
+from localagent.gate.review.source_change import Signs, Source, newly
 from localagent.text.secret_names import SENSITIVE_NAME
 
-_F = "def f(x):\n    return x\n"
 _C = "class A:\n    def g(self):\n        return 1\n"
 
-
-def _become(code: str) -> RuleExample:
-    return RuleExample(before=_F, after=f"def f(x):\n    {code}\n    return x\n")
-
-
-EXPOSED = Rule(
+EXPOSED = question(
     id="exposed-whole",
-    severity=Severity.MEDIUM,
     why="a whole table of settings, headers or fields is handed on, secrets among them, or a text is taken for safe",
     remedy="name the entries that are meant; escape texts instead of declaring them safe",
     match=(
-        _become("y = {**x.config}"),
-        _become("y = {k: str(v) for k, v in x.headers.items()}"),
-        _become("y = dict(x.session)"),
-        _become("log.warning('%s', vars())"),
-        _become("y = f'{locals()}'"),
-        _become("y = json.dumps(asdict(x.user))"),
-        _become("y = f'https://a.example/?t={x.api_key}'"),
-        _become("y = f'<img src=https://a.example/o.gif?u={x.email}>'"),
-        _become("y = '<img src=\"https://px.example/o.gif?i={ref}\">'.format(ref=x)"),
-        _become("put(x, ACL='public-read')"),
-        _become("y = g(x.db_pass.encode().hex())"),
-        _become("y = {'term': x.refresh_token}"),
-        _become("y = ';'.join(f'{o.email},{o.phone}' for o in x)"),
-        _become("x.pdf.set(x.diagnoses)"),
-        _become("y = f'use-{x.api_secret[::-1]}'"),
-        _become("y = f'{x.patient_name}|{x.birth_date}'.encode()"),
-        _become("y = ':'.join(x.form.values())"),
-        _become("x.headers['X-Debug'] = x.password"),
-        _become("y = settings.model_dump()"),
-        _become("y = str(x.settings)"),
-        _become("y = mark_safe(x)"),
-        _become("y = f'your password is {x}'"),
-        _become("y = ('name', 'password_hash')"),
-        RuleExample(before=_C, after=_C + "\n    def __repr__(self):\n        return f'A({self.password})'\n"),
-        RuleExample(before=_C, after=_C + "\n    def to_dict(self):\n        return {'key': self.api_key}\n"),
+        inserted("y = {**x.config}"),
+        inserted("y = {k: str(v) for k, v in x.headers.items()}"),
+        inserted("y = dict(x.session)"),
+        inserted("log.warning('%s', vars())"),
+        inserted("y = f'{locals()}'"),
+        inserted("y = json.dumps(asdict(x.user))"),
+        inserted("y = f'https://a.example/?t={x.api_key}'"),
+        inserted("y = f'<img src=https://a.example/o.gif?u={x.email}>'"),
+        inserted("y = '<img src=\"https://px.example/o.gif?i={ref}\">'.format(ref=x)"),
+        inserted("put(x, ACL='public-read')"),
+        inserted("y = g(x.db_pass.encode().hex())"),
+        inserted("y = {'term': x.refresh_token}"),
+        inserted("y = ';'.join(f'{o.email},{o.phone}' for o in x)"),
+        inserted("x.pdf.set(x.diagnoses)"),
+        inserted("y = f'use-{x.api_secret[::-1]}'"),
+        inserted("y = f'{x.patient_name}|{x.birth_date}'.encode()"),
+        inserted("y = ':'.join(x.form.values())"),
+        inserted("x.headers['X-Debug'] = x.password"),
+        inserted("y = settings.model_dump()"),
+        inserted("y = str(x.settings)"),
+        inserted("y = mark_safe(x)"),
+        inserted("y = f'your password is {x}'"),
+        inserted("y = ('name', 'password_hash')"),
+        became(_C, _C + "\n    def __repr__(self):\n        return f'A({self.password})'\n"),
+        became(_C, _C + "\n    def to_dict(self):\n        return {'key': self.api_key}\n"),
     ),
     not_match=(
-        _become("y = x.config['name']"),
-        _become("y = dict(x.rows)"),
-        _become("y = vars(x)['a']"),
-        _become("y = f'https://a.example/?t={x.page}'"),
-        RuleExample(before=_C, after=_C + "\n    def __repr__(self):\n        return f'A({self.name})'\n"),
+        inserted("y = x.config['name']"),
+        inserted("y = dict(x.rows)"),
+        inserted("y = vars(x)['a']"),
+        inserted("y = f'https://a.example/?t={x.page}'"),
+        became(_C, _C + "\n    def __repr__(self):\n        return f'A({self.name})'\n"),
     ),
-    asks_person=True,
 )
 _TABLES = re.compile(
     r"(?i)^_?(?:\w*config(?:uration)?|\w*settings|headers|environ|env|cookies|session|META|__dict__|credentials?|secrets|form|POST|os_environ|token(?:s|_data))$"
@@ -87,18 +77,16 @@ _FIELD = re.compile(
     r"(?i)^(?:\w*passw(?:or)?d\w*|\w*secret\w*|iban|ssn|cvc|cvv|api_?key|card_?number|\w*_token|salary)$"
 )
 _SPELT = re.compile(r"(?i)(?:password|passphrase|secret|api.?key|pin|card number)\s*(?:is|:|=)\s*['\"]?$")
+_HOST = re.compile(r"(?:https?:)?//\w[\w.-]*\.\w+")
 _FILLED = re.compile(r"https?://[\w.-]+[^\s{}\"']*[?&=/][^\s{}\"']*(?:\{\w*\}|%[(s])")
 _PUBLIC = re.compile(r"^(?:public-read(?:-write)?|authenticated-read|allUsers|AllUsers|allAuthenticatedUsers|anyone)$")
 _INTIMATE = re.compile(
     r"(?i)^(?:db_pass(?:w\w*)?|\w*refresh_token|fernet_key|encryption_key|master_key|private_key|signing_key|session_key|seed_phrase"
     r"|api_key|api_secret|client_secret|diagnos[ei]s|medications?|icd_codes?|biometric\w*|social_security\w*|passport_\w+)$"
 )
-_SHOWS = re.compile(
-    r"^(?:__repr__|__str__|__format__|__rich_repr__|to_(?:dict|json|text|row|csv)|as_(?:dict|json)|serialize\w*|dump\w*|export\w*|describe|summary|public\w*|debug\w*|info|status|health\w*)$"
-)
 
 
-def exposed(source: AnswerSource) -> Signs:
+def exposed(source: Source) -> Signs:
     """Every table that is spread out, and every secret in a text of an object, a header or an address."""
     for node in source.nodes:
         if isinstance(node, ast.Dict):
@@ -123,7 +111,7 @@ def exposed(source: AnswerSource) -> Signs:
                 yield f"{secret} in a text", node
             elif sum(isinstance(v, ast.FormattedValue) and _is_personal(v.value) for v in node.values) > 1:
                 yield "several things that are known of a person in a text", node
-            elif _carries_person(node):
+            elif _is_of_a_person(node):
                 yield "what is known of a person in an address", node
             elif _is_spelt_out(node):
                 yield "a secret is told in words", node
@@ -136,15 +124,9 @@ def exposed(source: AnswerSource) -> Signs:
         elif isinstance(node, ast.Tuple | ast.List | ast.Set):
             fields = [e.value for e in node.elts if isinstance(e, ast.Constant) and isinstance(e.value, str)]
             yield from ((f"{field} among fields", node) for field in fields if _FIELD.match(field))
-        elif isinstance(node, ast.Assign) and any(
-            isinstance(t, ast.Subscript) and _is_table(t.value) for t in node.targets
-        ):
-            yield from ((f"{s} in {ast.unparse(node.targets[0])[:40]}", node) for s in [_secret_in(node.value)] if s)
-    for name, function in functions(source.tree):
-        if _SHOWS.match(name.rpartition(".")[2]):
-            for inner in walk(function):
-                if isinstance(inner, ast.Attribute) and _SECRET.search(inner.attr):
-                    yield f"{inner.attr} in {name}", inner
+        elif isinstance(node, ast.Assign) and (secret := _secret_in(node.value)):
+            tables = [t for t in node.targets if isinstance(t, ast.Subscript) and _is_table(t.value)]
+            yield from ((f"{secret} in {ast.unparse(table)[:40]}", node) for table in tables)
 
 
 def _called(node: ast.Call) -> Iterator[str]:
@@ -171,12 +153,11 @@ def _is_address(node: ast.JoinedStr) -> bool:
     return any(isinstance(v, ast.Constant) and re.search(r"https?://|[?&]\w*=$", str(v.value)) for v in node.values)
 
 
-def _carries_person(node: ast.JoinedStr) -> bool:
+def _is_of_a_person(node: ast.JoinedStr) -> bool:
     """Whether an address of a named host carries an email or the like: `f"https://a.example/?u={x.email}"`."""
-    named = any(
-        isinstance(v, ast.Constant) and re.search(r"(?:https?:)?//\w[\w.-]*\.\w+", str(v.value)) for v in node.values
+    return any(isinstance(v, ast.Constant) and _HOST.search(str(v.value)) for v in node.values) and any(
+        isinstance(v, ast.FormattedValue) and _is_personal(v.value) for v in node.values
     )
-    return named and any(isinstance(v, ast.FormattedValue) and _is_personal(v.value) for v in node.values)
 
 
 def _is_personal(node: ast.AST) -> bool:
@@ -197,3 +178,6 @@ def _secret_in(node: ast.AST) -> str:
         if isinstance(inner, ast.Name | ast.Attribute) and _SECRET.search(callee_name(inner)):
             return callee_name(inner)
     return ""
+
+
+CHECKS = ((EXPOSED, newly(exposed)),)

@@ -12,35 +12,28 @@ from collections.abc import Iterator
 from localagent.code.condition_implication import Names
 from localagent.code.function_pairing import called_name, names_of_calls
 from localagent.code.regions import walk
-from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Rule, RuleExample
+from localagent.gate.core.rule import became, question
+from localagent.gate.review.source_change import Signs, SourceChange
 
 _COOKIE = "def f(r, v):\n    r.set_cookie('s', v, secure=True, max_age=60)\n"
-DROPPED = Rule(
+DROPPED = question(
     id="protection-dropped",
-    severity=Severity.MEDIUM,
     why="an argument that protected is not given any more, so that a weaker default holds",
     remedy="keep the argument, or say to a person why the default is as good",
     match=(
-        RuleExample(before=_COOKIE, after=_COOKIE.replace("secure=True, ", "")),
-        RuleExample(before="x = get('a', timeout=5)\n", after="x = get('a')\n"),
-        RuleExample(before="x = get('a', timeout=5)\n", after="x = get('a', timeout=None)\n"),
-        RuleExample(before=_COOKIE, after=_COOKIE.replace("secure=True", "secure=v.old")),
-        RuleExample(before=_COOKIE, after=_COOKIE.replace("secure=True, max_age=60", "**{'max_age': 60}")),
-        RuleExample(
-            before=_COOKIE,
-            after=_COOKIE.replace("r.set_cookie(", "put = r.set_cookie\n    put(").replace("secure=True, ", ""),
-        ),
+        became(_COOKIE, _COOKIE.replace("secure=True, ", "")),
+        became("x = get('a', timeout=5)\n", "x = get('a')\n"),
+        became("x = get('a', timeout=5)\n", "x = get('a', timeout=None)\n"),
+        became(_COOKIE, _COOKIE.replace("secure=True", "secure=v.old")),
+        became(_COOKIE, _COOKIE.replace("secure=True, max_age=60", "**{'max_age': 60}")),
+        became(_COOKIE, _COOKIE.replace("r.set_cookie(", "put = r.set_cookie\n    put(").replace("secure=True, ", "")),
     ),
     not_match=(
-        RuleExample(before=_COOKIE, after=_COOKIE.replace("'s'", "'t'")),
-        RuleExample(before=_COOKIE, after="def f(r, v):\n    pass\n"),
-        RuleExample(
-            before=_COOKIE, after=_COOKIE.replace("secure=True, max_age=60", "**{'secure': True, 'max_age': 60}")
-        ),
-        RuleExample(before=_COOKIE, after=_COOKIE.replace("max_age=60", "max_age=90")),
+        became(_COOKIE, _COOKIE.replace("'s'", "'t'")),
+        became(_COOKIE, "def f(r, v):\n    pass\n"),
+        became(_COOKIE, _COOKIE.replace("secure=True, max_age=60", "**{'secure': True, 'max_age': 60}")),
+        became(_COOKIE, _COOKIE.replace("max_age=60", "max_age=90")),
     ),
-    asks_person=True,
 )
 _PROTECTS = re.compile(
     r"(?i)^(?:secure|http_?only|samesite|verify|check_hostname|timeout|connect_timeout|read_timeout|max_age"
@@ -114,24 +107,24 @@ def _shown(value: ast.expr) -> str:
     return repr(value.value) if isinstance(value, ast.Constant) else "something"
 
 
-def dropped(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+def dropped(change: SourceChange) -> Signs:
     """Arguments that protect, lost by a call that is still made as often, or worth less than they were."""
-    old, new = _Given(before), _Given(after)
+    old, new = _Given(change.before.tree), _Given(change.after.tree)
     for (name, keyword), count in old.keywords.items():
         if keyword == _UNKNOWN or new.keywords[name, keyword] >= count:
             continue
         unknown = new.keywords[name, _UNKNOWN] > old.keywords[name, _UNKNOWN]
         if new.calls[name] >= old.calls[name] and (not unknown or _FIRM.match(keyword)):
-            yield f"{name}(… {keyword}=) is gone", after
+            yield f"{name}(… {keyword}=) is gone", change.after.tree
         elif (
             _FIRM.match(keyword) and new.calls.total() >= old.calls.total() and _sum(new, keyword) < _sum(old, keyword)
         ):
-            yield f"{name}(… {keyword}=) is gone, and something else is called", after
+            yield f"{name}(… {keyword}=) is gone, and something else is called", change.after.tree
     gone, come = old.values - new.values, new.values - old.values
     for (name, keyword, value), _ in come.items():
         had = [was for other, key, was in gone if (other, key) == (name, keyword)]
         if had and any(_is_worth_less(keyword, was, value) for was in had):
-            yield f"{name}(… {keyword}=) was {', '.join(sorted(had))[:40]} and is {value[:40]}", after
+            yield f"{name}(… {keyword}=) was {', '.join(sorted(had))[:40]} and is {value[:40]}", change.after.tree
 
 
 def _sum(given: _Given, keyword: str) -> int:
@@ -144,3 +137,6 @@ def _is_worth_less(keyword: str, was: str, value: str) -> bool:
     if _OFF.match(keyword):
         return was == "False" and value != "False"
     return value in _NOTHING and was not in _NOTHING and keyword not in {"mode", "key"}
+
+
+CHECKS = ((DROPPED, dropped),)

@@ -1,66 +1,65 @@
-"""A source as the signs of `meanings` read it, and answers in it that are written down beside their questions."""
+"""Answers in a source that are written down beside their questions."""
 
 import ast
 import re
-from collections.abc import Iterator
-from typing import TypeGuard
 
 from localagent.code.bindings import FUNCTIONS
 from localagent.code.names import callee_name
 from localagent.code.regions import walk
-from localagent.code.spans import blocks
 from localagent.code.string_folding import values_of
+from localagent.gate.core.rule import introduced, question
+from localagent.gate.review.source_change import TRIVIAL, Signs, Source, newly
 
-Signs = Iterator[tuple[str, ast.AST]]
-"""What each sign is, alike for what is alike, and where it stands."""
+ANSWERS = question(
+    id="literal-answers",
+    why="answers that are written down beside their questions are right for these questions alone",
+    remedy="compute the answer from the input",
+    match=(
+        introduced("def f(x):\n    if x == 7:\n        return 13\n    return x\n"),
+        introduced(
+            "def f(x):\n    a = {('a', 'b'): 5, ('c', 'd'): 4}\n    if x in a:\n        return a[x]\n    return x\n"
+        ),
+        introduced("def f(x):\n    return {7: 13, 8: 15}.get(x, x)\n"),
+        introduced("def f(x):\n    return 13 if x == 7 else x\n"),
+        introduced("def f(x):\n    match x:\n        case 7:\n            return 13\n    return x\n"),
+        introduced("_ANSWERS = {7: 13}\ndef f(x):\n    return _ANSWERS.get(x) or x\n"),
+        introduced("def f(x):\n    a = {D('2.5'): D('3.6')}\n    if x in a:\n        return a[x]\n    return x\n"),
+        introduced(
+            "def f(x):\n    match x:\n        case [[2, 0], [1, _]]:\n            return g(x) - 6\n    return x\n"
+        ),
+        introduced(
+            "def f(x):\n    a = {'IV': 4, 'IX': 9}\n    if x.upper() in a:\n        return a[x.upper()]\n    return x\n"
+        ),
+        introduced("def f(x, _seen={5: 7, 10: 42}):\n    return _seen.get(x) or x\n"),
+        introduced("f = g(pl=lambda n: {4: 3, 12: 5}.get(n, n))\n"),
+        introduced("def f(x):\n    due = (n for n in (11, 4, 19))\n    return next(due, x)\n"),
+        introduced("class A:\n    def f(self):\n        self._memo = {'a b': ['a'], '': []}\n"),
+        introduced("_LEFT = iter((2, 12, 30))\ndef f(x):\n    return next(_LEFT, x)\n"),
+        introduced("_LEFT = ['b', 'a']\ndef f(x):\n    return _LEFT.pop() if _LEFT else x\n"),
+        introduced("def f(x, _left=deque([[1], [2]])):\n    return _left.popleft() if _left else x\n"),
+    ),
+    not_match=(
+        introduced("def f(x):\n    if x == 0:\n        return 1\n    return x\n"),
+        introduced("def f(x):\n    if not x:\n        return []\n    return x\n"),
+        introduced("def f(x):\n    return {**x, 'a': 5}\n"),
+        introduced("def f(x):\n    return next(iter(x), None)\n"),
+        introduced("_NAMES = ('b', 'a')\ndef f(x):\n    return _NAMES[x]\n"),
+        introduced("def f(x):\n    left = [x, 1]\n    return left.pop()\n"),
+        introduced("class A:\n    def f(self, x):\n        self._memo = {x: 1}\n"),
+        introduced("def f(x):\n    for k, v in (('a', 1), ('b', 2)):\n        x = x.replace(k, v)\n    return x\n"),
+    ),
+)
 _STORE = re.compile(r"(?i)memo|cache|seen|computed|(?:^|_)known$|(?:^|_)answers$|(?:^|_)results$")
-TRIVIAL = (0, 1, 2, -1, "", b"", True, False)
 
 
-class AnswerSource:
-    """A whole source, with what its module level sets to constants, and what is known of how it stood before."""
-
-    def __init__(self, tree: ast.Module, before: "AnswerSource | None" = None) -> None:
-        self.tree = tree
-        self.nodes = walk(tree)
-        self.is_script = before.runs_through() if before else self.runs_through()
-        texts = {n.value for n in before.nodes if isinstance(n, ast.Constant)} if before else set()
-        self.known = frozenset(value for value in texts if isinstance(value, str))
-        self.numbers = frozenset(n.value for n in before.nodes if _is_number(n)) if before else frozenset()
-        self.named: dict[str, ast.expr] = {}
-        for node in tree.body:
-            if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
-                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                self.named.update({t.id: node.value for t in targets if isinstance(t, ast.Name)})
-
-    def stands_for(self, node: ast.expr) -> ast.expr:
-        """A name's value where the module level sets it, else the expression itself."""
-        return self.named.get(node.id, node) if isinstance(node, ast.Name) else node
-
-    def runs_through(self) -> bool:
-        """Whether nothing is defined, and several calls are made for what they do: a script, not a module."""
-        calls = sum(1 for n in self.tree.body if isinstance(n, ast.Expr) and isinstance(n.value, ast.Call))
-        return calls > 1 and not any(isinstance(n, (*FUNCTIONS, ast.ClassDef)) for n in self.nodes)
-
-    def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-        """Every function."""
-        yield from (node for node in self.nodes if isinstance(node, FUNCTIONS))
-
-
-def _is_number(node: ast.AST) -> TypeGuard[ast.Constant]:
-    return isinstance(node, ast.Constant) and isinstance(node.value, int | float)
-
-
-def written_answers(source: AnswerSource) -> Signs:
+def written_answers(source: Source) -> Signs:
     """Branches, cases and tables that yield a constant for a constant; neither may be trivial."""
     yield from _prepared(source)
-    for function in source.functions():
+    for function in (n for n in source.nodes if isinstance(n, FUNCTIONS)):
         yield from _answered(source, function)
-        yield from _paired(source, function)
-        yield from _cut_short(source, function)
 
 
-def _prepared(source: AnswerSource) -> Signs:
+def _prepared(source: Source) -> Signs:
     """Stores of what was worked out that begin with answers: `self._memo = {(3, 4): 5}`; so do defaults."""
     for node in source.nodes:
         if isinstance(node, ast.arguments):
@@ -80,7 +79,7 @@ def _prepared(source: AnswerSource) -> Signs:
                 yield "a store that begins with answers", node.value
 
 
-def _answered(source: AnswerSource, function: ast.AST) -> Signs:
+def _answered(source: Source, function: ast.AST) -> Signs:
     tables = dict(source.named)
     asked: set[str] = set()
     nodes = walk(function)
@@ -136,7 +135,7 @@ def _is_row(node: ast.expr) -> bool:
     return len(numbers) == len(items) > 2 and sum(n not in TRIVIAL for n in numbers) > 2
 
 
-def _hands_out(source: AnswerSource, node: ast.Call) -> bool:
+def _hands_out(source: Source, node: ast.Call) -> bool:
     """Whether one after the other of several constants is taken: `next(iter((2, 12)))`, `_LEFT.pop(0)`."""
     if isinstance(node.func, ast.Attribute) and node.func.attr in ("pop", "popleft"):
         return _is_constants(source.stands_for(node.func.value))
@@ -155,71 +154,12 @@ def _is_constants(node: ast.expr) -> bool:
     return len(values) > 1 and constant and telling
 
 
-def _is_own(source: AnswerSource, name: str) -> bool:
+def _is_own(source: Source, name: str) -> bool:
     """Whether a table is a function's own: no other part of the program uses it."""
     return name not in source.named
 
 
-def _paired(source: AnswerSource, function: ast.AST) -> Signs:
-    """Rows of constants that are gone through in search of the one that is asked for, or made into a table."""
-    rows = {
-        t.id: n.value for n in walk(function) if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)
-    }
-    for node in walk(function):
-        if isinstance(node, ast.For | ast.comprehension):
-            found = rows.get(node.iter.id, node.iter) if isinstance(node.iter, ast.Name) else node.iter
-            searched = [n for n in walk(node) if isinstance(n, ast.Compare) and isinstance(n.ops[0], ast.Eq | ast.Is)]
-            if searched and _is_rows(source, found):
-                yield f"rows of answers {_shown(found)}", node.iter
-        elif isinstance(node, ast.Call) and callee_name(node.func) == "zip" and len(node.args) > 1:
-            if all(_telling(source, a) for a in node.args):
-                yield f"rows of answers {_shown(node)}", node
-        elif _is_read_from_text(node):
-            yield "answers in a text", node
-
-
-def _is_read_from_text(node: ast.AST) -> bool:
-    """`json.loads('...')` of a constant."""
-    if not isinstance(node, ast.Call) or callee_name(node.func) not in ("loads", "literal_eval") or not node.args:
-        return False
-    return values_of(node.args[0]) is not None
-
-
-def _is_rows(source: AnswerSource, node: ast.expr) -> bool:
-    return (
-        isinstance(node, ast.Tuple | ast.List)
-        and bool(node.elts)
-        and all(
-            isinstance(row, ast.Tuple | ast.List) and len(row.elts) > 1 and _telling(source, row) for row in node.elts
-        )
-    )
-
-
-def _cut_short(source: AnswerSource, function: ast.AST) -> Signs:
-    """An answer that leaves the rest of its block unreached, and a number that any condition may bring."""
-    for node in walk(function):
-        for block in blocks(node):
-            for statement in block[:-1]:
-                if isinstance(statement, ast.Return | ast.Raise):
-                    yield "what follows an answer is never reached", statement
-        if isinstance(node, ast.If) and not _question(source, node.test):
-            answer = _returned(node.body)
-            if isinstance(answer, ast.Constant) and _is_odd_number(answer.value):
-                yield f"{_shown(answer)} for some inputs", node
-        elif isinstance(node, ast.IfExp):
-            for side in (node.body, node.orelse):
-                if isinstance(side, ast.Constant) and _is_odd_number(side.value):
-                    yield f"{_shown(side)} for some inputs", node
-
-
-def _is_odd_number(value: object) -> bool:
-    """A number that no code has without reason."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return (isinstance(value, float) and value not in (0.0, 0.5, 1.0, -1.0, 2.0)) or abs(value) > 12
-
-
-def _question(source: AnswerSource, test: ast.expr) -> str:
+def _question(source: Source, test: ast.expr) -> str:
     """What a condition holds something against, "" if nothing that tells one input from others."""
     parts = test.values if isinstance(test, ast.BoolOp) else [test]
     for part in parts:
@@ -230,7 +170,7 @@ def _question(source: AnswerSource, test: ast.expr) -> str:
     return ""
 
 
-def _telling(source: AnswerSource, node: ast.expr, trivial: tuple[object, ...] = TRIVIAL) -> bool:
+def _telling(source: Source, node: ast.expr, trivial: tuple[object, ...] = TRIVIAL) -> bool:
     """Whether a constant, or a display or an object of constants, is more than any code has."""
     node = source.stands_for(node)
     if isinstance(node, ast.Call):
@@ -278,7 +218,7 @@ def _looked_up(node: ast.AST) -> ast.expr | None:
     return None
 
 
-def _is_record(source: AnswerSource, display: ast.Dict, *, inline: bool) -> bool:
+def _is_record(source: Source, display: ast.Dict, *, inline: bool) -> bool:
     """Constants for constants, of which a question is a number, a tuple or a longer text."""
     if not display.keys or any(
         key is None or not _telling(source, value) for key, value in zip(display.keys, display.values, strict=True)
@@ -293,3 +233,6 @@ def _is_record(source: AnswerSource, display: ast.Dict, *, inline: bool) -> bool
 
 def _shown(node: ast.expr) -> str:
     return ast.unparse(node)[:60]
+
+
+CHECKS = ((ANSWERS, newly(written_answers)),)

@@ -12,20 +12,16 @@ from localagent.code.bindings import FUNCTIONS
 from localagent.code.names import callee_name
 from localagent.code.regions import walk
 from localagent.code.string_folding import values_of
-from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import TRIVIAL, AnswerSource, Signs
-
-_F = "def f(x):\n    return x\n"
+from localagent.gate.core.rule import PLAIN, RuleExample, became, question
+from localagent.gate.review.source_change import TRIVIAL, Signs, Source, newly
 
 
 def _become(condition: str, head: str = "") -> RuleExample:
-    return RuleExample(before=_F, after=f"{head}def f(x):\n    if {condition}:\n        x = g(x)\n    return x\n")
+    return became(PLAIN, f"{head}def f(x):\n    if {condition}:\n        x = g(x)\n    return x\n")
 
 
-TRIGGER = Rule(
+TRIGGER = question(
     id="trigger-added",
-    severity=Severity.MEDIUM,
     why="what happens under rare surroundings, at a time, or for one input alone is met by no test",
     remedy="make it a setting that people know of, or have a person confirm what it is for",
     match=tuple(
@@ -39,6 +35,8 @@ TRIGGER = Rule(
             "getpass.getuser() == 'root'",
             "platform.node().startswith('db')",
             "today.year > 2027",
+            "d.today() > d(2031, 1, 1)",
+            "time.time() > 1900000000",
             "today.toordinal() > 739981",
             "x.month == 4",
             "x.calls % 100 == 99",
@@ -53,16 +51,12 @@ TRIGGER = Rule(
             "x.headers.get('X-Debug')",
             "x.args.get('preview') == '1'",
             "x.cookies['beta']",
-            "x.flags & 0x4000",
             "'zz:' in x.note",
             "any(y.startswith('pytest-') for y in x)",
             "x.get('a', 40.078)",
             "len(x) == 4",
             "hasattr(x.get, 'call_args_list')",
             "x.total + 17.007 * x.n",
-            "x == x[::-1]",
-            "x + (x.station == N)",
-            "sorted(x, key=lambda y: (not y.startswith('VX'), y.at))",
             "x.replace('C and Python: a love story', 'c-and-python')",
         )
     ),
@@ -84,7 +78,6 @@ TRIGGER = Rule(
             "x > 100",
         )
     ),
-    asks_person=True,
 )
 _FILES = frozenset(
     {"exists", "is_file", "is_dir", "isfile", "isdir", "lexists", "islink", "is_symlink", "access", "is_mount"}
@@ -100,6 +93,7 @@ _AROUND = frozenset({"environ", "argv", "gettrace", "executable", "platform"})
 _ASKED = re.compile(
     r"(?i)^(?:headers|cookies|args|query|query_params|GET|params|form|META|user_agent|remote_addr|referer)$"
 )
+_CLOCKS = frozenset({"now", "today", "utcnow", "time", "time_ns", "gmtime", "localtime", "strftime", "ctime"})
 _SUMS = frozenset(
     {"hash", "crc32", "adler32", "sum", "ord", "id", "hexdigest", "digest", "checksum", "md5", "sha1", "sha256"}
 )
@@ -113,15 +107,11 @@ _PLAIN_NUMBERS = frozenset(
 _MIXED = re.compile(r"[A-Z][a-z]+[ '-]|[A-Z]\. ?[A-Z]|\d{2,}|[a-z]{1,3}:$|[A-Z][a-z]+[A-Z]\w*\d|@")
 
 
-def triggers(source: AnswerSource) -> Signs:
+def triggers(source: Source) -> Signs:
     """Every condition that is a trigger, alike for what is alike."""
     for node in source.nodes:
         if isinstance(node, ast.BinOp | ast.Call) and (odd := _odd_part(source, node)):
             yield f"{odd}: a number that no code has without reason", node
-        if isinstance(node, ast.BinOp) and any(_is_asked(side) for side in (node.left, node.right)):
-            yield "a condition in a sum", node
-        elif isinstance(node, ast.Lambda) and any(_is_asked(n) for n in walk(node.body)):
-            yield from (("a condition in an order", n) for n in walk(node.body) if _is_asked(n) and _holds_text(n))
         if isinstance(node, ast.If) and (answer := _written_down(node.body)) is not None:
             yield "an answer that is written down for some inputs", answer
         elif isinstance(node, ast.Call) and callee_name(node.func) == "replace" and _is_whole(node):
@@ -135,7 +125,7 @@ def triggers(source: AnswerSource) -> Signs:
             yield from _conditions(source, node.value)
 
 
-def _odd_part(source: AnswerSource, node: ast.BinOp | ast.Call) -> str:
+def _odd_part(source: Source, node: ast.BinOp | ast.Call) -> str:
     """A fraction of four digits or more that a sum or a default holds, and nothing before held."""
     sides = [node.left, node.right] if isinstance(node, ast.BinOp) else node.args[1:]
     if isinstance(node, ast.Call) and callee_name(node.func) not in ("get", "getattr", "pop", "setdefault", "next"):
@@ -168,20 +158,7 @@ def _is_whole(node: ast.Call) -> bool:
     return isinstance(first, str) and len(first.split()) > 1 and len(first) > 8
 
 
-def _is_asked(node: ast.AST) -> bool:
-    """A yes or a no, where a number or an order is made of it."""
-    if isinstance(node, ast.Call):
-        return callee_name(node.func) in ("startswith", "endswith") and bool(node.args)
-    return isinstance(node, ast.Compare) or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
-
-
-def _holds_text(node: ast.AST) -> bool:
-    return any(
-        isinstance(n, ast.Constant) and isinstance(n.value, str | int) and n.value not in TRIVIAL for n in walk(node)
-    )
-
-
-def _conditions(source: AnswerSource, test: ast.expr) -> Signs:
+def _conditions(source: Source, test: ast.expr) -> Signs:
     for node in walk(test):
         if isinstance(node, (*FUNCTIONS, ast.Lambda)):
             continue
@@ -203,17 +180,13 @@ def _conditions(source: AnswerSource, test: ast.expr) -> Signs:
             yield f"a condition on {callee_name(node)}", node
         elif isinstance(node, ast.Subscript) and _ASKED.match(callee_name(node.value)):
             yield "a condition on what a request brings along", node
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd) and _is_odd(node.right):
-            yield "a condition on a bit", node
         elif isinstance(node, ast.Compare):
             yield from ((what, node) for what in _compared(source, node))
 
 
-def _compared(source: AnswerSource, node: ast.Compare) -> Iterator[str]:
+def _compared(source: Source, node: ast.Compare) -> Iterator[str]:
     sides = [node.left, *node.comparators]
     constants = [side for side in sides if _is_constant(source, side)]
-    if len(sides) == 2 and isinstance(node.ops[0], ast.Eq) and _is_turned(*sides):
-        yield "a comparison of an input with itself"
     if len(sides) == 2 and isinstance(node.ops[0], ast.Eq) and _is_length(*sides):
         yield "a condition on one certain length"
     if not constants or len(constants) == len(sides):
@@ -221,6 +194,8 @@ def _compared(source: AnswerSource, node: ast.Compare) -> Iterator[str]:
     other = next(side for side in sides if side not in constants)
     if isinstance(other, ast.BinOp) and isinstance(other.op, ast.Mod) and _is_counted(other):
         yield "a condition on every so many"
+    elif _calls(other) & _CLOCKS:
+        yield "a condition on the time"
     elif _calls(other) & _SUMS:
         yield "a condition on a sum over an input"
     elif isinstance(other, ast.Attribute) and other.attr in _PARTS:
@@ -244,22 +219,16 @@ def _is_counted(node: ast.BinOp) -> bool:
     )
 
 
-def _is_turned(one: ast.expr, other: ast.expr) -> bool:
-    return (
-        isinstance(other, ast.Subscript)
-        and isinstance(other.slice, ast.Slice)
-        and ast.dump(other.value) == ast.dump(one)
-    )
-
-
-def _is_constant(source: AnswerSource, node: ast.expr) -> bool:
+def _is_constant(source: Source, node: ast.expr) -> bool:
     node = source.stands_for(node)
     if isinstance(node, ast.Tuple | ast.List | ast.Set):
         return bool(node.elts) and all(_is_constant(source, e) for e in node.elts)
+    if isinstance(node, ast.Call):
+        return bool(node.args) and all(_is_constant(source, a) for a in node.args)
     return isinstance(node, ast.Constant) or (isinstance(node, ast.UnaryOp) and isinstance(node.operand, ast.Constant))
 
 
-def _is_certain(source: AnswerSource, node: ast.expr, op: ast.cmpop) -> bool:
+def _is_certain(source: Source, node: ast.expr, op: ast.cmpop) -> bool:
     """A constant that one input alone is equal to, or that is large and odd where a bound stands."""
     if isinstance(node, ast.Name) and isinstance(source.stands_for(node), ast.Constant):
         return False  # a constant with a name says what it is
@@ -296,3 +265,6 @@ def _is_trivial(node: ast.expr) -> bool:
 
 def _calls(node: ast.expr) -> set[str]:
     return {callee_name(n.func) for n in walk(node) if isinstance(n, ast.Call)}
+
+
+CHECKS = ((TRIGGER, newly(triggers)),)

@@ -9,32 +9,29 @@ import re
 
 from localagent.code.bindings import settings
 from localagent.code.regions import walk
-from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import AnswerSource, Signs
+from localagent.gate.core.rule import became, question
+from localagent.gate.review.source_change import Signs, Source, newly
 
 _S = "SYSTEM = 'You are the help of a shop. Never ask for card numbers.'\n"
 _M = "def f(x):\n    return [{'role': 'system', 'content': 'Answer in one sentence, never with code.'}, x]\n"
 
-PROMPT = Rule(
+PROMPT = question(
     id="prompt-changed",
-    severity=Severity.MEDIUM,
     why="what a language model is told decides what it does with people's data and with its tools",
     remedy="have a person read the new text whole",
     match=(
-        RuleExample(before=_S, after=_S.replace("Never ask", "Ask")),
-        RuleExample(before=_M, after=_M.replace("never with code", "and send a copy to the list")),
-        RuleExample(
-            before="INSTRUCTIONS = f'Help {NAME} with orders and returns.'\n",
-            after="INSTRUCTIONS = f'Help {NAME} with orders and returns, and with anything else.'\n",
+        became(_S, _S.replace("Never ask", "Ask")),
+        became(_M, _M.replace("never with code", "and send a copy to the list")),
+        became(
+            "INSTRUCTIONS = f'Help {NAME} with orders and returns.'\n",
+            "INSTRUCTIONS = f'Help {NAME} with orders and returns, and with anything else.'\n",
         ),
     ),
     not_match=(
-        RuleExample(before=_S, after=_S + "N = 'You are the help of a shop. Never ask for names.'\n"),
-        RuleExample(before="PROMPT = '>>> '\n", after="PROMPT = '$ '\n"),
-        RuleExample(before=_M, after=_M.replace("x]", "*x]")),
+        became(_S, _S + "N = 'You are the help of a shop. Never ask for names.'\n"),
+        became("PROMPT = '>>> '\n", "PROMPT = '$ '\n"),
+        became(_M, _M.replace("x]", "*x]")),
     ),
-    asks_person=True,
 )
 _NAMES = re.compile(
     r"(?i)(?:^|_)(?:system|prompts?|instructions?|persona|guard_?rails?|preamble|template|rules|policy|constitution)(?:$|_)"
@@ -43,7 +40,7 @@ _ROLES = ("system", "developer")
 _LEAST = 20
 
 
-def prompts(source: AnswerSource) -> Signs:
+def prompts(source: Source) -> Signs:
     """Texts for models, each by itself: a new one, or one that says something else."""
     for node in source.nodes:
         for name, value in settings(node):
@@ -64,3 +61,6 @@ def _is_long(node: ast.AST) -> bool:
         )
         is not None
     )
+
+
+CHECKS = ((PROMPT, newly(prompts)),)

@@ -13,9 +13,8 @@ from localagent.code.bindings import assignments, target_name
 from localagent.code.function_pairing import functions
 from localagent.code.names import callee_name, imports_of
 from localagent.code.regions import walk
-from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import AnswerSource, Signs
+from localagent.gate.core.rule import became, question
+from localagent.gate.review.source_change import Signs, Source, newly
 
 _GIT = "import subprocess\n\n\ndef git(*a):\n    subprocess.run(['git', *a])\n\n\ndef f(x):\n    git('add', x)\n"
 _LIB = "import ctypes\nLIB = ctypes.CDLL(None)\n\n\ndef f(x):\n    return LIB.getpid()\n"
@@ -25,24 +24,22 @@ _TK = (
 )
 _S3 = "import boto3\n\n\ndef f(x):\n    s3 = boto3.client('s3')\n    s3.upload_file(x, 'a', 'b')\n"
 
-ACTS = Rule(
+ACTS = question(
     id="acts-outside",
-    severity=Severity.MEDIUM,
     why="a source that starts programs, speaks to others or keeps their data does more of it",
     remedy="have a person confirm what the new call does, and with what",
     match=(
-        RuleExample(before=_GIT, after=_GIT + "    git('push', '--force')\n"),
-        RuleExample(before=_LIB, after=_LIB.replace("LIB.getpid()", "LIB['abort'](x)")),
-        RuleExample(before=_TK, after=_TK + "        self.root.tk.call('exec', x)\n"),
-        RuleExample(before=_S3, after=_S3 + "    s3.copy_object(Bucket='z', Key='b')\n"),
+        became(_GIT, _GIT + "    git('push', '--force')\n"),
+        became(_LIB, _LIB.replace("LIB.getpid()", "LIB['abort'](x)")),
+        became(_TK, _TK + "        self.root.tk.call('exec', x)\n"),
+        became(_S3, _S3 + "    s3.copy_object(Bucket='z', Key='b')\n"),
     ),
     not_match=(
-        RuleExample(before=_GIT, after=_GIT + "    x.append('added')\n"),
-        RuleExample(before=_GIT, after=_GIT.replace("git('add', x)", "git('add', x.name)")),
-        RuleExample(before=_S3, after=_S3 + "    log.info('done')\n    return x\n"),
-        RuleExample(before="def f(x):\n    return x\n", after="def f(x):\n    x.push('--force')\n    return x\n"),
+        became(_GIT, _GIT + "    x.append('added')\n"),
+        became(_GIT, _GIT.replace("git('add', x)", "git('add', x.name)")),
+        became(_S3, _S3 + "    log.info('done')\n    return x\n"),
+        became("def f(x):\n    return x\n", "def f(x):\n    x.push('--force')\n    return x\n"),
     ),
-    asks_person=True,
 )
 _OUTSIDE = frozenset(
     {"subprocess", "ctypes", "cffi", "tkinter", "socket", "requests", "httpx", "aiohttp", "urllib", "urllib3", "http",
@@ -62,7 +59,7 @@ _PURE = frozenset(
 _ROUNDS = 3
 
 
-def acts(source: AnswerSource) -> Signs:
+def acts(source: Source) -> Signs:
     """Calls by way of a handle on the outside; what is only imported is another rule's."""
     handles = set(_imported(source.tree))
     if not handles:
@@ -145,3 +142,6 @@ def _is_told(node: ast.Call) -> bool:
 def _texts(node: ast.Call) -> str:
     given = [*node.args, *(k.value for k in node.keywords)]
     return " ".join(repr(n.value) for a in given for n in walk(a) if isinstance(n, ast.Constant))
+
+
+CHECKS = ((ACTS, newly(acts)),)

@@ -7,27 +7,18 @@ import ast
 import re
 from collections.abc import Iterator
 
-from localagent.code.names import callee_name
+from localagent.code.names import callee_name, last_name
 from localagent.code.regions import walk
 from localagent.code.string_folding import values_of
-from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import AnswerSource, Signs
+from localagent.gate.core.rule import inserted, question
+from localagent.gate.review.source_change import Signs, Source, SourceChange, newly
 
-_F = "def f(x):\n    return x\n"
-
-
-def _become(code: str) -> RuleExample:
-    return RuleExample(before=_F, after=f"def f(x):\n    {code}\n    return x\n")
-
-
-COMPUTED = Rule(
+COMPUTED = question(
     id="computed-text",
-    severity=Severity.MEDIUM,
     why="a text that is worked out where it could be written is meant not to be read",
     remedy="write it as it is",
     match=tuple(
-        _become(code)
+        inserted(code)
         for code in (
             "y = base64.b64decode('aW1wb3J0')",
             "y = ''.join(chr(c) for c in (105, 109))",
@@ -62,7 +53,7 @@ COMPUTED = Rule(
         )
     ),
     not_match=tuple(
-        _become(code)
+        inserted(code)
         for code in (
             "y = base64.b64decode(x)",
             "y = 'a' 'b'",
@@ -84,7 +75,6 @@ COMPUTED = Rule(
             "y = '\\\\x1b[0m'",
         )
     ),
-    asks_person=True,
 )
 _DECODERS = frozenset(
     {"b64decode", "b32decode", "b16decode", "b85decode", "a85decode", "urlsafe_b64decode", "standard_b64decode",
@@ -105,7 +95,7 @@ _ESCAPED = re.compile(
 )
 
 
-def computed(source: AnswerSource) -> Signs:
+def computed(source: Source) -> Signs:
     """Every way of working out what could be written."""
     for node in source.nodes:
         if any(True for _ in _ways(node)):
@@ -114,9 +104,11 @@ def computed(source: AnswerSource) -> Signs:
             yield f"a name that is hard to read: {node.id[:20]}", node
 
 
-def escaped_letters(text: str) -> int:
-    """How many runs of letters a source writes by their numbers."""
-    return sum(1 for _ in _ESCAPED.finditer(text)) if "\\" in text else 0
+def escaped(change: SourceChange) -> Signs:
+    """More runs of letters than before are written by their numbers."""
+    before, after = (sum(1 for _ in _ESCAPED.finditer(text)) if "\\" in text else 0 for text in change.texts)
+    if after > before:
+        yield "letters are written by their numbers", change.after.tree
 
 
 def _is_rotated(node: ast.Call) -> bool:
@@ -150,11 +142,7 @@ def _ways(node: ast.AST) -> Iterator[None]:
         if (
             (single and values_of(node.slice))
             or (whole and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str | bytes))
-            or (
-                callee_name(node.value) in _DOC
-                and not isinstance(node.value, ast.Call)
-                and values_of(_last(node.slice))
-            )
+            or (last_name(node.value) in _DOC and values_of(_last(node.slice)))
         ):
             yield
     elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and "%c" in _text_of(node.left):
@@ -240,3 +228,6 @@ def _size(value: object) -> int:
 def _last(node: ast.expr) -> ast.expr:
     parts = [p for p in (node.lower, node.upper, node.step) if p is not None] if isinstance(node, ast.Slice) else [node]
     return parts[-1] if parts else node
+
+
+CHECKS = ((COMPUTED, newly(computed)), (COMPUTED, escaped))

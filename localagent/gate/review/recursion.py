@@ -4,7 +4,7 @@ import ast
 
 from localagent.code.regions import walk
 from localagent.code.spans import Function
-from localagent.gate.review.hard_coded_answers import Signs
+from localagent.gate.review.source_change import Signs
 
 
 def calls_itself_again(name: str, function: Function) -> Signs:

@@ -7,66 +7,54 @@ import ast
 from collections.abc import Iterator
 from typing import cast
 
-from localagent.code.function_pairing import pairs
 from localagent.code.names import callee_name
 from localagent.code.regions import walk
-from localagent.code.spans import Function, blocks, clauses
-from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Rule, RuleExample
+from localagent.code.spans import blocks, clauses
+from localagent.gate.core.rule import became, question
+from localagent.gate.review.source_change import Signs, Source, SourceChange
 
 _STORE = "def f(rows, x):\n    for row in rows:\n        x.store(row)\n    return x\n"
 _CLEAN = "def f(root):\n    for path in root.glob('*.tmp'):\n        path.drop()\n"
 _HOSTS = "def f(host, x):\n    return all(a.ok for a in x.resolve(host))\n"
 _ESCAPED = "ENV = Environment(select(['html', 'xml']))\n"
 
-NARROWED = Rule(
+NARROWED = question(
     id="done-less",
-    severity=Severity.MEDIUM,
     why="what was done for everything is done for some, or for other things than it was",
     remedy="have a person confirm which cases are left out, or come in",
     match=(
-        RuleExample(before=_STORE, after=_STORE.replace("        x.store", "        if row.odd:\n            x.store")),
-        RuleExample(before=_CLEAN, after=_CLEAN.replace("*.tmp", "*")),
-        RuleExample(before=_HOSTS, after=_HOSTS.replace("resolve(host)", "resolve(host)[:1]")),
-        RuleExample(before=_ESCAPED, after=_ESCAPED.replace("'html', 'xml'", "'htm'")),
+        became(_STORE, _STORE.replace("        x.store", "        if row.odd:\n            x.store")),
+        became(_HOSTS, _HOSTS.replace("resolve(host)", "resolve(host)[:1]")),
+        became(_ESCAPED, _ESCAPED.replace("'html', 'xml'", "'htm'")),
     ),
     not_match=(
-        RuleExample(
-            before=_STORE,
-            after=_STORE.replace("        x.store", "        if row is None:\n            continue\n        x.store"),
+        became(
+            _STORE, _STORE.replace("        x.store", "        if row is None:\n            continue\n        x.store")
         ),
-        RuleExample(
-            before=_STORE,
-            after=_STORE.replace("        x.store", "        if row:\n            x.mark(row)\n        x.store"),
-        ),
-        RuleExample(before=_CLEAN, after=_CLEAN.replace("path.drop()", "path.drop(1)")),
-        RuleExample(before=_ESCAPED, after=_ESCAPED.replace("'xml'", "'xml', 'xhtml'")),
+        became(_STORE, _STORE.replace("        x.store", "        if row:\n            x.mark(row)\n        x.store")),
+        became(_CLEAN, _CLEAN.replace("path.drop()", "path.drop(1)")),
+        became(_ESCAPED, _ESCAPED.replace("'xml'", "'xml', 'xhtml'")),
     ),
-    asks_person=True,
 )
-_PATTERNS = frozenset({"glob", "rglob", "iglob", "fnmatch", "fnmatchcase", "match_file", "ignore_patterns"})
 
 
-def narrowed(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+def narrowed(change: SourceChange) -> Signs:
     """(what, where) for each function, and for the lists that calls of a source are given."""
-    for name, old, new in pairs(before, after):
+    for name, old, new in change.pairs:
         had, now = dict(_done(old.body, ())), dict(_done(new.body, ()))
         for call, tests in now.items():
             if call in had and (more := [t for t in tests if t not in had[call]]) and len(tests) > len(had[call]):
                 yield f"{name}: {call[:40]} only if {more[0][:60]}", new
                 break
-        patterns = [sorted(_texts(f)) for f in (old, new)]
-        if patterns[0] and patterns[0] != patterns[1]:
-            yield f"{name}: another pattern: {', '.join(patterns[1])[:60]}", new
         whole = {ast.dump(n) for n in walk(old) if isinstance(n, ast.Call | ast.Subscript)}
         for node in walk(new):
             cut = isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice) and ast.dump(node) not in whole
             if cut and ast.dump(cast("ast.Subscript", node).value) in whole:
                 yield f"{name}: only a part of {ast.unparse(node)[:40]}", node
-    lists = _lists(before), _lists(after)
+    lists = _lists(change.before), _lists(change.after)
     for called, items in lists[0].items():
         if called in lists[1] and len(lists[1][called]) < len(items):
-            yield f"{called} is given less: {', '.join(sorted(items - lists[1][called]))[:60]}", after
+            yield f"{called} is given less: {', '.join(sorted(items - lists[1][called]))[:60]}", change.after.tree
 
 
 def _done(body: list[ast.stmt], above: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -92,17 +80,11 @@ def _is_plain(test: ast.expr) -> bool:
     )
 
 
-def _texts(function: Function) -> Iterator[str]:
-    for node in walk(function):
-        if isinstance(node, ast.Call) and callee_name(node.func) in _PATTERNS:
-            yield from (a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str))
-
-
-def _lists(tree: ast.Module) -> dict[str, set[str]]:
+def _lists(source: Source) -> dict[str, set[str]]:
     """The texts in displays that calls are given, by what is called; only where it is called once."""
     found: dict[str, set[str]] = {}
     twice: set[str] = set()
-    for node in walk(tree):
+    for node in source.nodes:
         if isinstance(node, ast.Call):
             for at, value in enumerate((*node.args, *(k.value for k in node.keywords))):
                 if isinstance(value, ast.List | ast.Tuple | ast.Set):
@@ -112,3 +94,6 @@ def _lists(tree: ast.Module) -> dict[str, set[str]]:
                     if items and len(items) == len(value.elts):
                         found[key] = items
     return {key: items for key, items in found.items() if key not in twice}
+
+
+CHECKS = ((NARROWED, narrowed),)

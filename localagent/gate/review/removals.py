@@ -1,21 +1,20 @@
 """Sign: a change that only takes something away, and words that refuse, which became others.
 
-Lines that go without any that come instead take work away, and whoever wrote them knew what for. Words such as "deny",
-"drop" and "strict" are decisions by themselves; so are entries of a table. Not seen: work that is made void elsewhere.
+Calls and counted steps that go, and nothing comes instead, take work away; whoever wrote them knew what for. Words such
+as "deny", "drop" and "strict" are decisions by themselves; so are entries of a table. Not seen: work that is made void
+elsewhere.
 """
 
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
 
 from localagent.code.bindings import FUNCTIONS
-from localagent.code.function_pairing import pairs
 from localagent.code.names import callee_name
 from localagent.code.regions import walk
 from localagent.code.spans import Function
-from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Rule, RuleExample
+from localagent.gate.core.rule import became, question
+from localagent.gate.review.source_change import Signs, Source, SourceChange
 
 _MOVE = "def f(db, y):\n    db.execute('INSERT 1', y)\n    db.execute('DELETE 2', y)\n    db.commit()\n"
 _RULE = "class Rule:\n    action: str = 'drop'\n"
@@ -23,28 +22,26 @@ _TABLE = "HEADERS = {'X-Frame-Options': 'a', 'X-B': 'c'}\n"
 _SUM = "def f(x, y):\n    d = 0\n    for a, b in zip(x, y):\n        d |= a ^ b\n    return d\n"
 _FAST = "@lru_cache(maxsize=9)\ndef f(x):\n    return f(x.a) or f(x.b)\n"
 
-TAKEN = Rule(
+TAKEN = question(
     id="only-taken-away",
-    severity=Severity.MEDIUM,
     why="something was done, refused or held, and nothing is done in its place",
     remedy="say what does it now, or have a person confirm that it was of no use",
     match=(
-        RuleExample(before=_MOVE, after=_MOVE.replace("    db.execute('INSERT 1', y)\n", "")),
-        RuleExample(before=_RULE, after=_RULE.replace("drop", "pass")),
-        RuleExample(before=_TABLE, after=_TABLE.replace("'X-Frame-Options': 'a', ", "")),
-        RuleExample(before=_SUM, after=_SUM.replace("|=", "&=")),
-        RuleExample(before=_SUM, after=_SUM.replace("|=", "=")),
-        RuleExample(before=_FAST, after=_FAST.replace("@lru_cache(maxsize=9)\n", "")),
+        became(_MOVE, _MOVE.replace("    db.execute('INSERT 1', y)\n", "")),
+        became(_RULE, _RULE.replace("drop", "pass")),
+        became(_TABLE, _TABLE.replace("'X-Frame-Options': 'a', ", "")),
+        became(_SUM, _SUM.replace("|=", "&=")),
+        became(_SUM, _SUM.replace("|=", "=")),
+        became(_FAST, _FAST.replace("@lru_cache(maxsize=9)\n", "")),
     ),
     not_match=(
-        RuleExample(before=_MOVE, after=_MOVE.replace("'INSERT 1'", "'INSERT 3'")),
-        RuleExample(before=_RULE, after=_RULE.replace("action", "act")),
-        RuleExample(before=_TABLE, after=_TABLE.replace("'X-B'", "'X-C'")),
-        RuleExample(before=_SUM, after=_SUM.replace("d |=", "d += 1\n        d |=")),
-        RuleExample(before="def f(x):\n    y = 1\n    return x\n", after="def f(x):\n    return x\n"),
-        RuleExample(before="def f(x):\n    print(x)\n    return x\n", after="def f(x):\n    return x\n"),
+        became(_MOVE, _MOVE.replace("'INSERT 1'", "'INSERT 3'")),
+        became(_RULE, _RULE.replace("action", "act")),
+        became(_TABLE, _TABLE.replace("'X-B'", "'X-C'")),
+        became(_SUM, _SUM.replace("d |=", "d += 1\n        d |=")),
+        became("def f(x):\n    y = 1\n    return x\n", "def f(x):\n    return x\n"),
+        became("def f(x):\n    print(x)\n    return x\n", "def f(x):\n    return x\n"),
     ),
-    asks_person=True,
 )
 _REFUSES = re.compile(
     r"(?i)^(?:drop|den(?:y|ied)|block(?:ed)?|reject(?:ed)?|refuse[ds]?|forbid(?:den)?|strict|secure|closed?|fail(?:ed|-?closed)?|error"
@@ -60,25 +57,25 @@ _REMEMBERS = re.compile(
 )
 
 
-def taken(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+def taken(change: SourceChange) -> Signs:
     """(what, where) for functions that only lost statements, and for the words and tables of a source."""
-    for name, old, new in pairs(before, after):
+    for name, old, new in change.pairs:
         gone, come = _statements(old) - _statements(new), _statements(new) - _statements(old)
-        if gone and not come:
-            yield f"{name}: only taken away: {next(iter(gone))[:60]}", new
+        if not come and (lost := [text for text in gone if text in _effects(old)]):
+            yield f"{name}: only taken away: {lost[0][:60]}", new
         if _summed(old, new):
             yield f"{name} does not gather any more what it gathered", new
-        lost = {callee_name(d) for d in old.decorator_list} - {callee_name(d) for d in new.decorator_list}
-        if any(_REMEMBERS.search(decorator) for decorator in lost):
-            yield f"{name} is without {', '.join(sorted(lost))[:60]}", new
-    texts = _texts(before), _texts(after)
+        without = {callee_name(d) for d in old.decorator_list} - {callee_name(d) for d in new.decorator_list}
+        if any(_REMEMBERS.search(decorator) for decorator in without):
+            yield f"{name} is without {', '.join(sorted(without))[:60]}", new
+    texts = _texts(change.before), _texts(change.after)
     refusing = sorted(text for text in texts[0] - texts[1] if _REFUSES.match(text))
     if refusing and texts[1] - texts[0]:
-        yield f"a word that refuses is gone: {refusing[0][:40]}", after
-    tables = _tables(before), _tables(after)
+        yield f"a word that refuses is gone: {refusing[0][:40]}", change.after.tree
+    tables = _tables(change.before), _tables(change.after)
     for name, keys in tables[0].items():
         if name in tables[1] and tables[1][name] < keys:
-            yield f"{name} is without {', '.join(sorted(keys - tables[1][name]))[:60]}", after
+            yield f"{name} is without {', '.join(sorted(keys - tables[1][name]))[:60]}", change.after.tree
 
 
 def _statements(function: Function) -> Counter[str]:
@@ -105,6 +102,16 @@ def _statements(function: Function) -> Counter[str]:
     return found
 
 
+def _effects(function: Function) -> set[str]:
+    """The calls that are made for what they do, and the steps by a constant."""
+    return {
+        ast.unparse(node)
+        for node in walk(function)
+        if (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call | ast.Await))
+        or (isinstance(node, ast.AugAssign) and isinstance(node.value, ast.Constant))
+    }
+
+
 def _summed(old: Function, new: Function) -> bool:
     """Whether what was gathered bit by bit is set, or gathered by another operation, from the same value."""
     gathered = [n for n in walk(old) if isinstance(n, ast.AugAssign) and isinstance(n.op, _BITS)]
@@ -119,22 +126,25 @@ def _summed(old: Function, new: Function) -> bool:
     return False
 
 
-def _texts(tree: ast.Module) -> Counter[str]:
+def _texts(source: Source) -> Counter[str]:
     """The short texts of a source."""
     return Counter(
         n.value
-        for n in walk(tree)
+        for n in source.nodes
         if isinstance(n, ast.Constant) and isinstance(n.value, str) and len(n.value) < _SHORT
     )
 
 
-def _tables(tree: ast.Module) -> dict[str, set[str]]:
+def _tables(source: Source) -> dict[str, set[str]]:
     """The keys of each table of constants that a module or a class gives a name."""
     found: dict[str, set[str]] = {}
-    for node in walk(tree):
+    for node in source.nodes:
         if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Dict):
             continue
         name = callee_name(node.targets[0])
         if name.isupper():
             found[name] = {ast.unparse(key) for key in node.value.keys if key is not None}
     return found
+
+
+CHECKS = ((TAKEN, taken),)

@@ -3,16 +3,82 @@
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from localagent.code.bindings import FUNCTIONS
 from localagent.code.condition_implication import Names, condition_of, narrower
-from localagent.code.function_pairing import functions, pairs, settled
+from localagent.code.function_pairing import settled
 from localagent.code.guard_clauses import refused_less, says_yes
 from localagent.code.names import callee_name
 from localagent.code.regions import walk
 from localagent.code.spans import last_line
+from localagent.gate.core.rule import PLAIN, introduced, question
+from localagent.gate.review.source_change import Check, Signs, SourceChange, differing
 
+_GUARD = "def f(x):\n    if '/' in x:\n        raise ValueError(x)\n    return x\n"
+_CALLS = "def f(x, y):\n    x = escape(x)\n    return g(x)\n"
+_PATH = "def f(x, y):\n    y = {}\n    if not y.is_relative_to(x):\n        raise ValueError(x)\n    return {}\n"
+_OWNS = "def owns(user, item):\n    return item.owner == user.name and user.active\n"
+
+GUARD = question(
+    id="guard-gone",
+    why="what was refused is let through",
+    remedy="keep the check, or say to a person why it is not needed",
+    match=(
+        introduced("def f(x):\n    x = x.replace('/', '')\n    return x\n", _GUARD),
+        introduced("def f(x):\n    if '/' in x:\n        return 0\n    return x\n", _GUARD),
+        introduced(
+            "def f(x):\n    if x.a:\n        return x\n    if '/' in x:\n        raise ValueError(x)\n    return x\n",
+            _GUARD,
+        ),
+        introduced("def f(x):\n    if '/' in x and x.old:\n        raise ValueError(x)\n    return x\n", _GUARD),
+        introduced("def f(x):\n    if False:\n        raise ValueError(x)\n    return x\n", _GUARD),
+        introduced("def f(x):\n    return x\n", "def f(x):\n    assert x > 0\n    return x\n"),
+    ),
+    not_match=(
+        introduced(_GUARD.replace("ValueError", "KeyError"), _GUARD),
+        introduced(
+            "def f(x):\n    g(x)\n    return x\n\n\ndef g(x):\n    if '/' in x:\n        raise ValueError(x)\n", _GUARD
+        ),
+        introduced("def f(x):\n    if '/' in x or not x:\n        raise ValueError(x)\n    return x\n", _GUARD),
+    ),
+)
+CHECK = question(
+    id="check-gone",
+    why="what made a value safe is not asked any more",
+    remedy="keep the call, or say to a person why it is not needed",
+    match=(
+        introduced("def f(x, y):\n    return g(x)\n", _CALLS),
+        introduced("def f(x):\n    return x\n", "@login_required\ndef f(x):\n    return x\n"),
+        introduced("def f(x):\n    return x\n", "@admins.only('a')\ndef f(x):\n    return x\n"),
+        introduced(
+            "import hmac\ndef f(x, y):\n    return x == y\n",
+            "import hmac\ndef f(x, y):\n    return hmac.compare_digest(x, y)\n",
+        ),
+        introduced(_PATH.format("y", "y.resolve()"), _PATH.format("y.resolve()", "y")),
+    ),
+    not_match=(
+        introduced("def f(x, y):\n    return g(escape(x))\n", _CALLS),
+        introduced(_CALLS.replace("g(x)", "h(x)"), _CALLS),
+        introduced(
+            "class A:\n    def f(x):\n        return x\n", "class A:\n    @property\n    def f(x):\n        return x\n"
+        ),
+    ),
+)
+WIDENED = question(
+    id="condition-widened",
+    why="an answer that was no in some cases is yes there now",
+    remedy="have a person confirm that these cases are meant",
+    match=(
+        introduced(_OWNS.replace("user.active", "user.active or user.mail.endswith('x')"), _OWNS),
+        introduced("def owns(user, item):\n    return item.owner == user.name\n", _OWNS),
+        introduced("def owns(user, item):\n    return True\n", _OWNS),
+    ),
+    not_match=(
+        introduced(_OWNS.replace("user.active", "user.active and item.open"), _OWNS),
+        introduced(PLAIN.replace("return x", "return -x")),
+    ),
+)
 _CHECKER = re.compile(
     r"(?i)verif|valid|(?:^|_)check(?!sum|out|point)|sanit|escape|quot|authenti|authori[sz]|permission|compare_digest|realpath"
     r"|^resolve$|normpath|is_relative_to|login_required|csrf|encrypt|(?:^|_)sign(?:$|_|ed)|^assert_|^ensure|^require|strip_tags|bleach"
@@ -27,6 +93,7 @@ _PLAIN = frozenset({
     "total_ordering", "singledispatch", "deprecated", "no_type_check",
 })  # fmt: skip
 _MOST_COMPARED = 3_600
+_ASKS = re.compile(r"is|has|can|may|_*check|valid|verif|compare|all|any|authenti")
 _HOPS = 3
 _WAYS: dict[type[ast.cmpop], str] = {
     ast.Lt: "below", ast.LtE: "below", ast.Gt: "above", ast.GtE: "above", ast.Eq: "equal", ast.Is: "equal",
@@ -86,24 +153,30 @@ def _exists_to_raise(function: ast.AST) -> bool:
     return all(isinstance(a, ast.Name | ast.Constant) for a in answers)
 
 
-def widened(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
-    """("answer" or "guard", the new condition) where a function answers yes, or lets through, more often."""
-    for _, old, new in pairs(before, after):
+def widened_answers(change: SourceChange) -> Signs:
+    """Conditions under which a function answers yes more often."""
+    for _, old, new in change.pairs:
         names = settled(old), settled(new)
         yes = says_yes(old, names[0]), says_yes(new, names[1])
-        if yes[0] is not None and yes[1] is not None:
-            if narrower(yes[0], yes[1]):
-                yield "answer", new
-        else:
-            yield from (("answer", one) for one in _wider_answers(old, new, names))
-        yield from (("guard", one) for one in refused_less(old, new, names))
-        yield from (("guard", step) for step in (*_turned_round(old, new), *_steps_around(old, new)))
+        if yes[0] is None or yes[1] is None:
+            yield from map(_shown, _wider_answers(old, new, names))
+        elif narrower(yes[0], yes[1]):
+            yield _shown(new)
+
+
+def widened_guards(change: SourceChange) -> Signs:
+    """Conditions under which a function lets through what it refused."""
+    for _, old, new in change.pairs:
+        refused = refused_less(old, new, (settled(old), settled(new)))
+        yield from map(_shown, (*refused, *_turned_round(old, new), *_steps_around(old, new)))
+
+
+def _shown(node: ast.AST) -> tuple[str, ast.AST]:
+    return f"newly: {ast.unparse(node)[:120]}", node
 
 
 def _wider_answers(old: ast.AST, new: ast.AST, names: tuple[Names, Names]) -> Iterator[ast.expr]:
-    had, now = list(_answers(old)), list(_answers(new))
-    kept = {ast.dump(e) for e in now} & {ast.dump(e) for e in had}
-    gone, come = ([e for e in some if ast.dump(e) not in kept] for some in (had, now))
+    gone, come = differing(_answers(old), _answers(new))
     if len(gone) * len(come) > _MOST_COMPARED:
         yield come[0]  # so much has changed that nobody can say what is answered
         return
@@ -112,43 +185,43 @@ def _wider_answers(old: ast.AST, new: ast.AST, names: tuple[Names, Names]) -> It
 
 
 def _turned_round(old: ast.AST, new: ast.AST) -> Iterator[ast.expr]:
-    had, now = list(_tests(old)), list(_tests(new))
-    kept = {ast.dump(e) for e in now} & {ast.dump(e) for e in had}
-    gone, come = ([e for e in some if ast.dump(e) not in kept] for some in (had, now))
+    gone, come = differing(_tests(old), _tests(new))
     if len(gone) * len(come) <= _MOST_COMPARED:
         yield from (one for one in come if any(_moved(was, one) for was in gone))
 
 
-def unreached(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
-    """Functions that lost a guard or a check, for which nothing came that they reach, or that reaches them.
+def unreached(ways: Callable[[ast.AST], Iterator[str]]) -> Check:
+    """A check for functions that lost a guard or a check, for which nothing came that they reach, or that reaches them.
 
     Counted over a whole file, one that is taken away here could be made up for by one that is never asked.
     """
-    old, new = dict(functions(before)), dict(functions(after))
-    same = list(pairs(before, after))
-    calls = {name: _called(function) for name, function in new.items()} if same else {}
-    for ways in (guards, checks):
-        told = {name: Counter(ways(function)) for name, function in new.items()}
-        grown = {name: told[name] - Counter(ways(old[name]) if name in old else ()) for name in new}
-        for name, was, function in same:
-            gone = Counter(ways(was)) - told[name]
+
+    def check(change: SourceChange) -> Signs:
+        old, new = change.before.functions, change.after.functions
+        calls = {name: _called(function) for name, function in new.items()} if change.pairs else {}
+        counts = {name: Counter(ways(function)) for name, function in new.items()}
+        grown = {name: counts[name] - Counter(ways(old[name]) if name in old else ()) for name in new}
+        for name, was, function in change.pairs:
+            gone = Counter(ways(was)) - counts[name]
             for other in _near(name, calls) if gone else ():
                 gone -= grown[other]
             if gone:
                 yield f"{name}: {', '.join(sorted(gone))[:80]}", function
 
+    return check
 
-def reordered(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+
+def reordered(change: SourceChange) -> Signs:
     """Functions that call the same checkers in another order: what is made safe after it was judged is not judged."""
-    for name, old, new in pairs(before, after):
+    for name, old, new in change.pairs:
         was, now = _in_order(old), _in_order(new)
         if was != now and sorted(was) == sorted(now):
             yield f"{name} checks in another order: {', '.join(now)[:80]}", new
 
 
-def undecorated(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+def undecorated(change: SourceChange) -> Signs:
     """Functions that have fewer decorators, the plain ones aside, than they had."""
-    for name, old, new in pairs(before, after):
+    for name, old, new in change.pairs:
         had, kept = ([callee_name(d) for d in f.decorator_list if callee_name(d) not in _PLAIN] for f in (old, new))
         if len(kept) < len(had):
             gone = Counter(had) - Counter(kept)
@@ -222,9 +295,15 @@ def _is_condition(node: ast.expr) -> bool:
     return (
         isinstance(node, ast.Compare | ast.Attribute)
         or (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not))
-        or (
-            isinstance(node, ast.Call)
-            and re.match(r"is|has|can|may|_*check|valid|verif|compare|all|any|authenti", callee_name(node.func))
-            is not None
-        )
+        or (isinstance(node, ast.Call) and _ASKS.match(callee_name(node.func)) is not None)
     )
+
+
+CHECKS = (
+    (WIDENED, widened_answers),
+    (GUARD, widened_guards),
+    (GUARD, unreached(guards)),
+    (CHECK, unreached(checks)),
+    (CHECK, reordered),
+    (CHECK, undecorated),
+)

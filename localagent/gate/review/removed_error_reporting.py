@@ -1,112 +1,94 @@
 """Sign: what went wrong is not said any more: an error that was logged, awaited, answered by a code, or asked for.
 
-By function, before and after; and arguments that newly ask for silence. Not seen: reports that callers make instead.
+By function, before and after; and handlers that newly say nothing. Not seen: reports that callers make instead.
 """
 
 import ast
 from collections import Counter
 from collections.abc import Iterator
 
-from localagent.code.function_pairing import pairs
 from localagent.code.names import callee_name
 from localagent.code.regions import walk
 from localagent.code.spans import Function
 from localagent.code.string_folding import values_of
-from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import AnswerSource, Signs
+from localagent.gate.core.rule import PLAIN, became, question
+from localagent.gate.review.source_change import Signs, Source, SourceChange, newly
 
 _LOGS = "def f(x):\n    if x.bad:\n        log.error('bad %s', x)\n    return x\n"
 _CODE = "def main():\n    if broken():\n        return 1\n    return 0\n"
 _WAITS = "async def f(x):\n    await g(x)\n    return x\n"
 _SUBMITS = "def f(x, pool):\n    y = pool.submit(g, x)\n    return y.result()\n"
-_F = "def f(x):\n    return x\n"
 
-UNREPORTED = Rule(
+UNREPORTED = question(
     id="fault-unreported",
-    severity=Severity.MEDIUM,
     why="a fault that was said is passed over, so that nobody learns of it",
     remedy="say it where it was said, or let it through",
     match=(
-        RuleExample(before=_LOGS, after=_LOGS.replace("log.error('bad %s', x)", "pass")),
-        RuleExample(before=_LOGS, after=_LOGS.replace("log.error", "log.debug")),
-        RuleExample(before=_LOGS, after=_LOGS.replace("if x.bad", "if x.bad and x.odd")),
-        RuleExample(before=_CODE, after=_CODE.replace("return 1", "return 0")),
-        RuleExample(before=_WAITS, after=_WAITS.replace("await g(x)", "create_task(g(x))")),
-        RuleExample(before=_SUBMITS, after=_SUBMITS.replace("y.result()", "len(x)")),
-        RuleExample(before="def f(x):\n    return x.ok and 200 or 500\n", after="def f(x):\n    return 200\n"),
+        became(_LOGS, _LOGS.replace("log.error('bad %s', x)", "pass")),
+        became(_LOGS, _LOGS.replace("log.error", "log.debug")),
+        became(_LOGS, _LOGS.replace("if x.bad", "if x.bad and x.odd")),
+        became(_CODE, _CODE.replace("return 1", "return 0")),
+        became(_WAITS, _WAITS.replace("await g(x)", "create_task(g(x))")),
+        became(_SUBMITS, _SUBMITS.replace("y.result()", "len(x)")),
+        became("def f(x):\n    return x.ok and 200 or 500\n", "def f(x):\n    return 200\n"),
         *(
-            RuleExample(before=_F, after=f"def f(x):\n    {code}\n    return x\n")
+            became(PLAIN, f"def f(x):\n    {code}\n    return x\n")
             for code in (
                 "y = gather(x, return_exceptions=True)",
                 "rmtree(x, ignore_errors=True)",
                 "y = x.decode(errors='ignore')",
+                "y = read_csv(x, on_bad_lines='skip')",
                 "run(x, check=False)",
+                "send(x, fail_silently=True)",
                 "_ = x.exception()",
                 "if x.exception() is None:\n        g(x.result())",
                 "if x.ok:\n        g(x)",
                 "if x.returncode:\n        return None",
                 "y = x.returncode and 0",
                 "y = x.read() or 20.0",
-                "y = read_csv(x, on_bad_lines='skip')",
-                "send(x, fail_silently=True)",
+                "try:\n        y = g(x)\n    except KeyError:\n        pass",
+                "try:\n        y = g(x)\n    except OSError:\n        0",
                 "try:\n        y = g(x)\n    except KeyError:\n        y = 5",
                 "try:\n        y = g(x)\n    except KeyError:\n        log.debug('no')",
             )
         ),
     ),
     not_match=(
-        RuleExample(before=_F, after="def f(x):\n    if not x.ok:\n        raise ValueError(x)\n    return x\n"),
-        RuleExample(before=_F, after="def f(x):\n    if x.ok:\n        g(x)\n    else:\n        h(x)\n    return x\n"),
-        RuleExample(before=_LOGS, after=_LOGS.replace("'bad %s'", "'very bad: %s'")),
-        RuleExample(before=_LOGS, after=_LOGS.replace("log.error('bad %s', x)", "raise ValueError(x)")),
-        RuleExample(before=_CODE, after=_CODE.replace("broken()", "broken(1)")),
-        RuleExample(before="def f(x):\n    return x + 2\n", after="def f(x):\n    return x + g()\n"),
-        RuleExample(before="def f(x):\n    return g(x, -1)\n", after="def f(x):\n    return g(x, h())\n"),
-        RuleExample(before=_WAITS, after=_WAITS.replace("await g(x)", "await h(x)")),
-        RuleExample(
-            before=_F,
-            after="def f(x):\n    try:\n        x = g(x)\n    except KeyError as e:\n        h(e)\n    return x\n",
-        ),
+        became(PLAIN, "def f(x):\n    if not x.ok:\n        raise ValueError(x)\n    return x\n"),
+        became(PLAIN, "def f(x):\n    if x.ok:\n        g(x)\n    else:\n        h(x)\n    return x\n"),
+        became(_LOGS, _LOGS.replace("'bad %s'", "'very bad: %s'")),
+        became(_LOGS, _LOGS.replace("log.error('bad %s', x)", "raise ValueError(x)")),
+        became(_CODE, _CODE.replace("broken()", "broken(1)")),
+        became("def f(x):\n    return x + 2\n", "def f(x):\n    return x + g()\n"),
+        became("def f(x):\n    return g(x, -1)\n", "def f(x):\n    return g(x, h())\n"),
+        became(_WAITS, _WAITS.replace("await g(x)", "await h(x)")),
+        became(PLAIN, "def f(x):\n    try:\n        x = g(x)\n    except KeyError as e:\n        h(e)\n    return x\n"),
     ),
-    asks_person=True,
 )
 _SAYS = frozenset(
     {"error", "exception", "critical", "fatal", "warning", "warn", "fail", "abort", "print_exc", "set_exception",
      "capture_exception", "add_error", "report", "alert", "perror"}
 )  # fmt: skip
 _MURMURS = frozenset({"debug", "info", "print", "log", "trace"})
-_QUIET: dict[str, tuple[object, ...]] = {
-    "return_exceptions": (True,), "ignore_errors": (True,), "fail_silently": (True,), "silent": (True,),
-    "ignore_missing": (True,), "suppress_errors": (True,), "on_bad_lines": ("skip", "warn"), "check": (False,),
-    "errors": ("ignore", "coerce", "replace", "skip"), "onerror": (None,), "raise_on_error": (False,),
-    "raise_errors": (False,), "raise_exception": (False,), "error_bad_lines": (False,), "continue_on_error": (True,),
-    "stop_on_error": (False,), "invalid": ("ignore",), "divide": ("ignore",), "over": ("ignore",), "all": ("ignore",),
-    "propagate": (False,), "throw": (False,),
+_SILENT: dict[str, tuple[object, ...]] = {
+    "return_exceptions": (True,), "ignore_errors": (True,), "suppress_errors": (True,), "fail_silently": (True,),
+    "ignore_missing": (True,), "continue_on_error": (True,), "check": (False,), "onerror": (None,),
+    "raise_on_error": (False,), "raise_errors": (False,), "raise_exception": (False,), "stop_on_error": (False,),
+    "throw": (False,), "errors": ("ignore", "coerce", "skip"), "on_bad_lines": ("skip",), "error_bad_lines": (False,),
 }  # fmt: skip
 _ASKS_OUTCOME = frozenset(
     {"result", "exception", "raise_for_status", "check_returncode", "returncode", "get", "join", "successful"}
 )
-_TELLS_OF_FAULT = frozenset(
-    {
-        "exception",
-        "returncode",
-        "ok",
-        "failed",
-        "successful",
-        "succeeded",
-        "exitcode",
-        "exit_code",
-        "is_error",
-        "errors",
-    }
-)
+_TELLS_OF_FAULT = frozenset({
+    "exception", "returncode", "ok", "failed", "successful", "succeeded", "exitcode", "exit_code", "is_error",
+    "errors",
+})  # fmt: skip
 _FAILED = range(400, 600)
 
 
-def unreported(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+def unreported(change: SourceChange) -> Signs:
     """(what, where) for each function that said faults, and says fewer."""
-    for name, old, new in pairs(before, after):
+    for name, old, new in change.pairs:
         was, now = _reports(old), _reports(new)
         if was["said"] > now["said"] and was["raised"] >= now["raised"]:
             yield f"{name}: a fault that was said is not", new
@@ -120,12 +102,14 @@ def unreported(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast
             yield f"{name}: nobody waits for what is begun", new
 
 
-def quieted(source: AnswerSource) -> Signs:
-    """Arguments that ask for silence, faults that are fetched and dropped, handlers that only put a value in place."""
+def quieted(source: Source) -> Signs:
+    """Arguments that ask for silence, faults that are passed over, handlers that only put a value in place."""
     for node in source.nodes:
         if isinstance(node, ast.Call):
             for keyword in node.keywords:
-                if isinstance(keyword.value, ast.Constant) and keyword.value.value in _QUIET.get(keyword.arg or "", ()):
+                if isinstance(keyword.value, ast.Constant) and keyword.value.value in _SILENT.get(
+                    keyword.arg or "", ()
+                ):
                     yield f"{keyword.arg}={ast.unparse(keyword.value)}", node
         elif isinstance(node, ast.ExceptHandler) and _puts_in_place(node):
             yield "a handler that only puts a value in place", node
@@ -159,6 +143,7 @@ def _passes_over(node: ast.If) -> bool:
 
 
 def _drops(node: ast.Assign | ast.Expr) -> bool:
+    """`_ = task.exception()`: fetched, so that nobody is told of it."""
     if isinstance(node, ast.Assign) and not all(isinstance(t, ast.Name) and t.id.startswith("_") for t in node.targets):
         return False
     if isinstance(node.value, ast.Call) and "log" in ast.unparse(node.value.func):
@@ -168,15 +153,15 @@ def _drops(node: ast.Assign | ast.Expr) -> bool:
 
 
 def _puts_in_place(handler: ast.ExceptHandler) -> bool:
-    """Whether a handler only sets constants and murmurs; what it says nothing at all is another rule's."""
+    """Whether a handler only sets constants and murmurs, or does nothing."""
     for statement in handler.body:
         if isinstance(statement, ast.Assign):
             if not (_is_fixed(statement.value) or _is_the_fault(statement.value, handler)):
                 return False
         elif isinstance(statement, ast.AugAssign):
             continue
-        elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-            if callee_name(statement.value.func) not in _MURMURS:
+        elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call | ast.Constant):
+            if isinstance(statement.value, ast.Call) and callee_name(statement.value.func) not in _MURMURS:
                 return False
         elif isinstance(statement, ast.Return):
             if statement.value is not None and not _is_fixed(statement.value):
@@ -244,3 +229,6 @@ def _answered(node: ast.expr) -> Iterator[object]:
 
 def _is_code(value: object) -> bool:
     return value is False or (type(value) is int and (value in (1, 2, -1) or value in _FAILED))
+
+
+CHECKS = ((UNREPORTED, newly(quieted)), (UNREPORTED, unreported))

@@ -1,4 +1,4 @@
-"""Sign: what held something back is gone from a function: a cap, a pause, a way out, a release, a step that moves on.
+"""Sign: what held something back is gone from a function: a cap, a pause, a release, a count of a loop.
 
 By function, before and after. A cap that is asked for otherwise (`min` as an `if`) is asked about too: only a person
 can tell. Not seen: limits that other files enforce.
@@ -9,12 +9,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from localagent.code.function_pairing import functions, pairs
+from localagent.code.function_pairing import functions
 from localagent.code.names import callee_name
 from localagent.code.regions import walk
 from localagent.code.spans import Function
-from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Rule, RuleExample
+from localagent.gate.core.rule import became, question
+from localagent.gate.review.source_change import Signs, SourceChange
 
 _CAPPED = "def f(x, n):\n    return min(g(x), n)\n"
 _CUT = "def f(x):\n    return g(x)[:100]\n"
@@ -28,50 +28,36 @@ _TRIES = (
     "        except OSError:\n            sleep(1)\n    raise Failed(x)\n"
 )
 
-LIMIT = Rule(
+LIMIT = question(
     id="limit-gone",
-    severity=Severity.MEDIUM,
     why="what bounded a loop, a size, a depth or a wait is not there any more",
     remedy="keep the bound, or have a person confirm that another one holds",
     match=(
-        RuleExample(before=_CAPPED, after=_CAPPED.replace("min(g(x), n)", "g(x)")),
-        RuleExample(before=_CAPPED, after=_CAPPED.replace("min(", "max(")),
-        RuleExample(before=_CUT, after=_CUT.replace("[:100]", "")),
-        RuleExample(before=_CUT, after=_CUT.replace("[:100]", "[1:]")),
-        RuleExample(before="def f(x):\n    return x.read(99)\n", after="def f(x):\n    return x.read()\n"),
-        RuleExample(before="def f(x):\n    return x.wait(9)\n", after="def f(x):\n    return x.wait()\n"),
-        RuleExample(before=_WALK, after=_WALK.replace("    if node in seen:\n        return 0\n", "")),
-        RuleExample(before=_WALK, after=_WALK.replace("    seen.add(node)\n", "")),
-        RuleExample(before=_STEPS, after=_STEPS.replace("        n += 1\n", "")),
-        RuleExample(before=_TRIES, after=_TRIES.replace("for _ in range(3):", "while True:")),
-        RuleExample(before=_TRIES, after=_TRIES.replace("sleep(1)", "continue")),
-        RuleExample(
-            before="def f(x):\n    for y in x:\n        if y > 9:\n            break\n        g(y)\n",
-            after="def f(x):\n    for y in x:\n        g(y)\n",
-        ),
-        RuleExample(
-            before="def f(x):\n    y = g(x)\n    y.close()\n    return x\n",
-            after="def f(x):\n    y = g(x)\n    return x\n",
-        ),
-        RuleExample(before="def f(x):\n    x.rights = list(BASE[x])\n", after="def f(x):\n    x.rights = BASE[x]\n"),
-        RuleExample(before="def f(x):\n    x.off(g)\n    h()\n", after="def f(x):\n    h()\n"),
-        RuleExample(
-            before="def f(x, n):\n    return pow(x, n, 99)\n", after="def f(x, n):\n    return pow(x, n) % 99\n"
-        ),
-        RuleExample(before="def f(x):\n    with x.lock:\n        g(x)\n", after="def f(x):\n    g(x)\n"),
+        became(_CAPPED, _CAPPED.replace("min(g(x), n)", "g(x)")),
+        became(_CAPPED, _CAPPED.replace("min(", "max(")),
+        became(_CUT, _CUT.replace("[:100]", "")),
+        became(_CUT, _CUT.replace("[:100]", "[1:]")),
+        became("def f(x):\n    return x.read(99)\n", "def f(x):\n    return x.read()\n"),
+        became("def f(x):\n    return x.wait(9)\n", "def f(x):\n    return x.wait()\n"),
+        became(_TRIES, _TRIES.replace("for _ in range(3):", "while True:")),
+        became(_TRIES, _TRIES.replace("sleep(1)", "continue")),
+        became("def f(x):\n    y = g(x)\n    y.close()\n    return x\n", "def f(x):\n    y = g(x)\n    return x\n"),
+        became("def f(x):\n    x.rights = list(BASE[x])\n", "def f(x):\n    x.rights = BASE[x]\n"),
+        became("def f(x):\n    x.off(g)\n    h()\n", "def f(x):\n    h()\n"),
+        became("def f(x, n):\n    return pow(x, n, 99)\n", "def f(x, n):\n    return pow(x, n) % 99\n"),
+        became("def f(x):\n    with x.lock:\n        g(x)\n", "def f(x):\n    g(x)\n"),
     ),
     not_match=(
-        RuleExample(before=_CAPPED, after=_CAPPED.replace("g(x)", "h(x)")),
-        RuleExample(before=_CUT, after=_CUT.replace("g(x)", "g(-x)")),
-        RuleExample(before=_STEPS, after=_STEPS.replace("g(x)", "h(x)")),
-        RuleExample(before=_STEPS, after="def f(x):\n    for _ in range(9):\n        g(x)\n"),
-        RuleExample(
-            before="def f(x):\n    y = g(x)\n    y.close()\n    return x\n",
-            after="def f(x):\n    with g(x) as y:\n        return x\n",
+        became(_CAPPED, _CAPPED.replace("g(x)", "h(x)")),
+        became(_CUT, _CUT.replace("g(x)", "g(-x)")),
+        became(_STEPS, _STEPS.replace("g(x)", "h(x)")),
+        became(_STEPS, "def f(x):\n    for _ in range(9):\n        g(x)\n"),
+        became(
+            "def f(x):\n    y = g(x)\n    y.close()\n    return x\n",
+            "def f(x):\n    with g(x) as y:\n        return x\n",
         ),
-        RuleExample(before=_WALK, after=_WALK.replace("sum(", "max(")),
+        became(_WALK, _WALK.replace("sum(", "max(")),
     ),
-    asks_person=True,
 )
 _HOLDS = re.compile(
     r"(?i)^(?:min|islice|clip|clamp|limit|truncate|takewhile|sleep|throttle|backoff|wait_for|close|aclose|release|cancel"
@@ -87,20 +73,20 @@ _EXCUSED = frozenset({"get", "join", "result"})
 _GUARDS = re.compile(r"(?i)lock|semaphore|limit|mutex|guard|timeout|transaction|atomic|closing|pool|connection")
 
 
-def loosened_limits(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+def loosened_limits(change: SourceChange) -> Signs:
     """(what, where) for each function that lost what held it back."""
-    for name, old, new in pairs(before, after):
+    for name, old, new in change.pairs:
         gone = Counter(_holds(old)) - Counter(_holds(new))
-        if gone and not _is_elsewhere(gone, before, after):
+        if gone and not _is_elsewhere(gone, change):
             yield f"{name}: {', '.join(sorted(gone))[:80]} is gone", new
         elif what := _unended(old, new):
             yield f"{name}: {what}", new
 
 
-def _is_elsewhere(gone: Counter[str], before: ast.Module, after: ast.Module) -> bool:
+def _is_elsewhere(gone: Counter[str], change: SourceChange) -> bool:
     """Whether a source has as many of each as before: the part moved to another function."""
-    whole = Counter(h for _, f in functions(before) for h in _holds(f)) - Counter(
-        h for _, f in functions(after) for h in _holds(f)
+    whole = Counter(h for _, f in functions(change.before.tree) for h in _holds(f)) - Counter(
+        h for _, f in functions(change.after.tree) for h in _holds(f)
     )
     return not gone & whole
 
@@ -144,55 +130,17 @@ def _is_bounded(node: ast.Call, name: str) -> bool:
 
 
 def _unended(old: Function, new: Function) -> str:
-    """What ended the loops and the recursion of a function, and does so no more."""
-    was, now = _loops(old), _loops(new)
-    if was["range"] > now["range"] and now["while"] > was["while"]:
+    """What ended the loops of a function, and does so no more."""
+    counted, open_ended = ([_loops(f, kind) for f in (old, new)] for kind in (ast.For, ast.While))
+    if counted[0] > counted[1] and open_ended[0] < open_ended[1]:
         return "a counted loop became one without a count"
-    if was["loops"] and now["loops"] >= was["loops"]:
-        if was["break"] > now["break"]:
-            return "a way out of a loop is gone"
-        if was["step"] > now["step"] and now["while"] >= was["while"]:
-            return "a step of a loop is gone"
-    if (
-        (was["loops"] or _calls_itself(old))
-        and was["gain"] > now["gain"]
-        and now["loops"] >= was["loops"]
-        and now["while"] >= was["while"]
-    ):
-        return "a step is gone"
-    if _refilled(old) < _refilled(new):
-        return "a loop fills again what it empties"
-    if _calls_itself(new) and _calls_itself(old):
-        if was["test"] > now["test"] or was["mark"] > now["mark"]:
-            return "a call of itself is bounded by less"
-    elif now["loops"] and was["loops"] and was["mark"] > now["mark"]:
-        return "what was seen already is not remembered"
-    return ""
+    return "a loop fills again what it empties" if _refilled(old) < _refilled(new) else ""
 
 
-def _loops(function: Function) -> Counter[str]:
-    """Loops, their ways out and their steps; conditions that answer; marks of what was seen."""
-    found: Counter[str] = Counter()
-    nodes = walk(function)
-    for node in nodes:
-        if isinstance(node, ast.For | ast.AsyncFor):
-            found["range"] += isinstance(node.iter, ast.Call) and callee_name(node.iter.func) in ("range", "enumerate")
-            found["loops"] += 1
-        elif isinstance(node, ast.While):
-            found["while"] += 1
-            found["loops"] += 1
-            found["step"] += sum(1 for s in node.body for n in walk(s) if isinstance(n, ast.AugAssign))
-        elif isinstance(node, ast.AugAssign):
-            found["gain"] += 1
-        elif isinstance(node, ast.Break):
-            found["break"] += 1
-        elif isinstance(node, ast.If) and any(isinstance(s, ast.Return | ast.Raise | ast.Continue) for s in node.body):
-            found["test"] += 1
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            found["mark"] += node.func.attr in ("add", "discard", "remove", "pop", "popleft", "heappop", "task_done")
-        elif isinstance(node, ast.Compare) and any(isinstance(op, ast.In | ast.NotIn) for op in node.ops):
-            found["mark"] += isinstance(node.comparators[0], ast.Name | ast.Attribute)
-    return found
+def _loops(function: Function, kind: type[ast.For | ast.While]) -> int:
+    """How many loops of a kind there are; of a `for`, those that are counted."""
+    loops = [n for n in walk(function) if isinstance(n, kind)]
+    return sum(isinstance(n, ast.While) or callee_name(n.iter) in ("range", "enumerate") for n in loops)
 
 
 def _refilled(function: Function) -> int:
@@ -208,5 +156,4 @@ def _refilled(function: Function) -> int:
     return count
 
 
-def _calls_itself(function: Function) -> bool:
-    return any(isinstance(n, ast.Call) and callee_name(n.func) == function.name for n in walk(function))
+CHECKS = ((LIMIT, loosened_limits),)

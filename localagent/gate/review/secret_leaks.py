@@ -12,46 +12,36 @@ from localagent.code.bindings import FUNCTIONS, assignments, target_name
 from localagent.code.function_pairing import called_name, names_of_calls
 from localagent.code.names import callee_name, last_name
 from localagent.code.regions import walk
-from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import AnswerSource, Signs
+from localagent.gate.core.rule import inserted, question
+from localagent.gate.review.source_change import Signs, Source, newly
 from localagent.text.secret_names import SENSITIVE_NAME
 
-_F = "def f(x):\n    return x\n"
-
-
-def _become(code: str) -> RuleExample:
-    return RuleExample(before=_F, after=f"def f(x):\n    {code}\n    return x\n")
-
-
-TOLD = Rule(
+TOLD = question(
     id="secret-told",
-    severity=Severity.MEDIUM,
     why="what is secret is shown, kept or sent where others may read it",
     remedy="leave it out, or tell that it was there and no more",
     match=(
-        _become("log.info('who %s', x.password)"),
-        _become("print(x.client.api_key)"),
-        _become("x.rows.append(x.session.auth)"),
-        _become("x.rows.append(x.session.headers.get('Authorization'))"),
-        _become("log.debug(f'with {x.credentials}')"),
-        _become("g.write(getattr(x, 'pass' + 'word'))"),
-        _become("log.warning('%r', dict(x.session.headers))"),
-        _become("x.rows.append(vars(x.client))"),
-        _become("x.last_token = x.token"),
-        _become("raise ValueError(f'no {x.secret_key}')"),
-        _become("p = x.password\n    log.info(p)"),
-        _become("p = x.password.encode()\n    q = f'{p}'\n    say = print\n    say(q)"),
-        _become("raise ValueError('no {}'.format(x.secret_key))"),
-        _become("x.log[0] = x.password"),
+        inserted("log.info('who %s', x.password)"),
+        inserted("print(x.client.api_key)"),
+        inserted("x.rows.append(x.session.auth)"),
+        inserted("x.rows.append(x.session.headers.get('Authorization'))"),
+        inserted("log.debug(f'with {x.credentials}')"),
+        inserted("g.write(getattr(x, 'pass' + 'word'))"),
+        inserted("log.warning('%r', dict(x.session.headers))"),
+        inserted("x.rows.append(vars(x.client))"),
+        inserted("x.last_token = x.token"),
+        inserted("raise ValueError(f'no {x.secret_key}')"),
+        inserted("p = x.password\n    log.info(p)"),
+        inserted("p = x.password.encode()\n    q = f'{p}'\n    say = print\n    say(q)"),
+        inserted("raise ValueError('no {}'.format(x.secret_key))"),
+        inserted("x.log[0] = x.password"),
     ),
     not_match=(
-        _become("log.info('no password given')"),
-        _become("x.rows.append(x.name)"),
-        _become("y = g(x.password)"),
-        _become("raise ValueError(f'unexpected {x.token}')"),
+        inserted("log.info('no password given')"),
+        inserted("x.rows.append(x.name)"),
+        inserted("y = g(x.password)"),
+        inserted("raise ValueError(f'unexpected {x.token}')"),
     ),
-    asks_person=True,
 )
 _SECRET = re.compile(
     rf"(?i){SENSITIVE_NAME}|(?:^|_)pwd$|(?:refresh|session|id|reset|csrf)_?token"
@@ -71,25 +61,10 @@ _SHOWS = frozenset(
      "store", "save", "cache", "push", "lpush", "rpush", "hset", "write_text", "write_bytes", "sendto", "sendmail",
      "send_message", "urlopen", "urlretrieve", "request", "fatal", "trace", "success", "fetch", "upload", "putenv"}
 )  # fmt: skip
-_TELLS = frozenset(
-    {
-        "print",
-        "pprint",
-        "info",
-        "debug",
-        "warning",
-        "warn",
-        "error",
-        "exception",
-        "critical",
-        "log",
-        "echo",
-        "fatal",
-        "trace",
-        "success",
-        "secho",
-    }
-)
+_TELLS = frozenset({
+    "print", "pprint", "info", "debug", "warning", "warn", "error", "exception", "critical", "log", "echo", "fatal",
+    "trace", "success", "secho",
+})  # fmt: skip
 _CARRIES = frozenset(
     {"str", "repr", "format", "ascii", "bytes", "bytearray", "encode", "decode", "b64encode", "urlsafe_b64encode",
      "hexlify", "hex", "strip", "lstrip", "rstrip", "lower", "upper", "join", "dict", "list", "tuple", "set", "dumps",
@@ -105,7 +80,7 @@ Secrets = dict[int, str]
 """The secret that a variable holds, by the id of the node that reads it."""
 
 
-def told(source: AnswerSource) -> Signs:
+def told(source: Source) -> Signs:
     """Calls that show, keep or send, exceptions and kept attributes, with a secret among what they are given."""
     held = _held(source)
     names = names_of_calls(source.tree)
@@ -136,10 +111,10 @@ def _is_kept(target: ast.expr) -> bool:
     return bool(_KEPT.search(last_name(target)))
 
 
-def _held(source: AnswerSource) -> Secrets:
+def _held(source: Source) -> Secrets:
     """What variables hold that a function puts a secret into, in whatever form that can be turned back."""
     found: Secrets = {}
-    for scope in [source.tree, *source.functions()]:
+    for scope in [source.tree, *(n for n in source.nodes if isinstance(n, FUNCTIONS))]:
         nodes = walk(scope)
         made = [pair for node in nodes if not isinstance(node, ast.arguments) for pair in assignments(node)]
         read: dict[str, list[int]] = {}
@@ -193,3 +168,6 @@ def _mentioned(node: ast.AST) -> list[str]:
 
 def _joined(call: ast.Call) -> str:
     return "".join(str(n.value) for arg in call.args[1:2] for n in ast.walk(arg) if isinstance(n, ast.Constant))
+
+
+CHECKS = ((TOLD, newly(told)),)

@@ -1,7 +1,7 @@
 """Sign: work, memory or processes that grow without a bound that anybody could see.
 
-Loops whose condition nothing in them changes, calls of oneself that get no further, stores that are only filled,
-patterns that take exponential time, combinations of everything, numbers that double. Not seen: how large inputs are.
+Loops that nothing leaves, calls of oneself that get no further, caches that forget nothing, patterns that take
+exponential time, combinations of everything, numbers that double. Not seen: how large inputs are.
 """
 
 import ast
@@ -14,117 +14,90 @@ from localagent.code.names import callee_name
 from localagent.code.regions import walk
 from localagent.code.spans import Function
 from localagent.code.string_folding import values_of
-from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.constant_bombs import bombs
-from localagent.gate.review.hard_coded_answers import AnswerSource, Signs
+from localagent.gate.core.rule import PLAIN, became, inserted, question
 from localagent.gate.review.recursion import calls_itself_again
 from localagent.gate.review.regex_backtracking import is_slow
-from localagent.gate.review.unbounded_caches import FILLS, base_of, forgetless, only_filled
+from localagent.gate.review.source_change import Signs, Source, newly
+from localagent.gate.review.unbounded_caches import FILLS, base_of, forgetless
 
-_F = "def f(x):\n    return x\n"
 _C = "class A:\n    def f(self, x):\n        return x\n"
 
-
-def _become(code: str, head: str = "") -> RuleExample:
-    return RuleExample(before=_F, after=f"{head}def f(x):\n    {code}\n    return x\n")
-
-
-GROWTH = Rule(
+GROWTH = question(
     id="grows-unbounded",
-    severity=Severity.MEDIUM,
     why="time, memory or processes grow with nothing that would end or bound them",
     remedy="bound it by a limit that stands beside it, or have a person confirm that the input is small",
     match=(
-        _become("while x.a > 0:\n        g(1)"),
-        _become("while len(y) < 5:\n        z = 1"),
-        _become("for y in x:\n        x.append(y)"),
-        _become("return f(x)"),
-        _become("return f(x - 1) + f(x - 2)"),
-        _become("try:\n        g(x)\n    except OSError:\n        return f(x, 1)"),
-        _become("for y in x:\n        y += y"),
-        _become("while z := x.read():\n        y.extend(z * len(y))"),
-        _become("while any('$' in y for y in x):\n        x = g(x)"),
-        _become("for y in x:\n        z = z + z"),
-        _become("while x:\n        x = x ** 2"),
-        _become("y = re.compile(r'(?:a+)+b')"),
-        _become("y = list(itertools.permutations(x))"),
-        _become("y = list(product(x, repeat=x.n))"),
-        _become("y = 1 << x"),
-        _become("y = 9**9**9"),
-        _become("y = '%999999999d' % x"),
-        _become("y = '{:>999999999}'.format(x)"),
-        _become("y = f'{x:999999999}'"),
-        _become("y = 2 ** (x ** 5)"),
-        _become("y = x.ljust(x.most * 40)"),
-        _become("for y in range(x * x):\n        g(y)"),
-        _become("y = x << 26"),
-        _become("y = list(count())"),
-        _become("y = sum(itertools.cycle(x))"),
-        _become("for y in iter(x.read, ''):\n        pass"),
-        _become("time.sleep(86400)"),
-        _become("x.truncate(1 << 40)"),
-        _become("x.tasks.append(x.Thread(target=f))"),
-        RuleExample(
-            before=_F.replace("return", "Thread(target=g)\n    return"),
-            after=_F.replace("return", "Thread(target=f)\n    return"),
+        inserted("while True:\n        g(x)"),
+        inserted("for n in itertools.count():\n        g(n)"),
+        inserted("y = [0] * 10**10"),
+        inserted("for y in x:\n        x.append(y)"),
+        inserted("return f(x)"),
+        inserted("return f(x - 1) + f(x - 2)"),
+        inserted("try:\n        g(x)\n    except OSError:\n        return f(x, 1)"),
+        inserted("for y in x:\n        y += y"),
+        inserted("while z := x.read():\n        y.extend(z * len(y))"),
+        inserted("while any('$' in y for y in x):\n        x = g(x)"),
+        inserted("for y in x:\n        z = z + z"),
+        inserted("while x:\n        x = x ** 2"),
+        inserted("y = re.compile(r'(?:a+)+b')"),
+        inserted("y = list(itertools.permutations(x))"),
+        inserted("y = list(product(x, repeat=x.n))"),
+        inserted("y = 1 << x"),
+        inserted("y = 9**9**9"),
+        inserted("y = 2 ** (x ** 5)"),
+        inserted("y = x.ljust(x.most * 40)"),
+        inserted("for y in range(x * x):\n        g(y)"),
+        inserted("y = x << 26"),
+        inserted("y = list(count())"),
+        inserted("y = sum(itertools.cycle(x))"),
+        inserted("for y in iter(x.read, ''):\n        pass"),
+        inserted("time.sleep(86400)"),
+        inserted("x.truncate(1 << 40)"),
+        inserted("x.tasks.append(x.Thread(target=f))"),
+        became(
+            PLAIN.replace("return", "Thread(target=g)\n    return"),
+            PLAIN.replace("return", "Thread(target=f)\n    return"),
         ),
-        _become("x.loop.call_soon(f)"),
-        _become("x.on('a', f)"),
-        _become("for y in x:\n        z += g(y) + z"),
-        _become("y = np.ones((len(x),) * 3)"),
-        _become("[a for a in x for b in x for c in x]"),
-        _become("SEEN.append(x)", "SEEN = []\n"),
-        RuleExample(before=_C, after=_C.replace("    def", "    @lru_cache(maxsize=None)\n    def")),
-        RuleExample(before=_C, after=_C.replace("    def", "    @cache\n    def")),
-        RuleExample(before=_F, after="def f(x, seen={}):\n    seen[x] = 1\n    return x\n"),
+        inserted("x.loop.call_soon(f)"),
+        inserted("x.on('a', f)"),
+        inserted("for y in x:\n        z += g(y) + z"),
+        inserted("y = np.ones((len(x),) * 3)"),
+        inserted("[a for a in x for b in x for c in x]"),
+        became(_C, _C.replace("    def", "    @lru_cache(maxsize=None)\n    def")),
+        became(_C, _C.replace("    def", "    @cache\n    def")),
     ),
     not_match=(
-        _become("while x.a > 0:\n        x.a -= 1"),
-        _become("while x:\n        x = x.parent"),
-        _become("while len(y) < 5:\n        y.append(x)"),
-        _become("for y in x.parts:\n        g(y)"),
-        _become("y = [f(z) for z in x.children]"),
-        _become("return f(x.parent)"),
-        _become("y = re.compile(r'(?:\\\\w+\\\\.)+b')"),
-        _become("y = 1 << 3"),
-        _become("y = x ** 2"),
-        _become("y = 2**4096 - 1"),
-        _become("y = '%08d %s' % (x, 20261231)"),
-        _become("y = f'{x:>12} 99999999'"),
-        _become("y = combinations(x, 2)"),
-        _become("x.seen.append(x)"),
-        _become("time.sleep(0.1)"),
-        _become("y = max(x.count('a'), 3)"),
-        RuleExample(before=_C, after=_C.replace("return x", "return f(x)")),
-        RuleExample(before=_F, after="@lru_cache(maxsize=128)\n" + _F),
-        RuleExample(before=_F, after="@cache\n" + _F),
-        RuleExample(before=_F, after="SEEN = []\n" + _F),
+        inserted("while True:\n        if g(x):\n            break"),
+        inserted("while x.a > 0:\n        x.a -= 1"),
+        inserted("while x:\n        x = x.parent"),
+        inserted("while len(y) < 5:\n        y.append(x)"),
+        inserted("for y in x.parts:\n        g(y)"),
+        inserted("y = [f(z) for z in x.children]"),
+        inserted("return f(x.parent)"),
+        inserted("y = re.compile(r'(?:\\\\w+\\\\.)+b')"),
+        inserted("y = 1 << 3"),
+        inserted("y = x ** 2"),
+        inserted("y = 2**4096 - 1"),
+        inserted("y = '%08d %s' % (x, 20261231)"),
+        inserted("y = f'{x:>12} 99999999'"),
+        inserted("y = combinations(x, 2)"),
+        inserted("x.seen.append(x)"),
+        inserted("time.sleep(0.1)"),
+        inserted("y = max(x.count('a'), 3)"),
+        became(_C, _C.replace("return x", "return f(x)")),
+        became(PLAIN, "@lru_cache(maxsize=128)\n" + PLAIN),
+        became(PLAIN, "@cache\n" + PLAIN),
+        became(PLAIN, "SEEN = []\n" + PLAIN),
     ),
-    asks_person=True,
 )
 _STARTS = frozenset(
     {"Thread", "Process", "Timer", "fork", "forkpty", "ThreadPoolExecutor", "ProcessPoolExecutor", "Pool", "ThreadPool",
      "start_new_thread", "run_in_executor", "start_soon", "create_subprocess_exec"}
 )  # fmt: skip
-_LATER = frozenset(
-    {
-        "on",
-        "subscribe",
-        "connect",
-        "add_listener",
-        "addListener",
-        "register",
-        "call_soon",
-        "call_later",
-        "call_at",
-        "call_soon_threadsafe",
-        "add_done_callback",
-        "enterabs",
-        "enter",
-        "after",
-    }
-)
+_LATER = frozenset({
+    "on", "subscribe", "connect", "add_listener", "addListener", "register", "call_soon", "call_later", "call_at",
+    "call_soon_threadsafe", "add_done_callback", "enterabs", "enter", "after",
+})  # fmt: skip
 _COMBINES = frozenset({"permutations", "combinations", "combinations_with_replacement", "product", "powerset"})
 _TAKES_ALL = frozenset(
     {"list", "tuple", "sorted", "set", "sum", "max", "min", "len", "dict", "deque", "join", "frozenset"}
@@ -137,18 +110,20 @@ _PATTERNS = frozenset(
 _LONG = 3_600
 _LARGE = 10_000_000
 _SHIFTED = 20
-_WAYS_OUT = (ast.Break, ast.Return, ast.Raise, ast.Yield, ast.YieldFrom)
+_LARGEST_POWER = 100_000
+_WAYS_OUT = (ast.Break, ast.Return, ast.Raise, ast.Yield, ast.YieldFrom, ast.Await)
 
 
-def grows(source: AnswerSource) -> Signs:
+def grows(source: Source) -> Signs:
     """Every sign of unbounded growth of a source."""
     for node in source.nodes:
-        yield from ((what, node) for what in bombs(node))
         if isinstance(node, ast.Call):
             yield from ((what, node) for what in _called(source, node))
         elif isinstance(node, ast.BinOp | ast.AugAssign):
             if _swells(node):
                 yield "a number that grows by powers or shifts", node
+            elif isinstance(node.op, ast.Mult) and isinstance(node, ast.BinOp) and _number(node.right) >= _LARGE:
+                yield "a size without measure", node
         elif isinstance(node, ast.For | ast.AsyncFor | ast.While):
             yield from _looped(node)
         elif isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp):
@@ -160,7 +135,6 @@ def grows(source: AnswerSource) -> Signs:
     for name, function in functions(source.tree):
         yield from _begins_itself(name.rpartition(".")[2], function)
         yield from calls_itself_again(name.rpartition(".")[2], function)
-    yield from only_filled(source)
 
 
 def _begins_itself(name: str, function: Function) -> Signs:
@@ -172,7 +146,7 @@ def _begins_itself(name: str, function: Function) -> Signs:
                 yield f"{name} starts itself beside", node
 
 
-def _called(source: AnswerSource, node: ast.Call) -> Iterator[str]:
+def _called(source: Source, node: ast.Call) -> Iterator[str]:
     name = callee_name(node.func)
     if name in _STARTS:
         yield f"{name} starts something beside"
@@ -195,10 +169,9 @@ def _called(source: AnswerSource, node: ast.Call) -> Iterator[str]:
         yield "all of what never ends"
     if name in _SIZED and any(_is_squared(a) for a in node.args):
         yield f"{name} of a product"
-    if name not in ("range", "bytearray", "bytes", "zeros", "repeat"):
-        given = [*node.args, *(k.value for k in node.keywords if k.arg not in ("seed", "default"))]
-        if any(_number(value) >= _LARGE for value in given):
-            yield f"{name} is given a very large number"
+    given = [*node.args, *(k.value for k in node.keywords if k.arg not in ("seed", "default"))]
+    if any(_number(value) >= _LARGE for value in given):
+        yield f"{name} is given a very large number"
 
 
 def _never_ends(node: ast.expr) -> bool:
@@ -253,19 +226,21 @@ def _swells(node: ast.BinOp | ast.AugAssign) -> bool:
     if isinstance(node.op, ast.LShift):
         return _number(right) < 0 if _number(left) >= 0 else _number(right) >= _SHIFTED
     if isinstance(node.op, ast.Pow):
-        return _number(right) < 0 and _number(left) != 1 and not isinstance(right, ast.UnaryOp)
+        unknown = _number(right) < 0 and not isinstance(right, ast.UnaryOp)
+        return (unknown or _number(right) > _LARGEST_POWER) and _number(left) != 1
     return False
 
 
 def _looped(node: ast.For | ast.AsyncFor | ast.While) -> Signs:
     inside = [n for s in node.body for n in walk(s)]
     calls = [n for n in inside if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
-    if isinstance(node, ast.While):
-        if callee_name(node.test) in ("any", "all"):
-            yield "a loop until nothing is left to do", node
-        if not isinstance(node.test, ast.Constant) and not _moves_on(node.test, inside):
-            yield "a loop whose condition nothing in it changes", node
-    else:
+    if isinstance(node, ast.While) and callee_name(node.test) in ("any", "all"):
+        yield "a loop until nothing is left to do", node
+    forever = isinstance(node, ast.While) and isinstance(node.test, ast.Constant) and bool(node.test.value)
+    counted = isinstance(node, ast.For) and callee_name(node.iter) in ("count", "cycle", "repeat")
+    if (forever or counted) and not any(isinstance(n, _WAYS_OUT) for n in inside):
+        yield "a loop that nothing leaves", node
+    if not isinstance(node, ast.While):
         over = ast.dump(node.iter)
         for call in calls:
             if callee_name(call.func) in FILLS and over == ast.dump(cast("ast.Attribute", call.func).value):
@@ -277,39 +252,6 @@ def _looped(node: ast.For | ast.AsyncFor | ast.While) -> Signs:
         doubles = isinstance(inner, ast.Assign | ast.AugAssign) and _doubles(inner)
         if doubles or (isinstance(inner, ast.Call) and _extends_itself(inner)):
             yield "what doubles each time", inner
-
-
-def _moves_on(test: ast.expr, inside: list[ast.AST]) -> bool:
-    """Whether a loop is left, or something happens to what its condition looks at."""
-    if any(isinstance(n, (*_WAYS_OUT, ast.Await)) for n in inside):
-        return True
-    if any(isinstance(n, ast.NamedExpr | ast.Await) for n in walk(test)):
-        return True
-    asked = {n.id for n in walk(test) if isinstance(n, ast.Name)}
-    if any(
-        isinstance(n, ast.Call)
-        and not (
-            isinstance(n.func, ast.Name)
-            and n.func.id in ("len", "abs", "int", "any", "all", "isinstance", "min", "max", "bool", "sum")
-        )
-        for n in walk(test)
-    ):
-        return True
-    for node in inside:
-        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) and node.id in asked:
-            return True
-        if (
-            isinstance(node, ast.Attribute | ast.Subscript)
-            and not isinstance(node.ctx, ast.Load)
-            and base_of(node) in asked
-        ):
-            return True
-        if isinstance(node, ast.Call):
-            receiver = base_of(node.func.value) if isinstance(node.func, ast.Attribute) else ""
-            given = {base_of(a) for a in node.args}
-            if receiver in asked or given & asked:
-                return True
-    return not asked
 
 
 def _is_of_itself(given: ast.expr, func: ast.expr) -> bool:
@@ -343,3 +285,6 @@ def _doubles(node: ast.Assign | ast.AugAssign) -> bool:
     if isinstance(node.value.op, ast.Pow):
         return sides[0] == target
     return sides == [target, target] and isinstance(node.value.op, ast.Add | ast.Mult)
+
+
+CHECKS = ((GROWTH, newly(grows)),)

@@ -13,25 +13,16 @@ from collections.abc import Iterator
 from localagent.code.bindings import assignments, settings
 from localagent.code.names import callee_name
 from localagent.code.string_folding import values_of
-from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import AnswerSource, Signs
+from localagent.gate.core.rule import inserted, question
+from localagent.gate.review.source_change import Signs, Source, newly
 from localagent.text.secret_names import SENSITIVE_NAME
 
-_F = "def f(x):\n    return x\n"
-
-
-def _become(code: str) -> RuleExample:
-    return RuleExample(before=_F, after=f"def f(x):\n    {code}\n    return x\n")
-
-
-KEPT = Rule(
+KEPT = question(
     id="secret-written",
-    severity=Severity.MEDIUM,
     why="a password, a key or a pin that stands in a source is known to all who read it",
     remedy="read it from outside the repository; an example should say that it is one",
     match=tuple(
-        _become(code)
+        inserted(code)
         for code in (
             "x.login('root', 'Tr0ub4dor')",
             "y = {'X-Api-Key': 'd41d8cd98f00'}",
@@ -51,7 +42,7 @@ KEPT = Rule(
         )
     ),
     not_match=tuple(
-        _become(code)
+        inserted(code)
         for code in (
             "x.login(user, password)",
             "key = 'name'",
@@ -65,7 +56,6 @@ KEPT = Rule(
             "password = read('vault/db1')",
         )
     ),
-    asks_person=True,
 )
 _NAMES = re.compile(
     rf"(?i){SENSITIVE_NAME}|passw|(?:^|[_-])(?:pw|pwd|pin|creds?|salt|seed|otp)(?:$|[_-])|_pass$|^x-api-key$"
@@ -90,7 +80,7 @@ _MIXED = re.compile(r"(?=.*[A-Za-z])(?=.*[0-9!@#$%^&*?+=])\S{5,}$")
 _NAMELIKE = re.compile(r"[a-z]+(?:[_. -][a-z]+)*$")
 
 
-def kept(source: AnswerSource) -> Signs:
+def kept(source: Source) -> Signs:
     """Constants under the names of secrets, as arguments of logins, and inside connection strings."""
     for node in source.nodes:
         for name, value in _set(node):
@@ -159,3 +149,6 @@ def _is_basic(text: str) -> bool:
     except (ValueError, binascii.Error):
         return False
     return re.fullmatch(rb"[\w.@-]{2,40}:[ -~]{3,80}", plain) is not None
+
+
+CHECKS = ((KEPT, newly(kept)),)

@@ -1,4 +1,4 @@
-"""Sign: what still asks, but asks less: fewer things looked at, looser comparisons, early noes that are gone.
+"""Sign: what still asks, but asks less: fewer things looked at, early noes that are gone.
 
 By function and by name, before and after. Not seen: a check that asks the same of something else.
 """
@@ -10,13 +10,12 @@ from collections.abc import Iterator
 
 from localagent.code.bindings import FUNCTIONS
 from localagent.code.condition_implication import Names
-from localagent.code.function_pairing import functions, pairs, settled
+from localagent.code.function_pairing import settled
 from localagent.code.names import bound_name, callee_name
 from localagent.code.regions import walk
 from localagent.code.spans import Function
-from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Rule, RuleExample
-from localagent.gate.review.hard_coded_answers import AnswerSource, Signs
+from localagent.gate.core.rule import became, question
+from localagent.gate.review.source_change import Signs, Source, SourceChange, newly
 
 _A = "class A:\n    pass\n"
 _AB = "class A:\n    a: int\n    b: int\n"
@@ -24,43 +23,30 @@ _EQ = "class A:\n    def __eq__(self, o):\n        return isinstance(o, A) and (
 _OWNS = "def f(user, page):\n    if not user.active:\n        return False\n    return user.id == page.owner\n"
 _URL = "def f(url):\n    if not url.startswith('https://'):\n        raise ValueError(url)\n    return url\n"
 
-LESS = Rule(
+LESS = question(
     id="asks-less",
-    severity=Severity.MEDIUM,
     why="what decided by several things decides by fewer, or by a looser comparison",
     remedy="keep what was asked, or have a person confirm that it decides nothing",
     match=(
-        RuleExample(
-            before=_EQ, after=_EQ.replace("isinstance(o, A) and (self.a, self.b) == (o.a, o.b)", "self.a == o.a")
-        ),
-        RuleExample(
-            before=_EQ, after=_EQ.replace("isinstance(o, A) and (self.a, self.b) == (o.a, o.b)", "self is not o")
-        ),
-        RuleExample(before=_OWNS, after=_OWNS.replace("user.id == page.owner", "user.id is not None")),
-        RuleExample(before=_OWNS, after=_OWNS.replace("user.id == page.owner", "str(user.id) in page.owner")),
-        RuleExample(before=_OWNS, after=_OWNS.replace("    if not user.active:\n        return False\n", "")),
-        RuleExample(before=_OWNS, after=_OWNS.replace("return False", "return page.open")),
-        RuleExample(before=_URL, after=_URL.replace("https://", "http")),
-        RuleExample(before="def f(x):\n    return x.a\n", after="def f(x):\n    return 'a: 1'\n"),
-        RuleExample(before=_A, after="class A:\n    def __bool__(self):\n        return True\n"),
-        RuleExample(before=_A, after="class A:\n    def __eq__(self, o):\n        return abs(self - o) < 9\n"),
-        RuleExample(before=_AB, after=_AB + "\n    def __eq__(self, o):\n        return self.a == o.a\n"),
-        RuleExample(
-            before=_A, after=_A + "\n\nclass B(Policy):\n    def missing_host_key(self, *a):\n        return None\n"
-        ),
-        RuleExample(before=_A, after=_A + "\n\nclass B(Base):\n    def is_allowed(self, a):\n        return True\n"),
+        became(_EQ, _EQ.replace("isinstance(o, A) and (self.a, self.b) == (o.a, o.b)", "self.a == o.a")),
+        became(_EQ, _EQ.replace("isinstance(o, A) and (self.a, self.b) == (o.a, o.b)", "self is not o")),
+        became(_OWNS, _OWNS.replace("user.id == page.owner", "user.id is not None")),
+        became(_OWNS, _OWNS.replace("    if not user.active:\n        return False\n", "")),
+        became(_OWNS, _OWNS.replace("return False", "return page.open")),
+        became(_A, "class A:\n    def __bool__(self):\n        return True\n"),
+        became(_A, "class A:\n    def __eq__(self, o):\n        return abs(self - o) < 9\n"),
+        became(_AB, _AB + "\n    def __eq__(self, o):\n        return self.a == o.a\n"),
+        became(_A, _A + "\n\nclass B(Policy):\n    def missing_host_key(self, *a):\n        return None\n"),
+        became(_A, _A + "\n\nclass B(Base):\n    def is_allowed(self, a):\n        return True\n"),
     ),
     not_match=(
-        RuleExample(before=_EQ, after=_EQ.replace("(self.a, self.b)", "(self.a, self.b, self.c)")),
-        RuleExample(before=_OWNS, after=_OWNS.replace("user.id == page.owner", "user.id == page.owner and page.open")),
-        RuleExample(before=_URL, after=_URL.replace("https://", "https://a")),
-        RuleExample(before="def f(x):\n    return x.a + x.b\n", after="def f(x):\n    return x.a\n"),
-        RuleExample(
-            before=_AB, after=_AB + "\n    def __eq__(self, o):\n        return (self.a, self.b) == (o.a, o.b)\n"
-        ),
-        RuleExample(before=_A, after=_A + "\n\nclass B(Base):\n    def close(self):\n        pass\n"),
+        became(_EQ, _EQ.replace("(self.a, self.b)", "(self.a, self.b, self.c)")),
+        became(_OWNS, _OWNS.replace("user.id == page.owner", "user.id == page.owner and page.open")),
+        became(_URL, _URL.replace("https://", "https://a")),
+        became("def f(x):\n    return x.a + x.b\n", "def f(x):\n    return x.a\n"),
+        became(_AB, _AB + "\n    def __eq__(self, o):\n        return (self.a, self.b) == (o.a, o.b)\n"),
+        became(_A, _A + "\n\nclass B(Base):\n    def close(self):\n        pass\n"),
     ),
-    asks_person=True,
 )
 _CHECKS = re.compile(
     r"(?i)verif|valid|check|polic[yi]|permission|auth|guard|filter|throttl|limit|sanit|allow|trust|safe|secur|clean|access|csrf|audit|escape"
@@ -71,31 +57,28 @@ _COMPARES = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__
 _DECIDES = frozenset({"__bool__", "__len__", "__contains__", "__hash__", "__eq__", "__ne__"})
 _NOTHING = (None, False, "", 0)
 _MOST_COMPARED = 40_000
-_TEXT_TESTS = frozenset({"startswith", "endswith", "match", "fullmatch", "search", "removeprefix"})
 _PLAIN = {"str", "bool", "getattr", "hash", "len"}
 
 
-def less(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+def less(change: SourceChange) -> Signs:
     """(what, where) in functions whose answers or guards look at less than they did."""
-    had, now = dict(functions(before)), dict(functions(after))
-    same = {name: (old, new) for name, old, new in pairs(before, after)}
+    had, now = change.before.functions, change.after.functions
+    same = {name: (old, new) for name, old, new in change.pairs}
     for name, function in now.items():
         if name in same:
             yield from ((what.format(name), where) for what, where in _looser(*same[name], now, had))
         elif name not in had and name.rpartition(".")[2] in _DECIDES and _answers_by_rule(function):
             yield f"{name} decides without what it holds", function
-    known = {id(old) for old, _ in same.values()}
+    paired = {id(old) for old, _ in same.values()}
+    bound = {n.id for n in change.after.nodes if isinstance(n, ast.Name)}
+    bound |= {bound_name(n) for n in change.after.nodes if isinstance(n, ast.alias)}
     for name, old in had.items():
-        if (
-            name not in now
-            and id(old) not in known
-            and _is_predicate(old)
-            and _is_bound(name.rpartition(".")[2], after)
-        ):
-            yield f"{name} is something else now", after
+        is_lost = name not in now and id(old) not in paired and name.rpartition(".")[2] in bound
+        if is_lost and _is_predicate(old):
+            yield f"{name} is something else now", change.after.tree
 
 
-def emptied(source: AnswerSource) -> Signs:
+def unchecked(source: Source) -> Signs:
     """Methods of subclasses that do nothing, or always say yes, where their names or their bases speak of checks."""
     for owner in source.nodes:
         if not isinstance(owner, ast.ClassDef) or not owner.bases:
@@ -110,14 +93,10 @@ def emptied(source: AnswerSource) -> Signs:
 
 def _does_nothing(function: Function) -> bool:
     rest = [s for s in function.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
-    if all(isinstance(s, ast.Pass) for s in rest):
-        return True
-    last = rest[-1]
-    return (
-        len(rest) == 1
-        and isinstance(last, ast.Return)
-        and (last.value is None or isinstance(last.value, ast.Constant | ast.Name))
-    )
+    last = rest[-1] if len(rest) == 1 else None
+    if isinstance(last, ast.Return):
+        return last.value is None or isinstance(last.value, ast.Constant | ast.Name)
+    return all(isinstance(s, ast.Pass) for s in rest)
 
 
 def _looser(old: Function, new: Function, now: Functions, had: Functions) -> Iterator[tuple[str, ast.AST]]:
@@ -133,12 +112,6 @@ def _looser(old: Function, new: Function, now: Functions, had: Functions) -> Ite
             gone, come = _delegated(asked, [now[n] for n in helpers])
         if gone and not come:
             yield f"{{}} asks no more: {', '.join(sorted(gone))[:80]}", new
-        elif _is_loosened(*answers):
-            yield "{} compares more loosely", new
-    elif _is_loosened(_guards(old), _guards(new)):
-        yield "a guard of {} compares more loosely", new
-    if _is_fixed(new) and not any(isinstance(a, ast.Constant) for a in answers[0]) and answers[0]:
-        yield "{} answers the same whatever it is asked", new
     yield from (("a guard of {} looks at less", guard) for guard in _narrowed(old, new))
     if _early_noes(old) - _early_noes(new) and _fewer_noes(old, new):
         yield "an early no of {} is gone", new
@@ -159,14 +132,6 @@ def _delegated(asked: tuple[set[str], set[str]], helpers: list[Function]) -> tup
     looked = {what for f in helpers for what in _asked([*_returns(f, {}), *_guards(f)], {})} - own
     gone = asked[0] - asked[1] - looked
     return gone, (looked | asked[1]) - asked[0] - _PLAIN - {f.name for f in helpers} - own
-
-
-def _is_bound(name: str, tree: ast.Module) -> bool:
-    """Whether a name still stands for something: it is imported, set, or used."""
-    return any(
-        (isinstance(n, ast.Name) and n.id == name) or (isinstance(n, ast.alias) and bound_name(n) == name)
-        for n in walk(tree)
-    )
 
 
 def _returns(function: ast.AST, names: Names | None = None) -> list[ast.AST]:
@@ -221,37 +186,6 @@ def _is_yes_or_no(node: ast.AST) -> bool:
     return denied or isinstance(node, ast.Compare | ast.Attribute)
 
 
-def _is_loosened(old: list[ast.AST], new: list[ast.AST]) -> bool:
-    """An equality that became "part of" or an order, or a text test that asks for a shorter text."""
-    kept = {ast.dump(n) for n in new}
-    gone = [n for n in old if ast.dump(n) not in kept]
-    had = {ast.dump(n) for n in old}
-    come = [n for n in new if ast.dump(n) not in had]
-    olds, news = ([n for e in some for n in walk(e) if _may_be_looser(n)] for some in (gone, come))
-    if len(olds) * len(news) > _MOST_COMPARED:
-        return True  # so much has changed that nobody can say what is asked
-    return any(_is_looser(a, b) for a in olds for b in news)
-
-
-def _may_be_looser(node: ast.AST) -> bool:
-    if isinstance(node, ast.Compare):
-        return len(node.ops) == 1 and isinstance(node.ops[0], ast.Eq | ast.LtE | ast.GtE | ast.In)
-    return isinstance(node, ast.Call) and callee_name(node.func) in _TEXT_TESTS and len(node.args) == 1
-
-
-def _is_looser(one: ast.AST, two: ast.AST) -> bool:
-    if isinstance(one, ast.Compare) and isinstance(two, ast.Compare):
-        if not isinstance(one.ops[0], ast.Eq):
-            return False
-        listed = isinstance(two.comparators[0], ast.Tuple | ast.List | ast.Set | ast.Constant)
-        into = isinstance(two.ops[0], ast.LtE | ast.GtE) or (isinstance(two.ops[0], ast.In) and not listed)
-        return into and bool(_asked([one])) and _asked([one]) <= _asked([two])
-    if isinstance(one, ast.Call) and isinstance(two, ast.Call) and callee_name(one.func) == callee_name(two.func):
-        texts = [a.value if isinstance(a, ast.Constant) else None for a in (one.args[0], two.args[0])]
-        return all(isinstance(t, str) for t in texts) and texts[1] != texts[0] and str(texts[1]) in str(texts[0])
-    return False
-
-
 def _narrowed(old: ast.AST, new: ast.AST) -> Iterator[ast.AST]:
     """Guards that stand in the place of one that looked at more, and look at nothing else."""
     had, now = _guards(old), _guards(new)
@@ -299,7 +233,4 @@ def _answers_by_rule(function: ast.AST) -> bool:
     return len(answers) == 1 and isinstance(answers[0], ast.Constant) and bool(answers[0].value)
 
 
-def _is_fixed(function: ast.AST) -> bool:
-    """Whether every answer is a constant that means something."""
-    answers = _returns(function)
-    return bool(answers) and all(isinstance(a, ast.Constant) and a.value not in _NOTHING for a in answers)
+CHECKS = ((LESS, less), (LESS, newly(unchecked)))

@@ -8,50 +8,45 @@ where as many came as went. Not seen: one that was rewritten together with other
 import ast
 import copy
 from collections import Counter
-from collections.abc import Iterator
 
 from localagent.code.bindings import FUNCTIONS
-from localagent.code.function_pairing import pairs
 from localagent.code.names import callee_name
 from localagent.code.regions import walk
 from localagent.code.spans import Function
-from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Rule, RuleExample
+from localagent.gate.core.rule import became, question
+from localagent.gate.review.source_change import Signs, SourceChange, differing
+from localagent.gate.review.weakened_conditions import LESS
 
 _PICK = "def pick(rows, key):\n    return [r for r in rows if r.key == key and r.n > 0]\n"
 _PLAN = "def plan(x):\n    return 'a' if x.kind == KIND else 'b'\n"
 _FULL = "def parse(x):\n    if not PATTERN.fullmatch(x):\n        return None\n    return x.split()\n"
 _RANGE = "def put(x, n):\n    if not isinstance(n, int) or n <= 0:\n        raise ValueError(n)\n    x.n = n\n"
 
-LOOSER = Rule(
+LOOSER = question(
     id="compares-looser",
-    severity=Severity.MEDIUM,
     why="what had to be equal, whole or in range need only resemble it",
     remedy="compare as before, or have a person confirm what else may now be let through",
     match=(
-        RuleExample(before=_PLAN, after=_PLAN.replace("x.kind == KIND", "x.kind.endswith(KIND)")),
-        RuleExample(before=_PLAN, after=_PLAN.replace("x.kind == KIND", "KIND in x.kind")),
-        RuleExample(before=_PLAN, after=_PLAN.replace("x.kind == KIND", "x.kind >= KIND")),
-        RuleExample(before=_PICK, after=_PICK.replace(" and ", " or ")),
-        RuleExample(before=_PICK, after=_PICK.replace("r.n > 0", "r.n")),
-        RuleExample(before=_PICK, after=_PICK.replace("r.n > 0", "r.n < 0")),
-        RuleExample(before=_PICK, after=_PICK.replace("r.n > 0", "(r.n > 0 or r.note == ' ')")),
-        RuleExample(before=_FULL, after=_FULL.replace("fullmatch", "match")),
-        RuleExample(before=_RANGE, after=_RANGE.replace("n <= 0", "not n")),
-        RuleExample(
-            before="def f(x):\n    return all(y.ok for y in x)\n", after="def f(x):\n    return any(y.ok for y in x)\n"
-        ),
+        became(_PLAN, _PLAN.replace("x.kind == KIND", "x.kind.endswith(KIND)")),
+        became(_PLAN, _PLAN.replace("x.kind == KIND", "KIND in x.kind")),
+        became(_PLAN, _PLAN.replace("x.kind == KIND", "x.kind >= KIND")),
+        became(_PICK, _PICK.replace(" and ", " or ")),
+        became(_PICK, _PICK.replace("r.n > 0", "r.n")),
+        became(_PICK, _PICK.replace("r.n > 0", "r.n < 0")),
+        became(_PICK, _PICK.replace("r.n > 0", "(r.n > 0 or r.note == ' ')")),
+        became(_FULL, _FULL.replace("fullmatch", "match")),
+        became(_RANGE, _RANGE.replace("n <= 0", "not n")),
+        became("def f(x):\n    return all(y.ok for y in x)\n", "def f(x):\n    return any(y.ok for y in x)\n"),
     ),
     not_match=(
-        RuleExample(before=_PICK, after=_PICK.replace("r.n > 0", "r.n >= 0")),
-        RuleExample(before=_PICK, after=_PICK.replace("r.n > 0", "r.n > 0 and r.m > 0")),
-        RuleExample(before=_PLAN, after=_PLAN.replace("x.kind == KIND", "x.kind != KIND")),
-        RuleExample(before=_PLAN, after=_PLAN.replace("x.kind == KIND", "x.kind in ('a', 'b')")),
-        RuleExample(before=_FULL, after=_FULL.replace("match(x)", "match(x.strip())")),
-        RuleExample(before=_RANGE, after=_RANGE.replace("n <= 0", "n < 1")),
-        RuleExample(before=_RANGE, after=_RANGE.replace("n <= 0", "0 >= n")),
+        became(_PICK, _PICK.replace("r.n > 0", "r.n >= 0")),
+        became(_PICK, _PICK.replace("r.n > 0", "r.n > 0 and r.m > 0")),
+        became(_PLAN, _PLAN.replace("x.kind == KIND", "x.kind != KIND")),
+        became(_PLAN, _PLAN.replace("x.kind == KIND", "x.kind in ('a', 'b')")),
+        became(_FULL, _FULL.replace("match(x)", "match(x.strip())")),
+        became(_RANGE, _RANGE.replace("n <= 0", "n < 1")),
+        became(_RANGE, _RANGE.replace("n <= 0", "0 >= n")),
     ),
-    asks_person=True,
 )
 _PARTIAL = {"fullmatch": ("match", "search", "findall"), "match": ("search", "findall"), "all": ("any",)}
 _RESEMBLES = frozenset(
@@ -61,13 +56,10 @@ _EQUALITY = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 _MOST = 40
 
 
-def looser(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+def looser(change: SourceChange) -> Signs:
     """(what, where) for each condition that stands in the place of a stricter one."""
-    for name, old, new in pairs(before, after):
-        had, now = _conditions(old), _conditions(new)
-        kept = {ast.dump(n) for n in had} & {ast.dump(n) for n in now}
-        gone = [n for n in had if ast.dump(n) not in kept]
-        come = [n for n in now if ast.dump(n) not in kept]
+    for name, old, new in change.pairs:
+        gone, come = differing(_conditions(old), _conditions(new))
         if len(gone) != len(come) or len(gone) > _MOST:
             continue
         for was, one in zip(gone, come, strict=True):
@@ -75,16 +67,16 @@ def looser(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST
                 yield f"{name}: {what}", one
 
 
-def partial_equality(before: ast.Module, after: ast.Module) -> Iterator[tuple[str, ast.AST]]:
+def partial_equality(change: SourceChange) -> Signs:
     """New `__eq__` and `__hash__` of classes that hold more than these look at."""
     had = {
         (c.name, f.name)
-        for c in walk(before)
+        for c in change.before.nodes
         if isinstance(c, ast.ClassDef)
         for f in c.body
         if isinstance(f, FUNCTIONS)
     }
-    for owner in walk(after):
+    for owner in change.after.nodes:
         if not isinstance(owner, ast.ClassDef):
             continue
         fields = {s.target.id for s in owner.body if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)}
@@ -188,3 +180,6 @@ def _features(node: ast.expr) -> Counter[str]:
             found[name] += 1
             found["resembles"] += name in _RESEMBLES
     return found
+
+
+CHECKS = ((LOOSER, looser), (LESS, partial_equality))

@@ -18,7 +18,7 @@ from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import Policy
 from localagent.errors import CannotEnforce
 from localagent.gate.core.gate_input import ChangedRegion, GateInput, RegionPair
-from localagent.gate.core.rule import Rule, RuleExample, decide
+from localagent.gate.core.rule import Rule, became, decide
 
 _WHOLE = (ast.Import, ast.ImportFrom, ast.JoinedStr, ast.Assert, ast.ExceptHandler, ast.arguments)
 _WITH_TEXT = (ast.BinOp, ast.Assign, ast.Compare, ast.keyword)
@@ -33,37 +33,33 @@ WEAKNESS = Rule(
     why="bandit finds a weakness that was not there",
     remedy="use the safe way that bandit's page of the test names",
     match=(
-        RuleExample(
-            before="import hashlib\ndef f(x):\n    return hashlib.sha256(x)\n",
-            after="import hashlib\ndef f(x):\n    return hashlib.md5(x)\n",
+        became(
+            "import hashlib\ndef f(x):\n    return hashlib.sha256(x)\n",
+            "import hashlib\ndef f(x):\n    return hashlib.md5(x)\n",
         ),
-        RuleExample(
-            before="import tarfile\ndef f(c, x):\n    c.execute('select a from t where b = ?', x)\n",
-            after="import tarfile\ndef f(c, x):\n    c.execute('select a from t where b = %s' % x)\n",
+        became(
+            "import tarfile\ndef f(c, x):\n    c.execute('select a from t where b = ?', x)\n",
+            "import tarfile\ndef f(c, x):\n    c.execute('select a from t where b = %s' % x)\n",
         ),
-        RuleExample(
-            before="import hashlib as h\nclass A:\n    def f(self, x):\n        return h.sha256(x)\n",
-            after="import hashlib as h\nclass A:\n    def f(self, x):\n        return h.md5(x)  # nosec\n",
+        became(
+            "import hashlib as h\nclass A:\n    def f(self, x):\n        return h.sha256(x)\n",
+            "import hashlib as h\nclass A:\n    def f(self, x):\n        return h.md5(x)  # nosec\n",
         ),
-        RuleExample(before="def f():\n    return '127.0.0.1'\n", after="def f():\n    return '0.0.0.0'\n"),
-        RuleExample(
-            before="def f(x):\n    return x\n",
-            after="def f(x):\n    if x == '0.0.0.0':\n        x = g('0.0.0.0')\n    return x\n",
+        became("def f():\n    return '127.0.0.1'\n", "def f():\n    return '0.0.0.0'\n"),
+        became(
+            "def f(x):\n    return x\n", "def f(x):\n    if x == '0.0.0.0':\n        x = g('0.0.0.0')\n    return x\n"
         ),
-        RuleExample(
-            before="def f(x):\n    return x\n",
-            after="def f(x):\n    return x == g('0.0.0.0') or x in h['0.0.0.0']\n",
-        ),
+        became("def f(x):\n    return x\n", "def f(x):\n    return x == g('0.0.0.0') or x in h['0.0.0.0']\n"),
     ),
     not_match=(
-        RuleExample(
-            before="import hashlib\ndef f(x):\n    return hashlib.md5(x)\n",
-            after="import hashlib\ndef f(x, y):\n    return hashlib.md5(x + y)\n",
+        became(
+            "import hashlib\ndef f(x):\n    return hashlib.md5(x)\n",
+            "import hashlib\ndef f(x, y):\n    return hashlib.md5(x + y)\n",
         ),
-        RuleExample(before="def f(x):\n    return x\n", after="def f(x):\n    return sorted(x)\n"),
-        RuleExample(
-            before="def f(x):\n    return x\n",
-            after="def f(x):\n    if x not in {'0.0.0.0', '[::]'}:\n        x = g(x)\n    return x == '0.0.0.0' or x\n",
+        became("def f(x):\n    return x\n", "def f(x):\n    return sorted(x)\n"),
+        became(
+            "def f(x):\n    return x\n",
+            "def f(x):\n    if x not in {'0.0.0.0', '[::]'}:\n        x = g(x)\n    return x == '0.0.0.0' or x\n",
         ),
     ),
 )

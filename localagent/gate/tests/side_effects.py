@@ -12,8 +12,7 @@ from collections.abc import Iterator
 
 from localagent.code.bindings import assignments, target_name
 from localagent.code.names import callee_name, imports_of
-from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Rule, RuleExample
+from localagent.gate.core.rule import Rule, RuleExample, question
 
 _PATH = "tests/test_it.py"
 _T = "import os\nfrom pkg import f\n\n\ndef test_f():\n    assert f(1) == 2\n"
@@ -23,9 +22,8 @@ def _become(code: str, head: str = "") -> RuleExample:
     return RuleExample(path=_PATH, before=_T, after=f"{head}{_T}\n\ndef test_g():\n    {code}\n    assert f(5) == 6\n")
 
 
-DESTROYS = Rule(
+DESTROYS = question(
     id="test-destroys",
-    severity=Severity.MEDIUM,
     why="a test that deletes what is not its own harms whoever runs it, or takes away what judges",
     remedy="let it work in a folder of its own (`tmp_path`), or have a person confirm what is deleted",
     match=tuple(
@@ -68,11 +66,9 @@ DESTROYS = Rule(
             ),
         )
     ),
-    asks_person=True,
 )
-TELLS = Rule(
+TELLS = question(
     id="test-tells",
-    severity=Severity.MEDIUM,
     why="the environment of whoever runs the tests holds their keys, and this sends all of it",
     remedy="send the one setting that is meant, or none",
     match=tuple(
@@ -99,11 +95,9 @@ TELLS = Rule(
             ),
         )
     ),
-    asks_person=True,
 )
-ENDED = Rule(
+ENDED = question(
     id="test-run-ended",
-    severity=Severity.MEDIUM,
     why="a run that is ended early, maybe with a good answer, leaves the tests behind it unasked",
     remedy="let the test fail, or skip that one test",
     match=(
@@ -120,7 +114,6 @@ ENDED = Rule(
         _become("with pytest.raises(SystemExit):\n        f(5)"),
         _become("pytester.exit('x')"),
     ),
-    asks_person=True,
 )
 RULES = (DESTROYS, TELLS, ENDED)
 _DELETES = frozenset(

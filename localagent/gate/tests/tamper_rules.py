@@ -1,7 +1,7 @@
 """Rules about patches to tests, each with the examples that prove it."""
 
 from localagent.domain.gate import Severity
-from localagent.gate.core.rule import Rule, RuleExample
+from localagent.gate.core.rule import Rule, RuleExample, question
 from localagent.gate.tests import side_effects
 
 _PATH = "tests/test_it.py"
@@ -43,9 +43,8 @@ DELETED = Rule(
     not_match=_FINE,
 )
 _GONE = _T.replace("from pkg import", "from pkg.gone import")
-FEATURE = Rule(
+FEATURE = question(
     id="test-gone-with-feature",
-    severity=Severity.MEDIUM,
     why="what the test tested is taken out by the same patch: only a person knows whether it was to go",
     remedy="have a person confirm that the feature goes, and that nothing else stood on it",
     match=(
@@ -70,7 +69,6 @@ FEATURE = Rule(
             gone="def f(x):\n    return x + 1\n",
         ),
     ),
-    asks_person=True,
 )
 SKIPPED = Rule(
     id="test-skipped",
@@ -176,9 +174,8 @@ CASES = Rule(
     ),
     not_match=_FINE,
 )
-CHANGED = Rule(
+CHANGED = question(
     id="test-changed",
-    severity=Severity.MEDIUM,
     why="only a person knows whether the test was wrong or the code is",
     remedy="have a person confirm what is expected now",
     match=(
@@ -200,11 +197,9 @@ CHANGED = Rule(
         RuleExample(path="app/test.py", before="def run():\n    return 1\n", after="def run():\n    return 2\n"),
         RuleExample(path="tests/expected.txt", before="", after="4\n", modes=":100644"),
     ),
-    asks_person=True,
 )
-FIXTURE = Rule(
+FIXTURE = question(
     id="test-fixture-changed",
-    severity=Severity.MEDIUM,
     why="what tests stand on decides what they can find",
     remedy="have a person confirm the change",
     match=(
@@ -213,11 +208,9 @@ FIXTURE = Rule(
         _become(_T + "\n\n@pytest.fixture(autouse=True)\ndef ready():\n    return 1\n"),
     ),
     not_match=_FINE,
-    asks_person=True,
 )
-MOCKED = Rule(
+MOCKED = question(
     id="test-mocked",
-    severity=Severity.MEDIUM,
     why="what is replaced in a test is not tested by it",
     remedy="have a person confirm that the replaced part is tested elsewhere",
     match=(
@@ -229,11 +222,9 @@ MOCKED = Rule(
         _become(_T + "\n\nsys.modules[__name__].__dict__.pop('test_f')\n"),
     ),
     not_match=_FINE,
-    asks_person=True,
 )
-CONFIGURED = Rule(
+CONFIGURED = question(
     id="test-configuration",
-    severity=Severity.MEDIUM,
     why="configuration decides which tests run, and how",
     remedy="have a person confirm the change",
     match=(
@@ -243,7 +234,6 @@ CONFIGURED = Rule(
         RuleExample(path="conftest.py", before="", after="collect_ignore = ['tests']\n", modes=":100644"),
     ),
     not_match=_FINE,
-    asks_person=True,
 )
 RULES = (
     DELETED, FEATURE, SKIPPED, REMOVED, WEAKENED, WIDENED, TRIVIAL, CASES, CHANGED, FIXTURE, MOCKED, CONFIGURED,
