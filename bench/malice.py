@@ -32,7 +32,7 @@ from localagent.domain.paths import RepoPath  # noqa: E402
 from localagent.domain.policy import Policy  # noqa: E402
 from localagent.domain.review import PatchVerdict  # noqa: E402
 from localagent.errors import UsageFault  # noqa: E402
-from localagent.gate.approval_required import asked_of_person  # noqa: E402
+from localagent.gate.approval_required import files_needing_approval  # noqa: E402
 from localagent.gate.patch_gates import PatchGates  # noqa: E402
 from localagent.gate.repair_gates import open_gate_chain  # noqa: E402
 from localagent.gate.rule_catalogue import rule_texts  # noqa: E402
@@ -99,7 +99,7 @@ class Judge:
         change = FileChange(path=edit.path, before=edit.before, after=edit.after)
         candidate = Candidate(number=1, patch=Patch(changes=(change,)), edits=(), cost=0.0)
         decisions = list(self._chain.review(candidate, Baseline(tests=()), {edit.path: edit.before}))
-        return decisions[-1].answer is not Allow.ALLOW or bool(asked_of_person(candidate.patch, self._policy))
+        return decisions[-1].answer is not Allow.ALLOW or bool(files_needing_approval(candidate.patch, self._policy))
 
 
 def main() -> int:

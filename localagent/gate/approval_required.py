@@ -11,7 +11,7 @@ from localagent.gate.repair_gates import ask
 from localagent.gate.security.forbidden_apis import Dangerous
 
 
-def asked_of_person(patch: Patch, policy: Policy) -> tuple[RepoPath, ...]:
+def files_needing_approval(patch: Patch, policy: Policy) -> tuple[RepoPath, ...]:
     """The files of a repair that hold critical code, or what only a person may let be. All of them on an error."""
     sources = {change.path: change.before for change in patch.changes}
     candidate = Candidate(number=0, patch=patch, edits=(), cost=0.0)

@@ -5,6 +5,7 @@ A file that moves between tests and sources, or becomes Python, is judged as new
 could tell (`special-case`) is asked where the patch adds or changes some. Not safe for use from several threads.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ import pathspec
 
 from localagent.domain.diff import ChangeKind, TreeChange
 from localagent.domain.edit import Candidate, FileChange, Patch
-from localagent.domain.gate import Allow, Decision
+from localagent.domain.gate import Allow, Decision, Finding
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
@@ -21,7 +22,6 @@ from localagent.gate.content.suppressions import Excuses
 from localagent.gate.content.trojan_source import Trojan
 from localagent.gate.core.gate_input import Files, GateInput
 from localagent.gate.core.rule import Gate
-from localagent.gate.core.test_exemptions import InTests
 from localagent.gate.files.critical_paths import Critical
 from localagent.gate.files.file_modes import Entries
 from localagent.gate.files.patch_paths import PatchPaths
@@ -36,6 +36,53 @@ from localagent.gate.security.bandit import Weakness
 from localagent.gate.security.forbidden_apis import Dangerous
 from localagent.gate.security.swallowed_exceptions import Swallow
 from localagent.gate.tests.tamper import Tamper
+
+# A gate whose findings in tests are let be where the policy says so: tests may write files and mention pytest.
+#
+# So are addresses in the configuration of documentation, which are links for its readers.
+#
+# Judges nothing itself. What is a test is said by the policy's patterns, never by the file.
+
+_DOCUMENTATION = re.compile(r"^docs?/(?:\w+/){0,3}conf\.py$")
+_LINKS = frozenset({"new-address"})
+_BANDIT = re.compile(r"\bB\d{3}\b")
+
+
+class InTests:
+    """Another gate, milder in tests."""
+
+    def __init__(self, gate: Gate, policy: Policy) -> None:
+        self._gate = gate
+        self._tests = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in policy.patches.lenient])
+        self._allowed = frozenset(policy.patches.allowed_in_tests)
+
+    @property
+    def name(self) -> str:
+        """The other gate's."""
+        return self._gate.name
+
+    def review(self, change: GateInput) -> Decision:
+        """The other gate's decision, less what is allowed in tests. An error stays one."""
+        decision = self._gate.review(change)
+        if decision.answer is not Allow.DENY:
+            return decision
+        kept = tuple(f for f in decision.findings if not self._is_let_be(f))
+        return Decision(gate=self.name, answer=Allow.DENY if kept else Allow.ALLOW, findings=kept)
+
+    def _is_let_be(self, finding: Finding) -> bool:
+        if finding.rule in _LINKS and finding.path is not None and _DOCUMENTATION.search(finding.path):
+            return True  # links for readers; what would go there is judged by what it uses
+        return self._is_allowed(finding) and self._is_test(finding.path)
+
+    def _is_test(self, path: RepoPath | None) -> bool:
+        return path is not None and bool(self._tests.match_file(path.replace("\n", " ").lower()))
+
+    def _is_allowed(self, finding: Finding) -> bool:
+        if finding.rule in self._allowed:
+            return True
+        test = _BANDIT.search(finding.message) if finding.rule == "bandit" else None
+        return test is not None and test[0] in self._allowed
+
 
 NOT_ASKED = {
     SpecialCaseOfPatch.name: "the patch changes no test, so nobody can say what would answer tests by their literals"
@@ -76,7 +123,7 @@ class PatchGates:
         """The gates in their order."""
         return tuple(gate.name for gate in self._gates)
 
-    def not_asked(self, entries: tuple[TreeChange, ...]) -> dict[str, str]:
+    def not_applicable(self, entries: tuple[TreeChange, ...]) -> dict[str, str]:
         """The gates that have nothing to go by, and why."""
         tests = [e for e in entries if e.path.is_python and e.after_mode is not None and self._is_lenient_path(e.path)]
         return {} if tests else dict(NOT_ASKED)
@@ -90,7 +137,7 @@ class PatchGates:
         """
         change = self._input(entries, own_packages)
         decisions: list[Decision] = []
-        not_asked = self.not_asked(entries)
+        not_asked = self.not_applicable(entries)
         for gate in self._gates:
             if gate.name in not_asked:
                 continue

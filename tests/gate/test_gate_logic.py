@@ -10,7 +10,7 @@ from localagent.domain.edit import FileChange, Patch
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import DangerRule, Permission, Policy
 from localagent.edit.space import open_edit_space
-from localagent.gate.approval_required import asked_of_person
+from localagent.gate.approval_required import files_needing_approval
 from localagent.gate.patch_gates import PatchGates
 from localagent.gate.review.review_gate import RULES
 from localagent.gate.rule_catalogue import OF_MEANING, for_a_person, rule_texts
@@ -97,7 +97,7 @@ def test_a_later_rule_of_the_same_id_cannot_make_a_refusal_a_question(policy: Po
 )
 def test_a_repair_of_critical_code_is_a_persons(policy: Policy, before: str, after: str, asked: bool) -> None:
     change = FileChange(path=RepoPath("pkg/mod.py"), before=before.encode(), after=after.encode())
-    assert bool(asked_of_person(Patch(changes=(change,)), policy)) is asked
+    assert bool(files_needing_approval(Patch(changes=(change,)), policy)) is asked
 
 
 @pytest.mark.parametrize(

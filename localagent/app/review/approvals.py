@@ -17,7 +17,7 @@ from localagent.domain.edit import Patch
 from localagent.domain.policy import ApprovalRules, Permission, Policy
 from localagent.domain.review import PatchApproval, PatchReview, PatchVerdict
 from localagent.errors import AnswerIsNo, CannotEnforce, UsageFault
-from localagent.gate.approval_required import asked_of_person
+from localagent.gate.approval_required import files_needing_approval
 from localagent.ports import Approvals
 from localagent.record.approval_journal import patch_approvals
 from localagent.repo.diff.write_diff import unified_diff
@@ -98,7 +98,7 @@ def _asks(review: PatchReview, rule: str) -> bool:
 
 def needs_person(patch: Patch, policy: Policy) -> tuple[str, ...]:
     """The files of a repair's patch that the policy wants a person to look at."""
-    return asked_of_person(patch, policy)
+    return files_needing_approval(patch, policy)
 
 
 def refuse_unapproved(

@@ -115,7 +115,7 @@ def review_changes(
         line, remedy = fault.line, fault.remedy
         found = Finding(rule=fault.rule, severity=Severity.HIGH, path=fault.path, line=0, message=str(fault))
         decisions = [Decision(gate=READING, answer=Allow.DENY, findings=(found,))]
-    not_asked = gates.not_asked(entries)
+    not_asked = gates.not_applicable(entries)
     unread = decisions[0].answer is not Allow.ALLOW
     review = PatchReview(
         verdict=PatchVerdict.REFUSED if unread else verdict_of(decisions, rules),

@@ -263,10 +263,10 @@ def _spoken(text: str) -> list[str]:
         return []
     ways = (plain, _BLANKS.sub(" ", _JOINTS.sub(" ", plain)))
     found = [hit[0].strip() for way in ways for hit in _SPOKEN.finditer(way)]
-    return found + [hit[0] for hit in _PLAINEST.finditer(_words(plain))]
+    return found + [hit[0] for hit in _PLAINEST.finditer(_plain_text(plain))]
 
 
-def _words(plain: str) -> str:
+def _plain_text(plain: str) -> str:
     """The words alone: no marks, no accents, letters that look like Latin ones as these, spaced letters joined."""
     text = _ENTITY.sub(_meant, plain)
     text = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))

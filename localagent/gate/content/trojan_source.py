@@ -170,7 +170,7 @@ class Trojan:
             if file.path.is_python:
                 found += _cookie(file)
                 if any(not t.new.isascii() for t in change.touched[file.path]):
-                    found += _words(file, change.touched[file.path])
+                    found += _mixed_script_names(file, change.touched[file.path])
                     found += _names(file, change.touched[file.path])
         return decide(self.name, found)
 
@@ -272,7 +272,7 @@ def _names(file: FileChange, touched: list[Touched]) -> Iterator[Finding]:
             yield HOMOGLYPH.finding(file.path, line, f"{name!a} mixes scripts, or looks like Latin and is not")
 
 
-def _words(file: FileChange, touched: list[Touched]) -> Iterator[Finding]:
+def _mixed_script_names(file: FileChange, touched: list[Touched]) -> Iterator[Finding]:
     """Words of texts and comments that mix scripts, and signs that are drawn as others."""
     for t in touched:
         text, old = t.new.decode("utf-8", "replace"), t.old.decode("utf-8", "replace")

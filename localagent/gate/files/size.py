@@ -85,7 +85,7 @@ class Size:
         if hunks > most.max_hunks:
             found.append(HUNKS.finding(None, 0, f"{hunks} places changed, at most {most.max_hunks}"))
         if change.entries:  # a patch that says its lines; comparing hostile texts could take for ever
-            sizes = [_told(file, change.spans[file.path]) for file in files]
+            sizes = [_span_size(file, change.spans[file.path]) for file in files]
             return decide(self.name, [*found, *self._over(sizes)])
         sizes = [_spanned(file, change.spans[file.path]) for file in files]
         if sum(s[0] for s in sizes) > most.max_changed_lines or sum(s[1] for s in sizes) > most.max_changed_bytes:
@@ -100,7 +100,7 @@ class Size:
             yield LINES.finding(None, 0, f"{lines} lines changed, at most {most.max_changed_lines}")
 
 
-def _told(file: FileChange, spans: list[ReplacedBytes]) -> tuple[int, int]:
+def _span_size(file: FileChange, spans: list[ReplacedBytes]) -> tuple[int, int]:
     """Lines and bytes of spans that are whole lines."""
     lines = size = 0
     for start, end, text in spans:

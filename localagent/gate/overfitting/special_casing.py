@@ -131,11 +131,11 @@ def _constants(snippet: Snippet) -> Counter[str]:
 def _specials(region: ChangedRegion, literals: Literals, constants: dict[str, Any]) -> Iterator[Finding]:
     before, after = region.whole
     for special in special_cases(before, after, literals, constants):
-        rule, what = _told(special)
+        rule, what = _finding_text(special)
         yield rule.finding(region.path, after.line_of(special.node), f"{what}: {rule.why}")
 
 
-def _told(special: Special) -> tuple[Rule, str]:
+def _finding_text(special: Special) -> tuple[Rule, str]:
     if special.table:
         return TABLE, f"{special.shown} looks up what a failing test expects"
     if special.answered:

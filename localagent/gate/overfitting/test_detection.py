@@ -197,7 +197,7 @@ def _hits(snippet: Snippet) -> Iterator[tuple[Rule, str, ast.AST]]:
             if text is not None and _TESTING.search(text):
                 yield KNOWS_TESTS, f"a text put together: {text[:40]!r}", node
         if asks:
-            yield from _asked(node)
+            yield from _test_checks(node)
 
 
 def _made(node: ast.Dict | ast.Call) -> Iterator[tuple[Rule, str, ast.AST]]:
@@ -240,7 +240,7 @@ def _text(node: ast.expr) -> str | None:
     return max(texts, key=len)[:_MOST_TEXT] if texts else None
 
 
-def _asked(node: ast.AST) -> Iterator[tuple[Rule, str, ast.AST]]:
+def _test_checks(node: ast.AST) -> Iterator[tuple[Rule, str, ast.AST]]:
     """Comparisons and calls that hold the surroundings against a text that speaks of tests; loops over sys.modules."""
     if isinstance(node, ast.comprehension | ast.For):
         if _mentions(node.iter) == {"modules"}:

@@ -80,7 +80,7 @@ def stakes(change: SourceChange) -> Signs:
                 yield f"{name} is about access or money", new
         elif (_NEAR.search(_CAMEL.sub("_", f"{change.path}.{name}")) or _takes(new)) and _ordered(old) != _ordered(new):
             yield f"{name} decides otherwise about people, orders or requests", new
-        if _deletes(old) and _deletes(new) and _said(old) != _said(new):
+        if _deletes(old) and _deletes(new) and _computation(old) != _computation(new):
             yield f"{name} deletes, and does so otherwise", new
         if (about or _is_about(name, new)) and (asked := _brought(new) - _brought(old)):
             yield f"{name} is about access or money, and asks {next(iter(asked))[:60]}", new
@@ -114,7 +114,7 @@ def _deletes(function: Function) -> bool:
     return any(isinstance(n, ast.Call) and _DELETES.match(callee_name(n.func)) for n in walk(function))
 
 
-def _said(function: Function) -> list[str]:
+def _computation(function: Function) -> list[str]:
     """What a function works out, asks and goes through, without what it reports."""
     kinds = (ast.BinOp, ast.Compare, ast.BoolOp, ast.For, ast.UnaryOp)
     found = [n.iter if isinstance(n, ast.For) else n for n in walk(function) if isinstance(n, kinds)]

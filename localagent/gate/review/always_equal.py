@@ -15,11 +15,11 @@ def ignores_itself(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     inside = [inner for statement in node.body for inner in ast.walk(statement)]
     answers = any(isinstance(inner, ast.Return) and not _is_refusal(inner.value) for inner in inside)
     own = node.args.args[0].arg
-    idle = {id(name) for inner in inside for name in _said_of_every(inner, own)}
+    idle = {id(name) for inner in inside for name in _class_wide_tests(inner, own)}
     return answers and not any(isinstance(n, ast.Name) and n.id in (own, "super") and id(n) not in idle for n in inside)
 
 
-def _said_of_every(node: ast.AST, own: str) -> Iterator[ast.expr]:
+def _class_wide_tests(node: ast.AST, own: str) -> Iterator[ast.expr]:
     """Mentions of the object itself that ask what holds of every one of its class: `isinstance(self, A)`, `is None`."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
         if node.func.id in ("isinstance", "hasattr", "callable") and node.args and _is_name(node.args[0], own):

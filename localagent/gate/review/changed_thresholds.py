@@ -98,13 +98,13 @@ def _slots(changed: list[ast.AST], named: dict[str, float]) -> Slots:
         for node in walk(statement):
             if isinstance(node, _HOLDERS):
                 numbers: list[float] = []
-                text = _said(node, named, numbers, own=True)
+                text = _text_without_numbers(node, named, numbers, own=True)
                 for at, number in enumerate(numbers if text != _NUMBER else ()):
                     found[at, text].append((number, node))
     return found
 
 
-def _said(node: object, named: dict[str, float], numbers: list[float], *, own: bool) -> str:
+def _text_without_numbers(node: object, named: dict[str, float], numbers: list[float], *, own: bool) -> str:
     """A node as a text without its numbers; they are added to `numbers` where they are no inner holder's."""
     if isinstance(node, ast.expr) and (number := _number(node, named)) is not None:
         if own:
@@ -120,7 +120,9 @@ def _said(node: object, named: dict[str, float], numbers: list[float], *, own: b
         value = getattr(node, name, None)
         if name not in ("ctx", "type_comment", "kind", "decorator_list"):
             inner = value if isinstance(value, list) else [value]
-            parts.append(",".join([_said(v, named, numbers, own=own and not _holds(v, named)) for v in inner]))
+            parts.append(
+                ",".join([_text_without_numbers(v, named, numbers, own=own and not _holds(v, named)) for v in inner])
+            )
     if isinstance(node, ast.keyword | ast.Assign):
         parts = [_name_of(node), *parts[1:]]
     return f"{type(node).__name__}({','.join(parts)})"

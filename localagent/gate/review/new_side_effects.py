@@ -81,7 +81,7 @@ def acts(source: Source) -> Signs:
             if isinstance(node, ast.Call) and callee_name(node.func) not in _PURE:
                 if _hangs_on(node.func, known):
                     yield f"a call of {ast.unparse(node.func)[:60]}", node
-                elif callee_name(node.func) in helpers - {name} and _is_told(node):
+                elif callee_name(node.func) in helpers - {name} and _has_text_argument(node):
                     yield f"a call of {callee_name(node.func)} with {_texts(node)[:60]}", node
 
 
@@ -134,7 +134,7 @@ def _root(node: ast.AST) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _is_told(node: ast.Call) -> bool:
+def _has_text_argument(node: ast.Call) -> bool:
     given = [*node.args, *(k.value for k in node.keywords)]
     return any(isinstance(n, ast.Constant) and isinstance(n.value, str) for a in given for n in walk(a))
 

@@ -73,7 +73,7 @@ def is_slow(pattern: str) -> bool:
             if row and _repeated(row, text, inside):
                 return True
         else:
-            held = _held(kind, text)
+            held = _matched_characters(kind, text)
             row.append(_Part(held, empty=not held))
         if _is_row_of_repeats(groups[-1].rows[-1]):
             return True
@@ -130,7 +130,7 @@ def _joined(group: _Group) -> _Part:
     return _Part(holds, any(all(part.empty for part in row) for row in group.rows), _is_ambiguous(group))
 
 
-def _held(kind: str, text: str) -> int:
+def _matched_characters(kind: str, text: str) -> int:
     """The characters that one character, escape or class of a pattern may match."""
     if kind == "char":
         return _ALL if text == "." else 0 if text in "^$" else _mask(text)

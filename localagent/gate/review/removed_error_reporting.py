@@ -94,7 +94,9 @@ def unreported(change: SourceChange) -> Signs:
             yield f"{name}: a fault that was said is not", new
         elif was["code"] > now["code"] and was["raised"] >= now["raised"]:
             yield f"{name}: an answer that told of a fault does not", new
-        elif _said_when(old) != _said_when(new) and len(_said_when(old)) == len(_said_when(new)):
+        elif _report_conditions(old) != _report_conditions(new) and len(_report_conditions(old)) == len(
+            _report_conditions(new)
+        ):
             yield f"{name}: a fault is said under another condition", new
         elif was["asked"] > now["asked"] and was["begun"] and now["begun"]:
             yield f"{name}: nobody asks what came of it", new
@@ -111,7 +113,7 @@ def quieted(source: Source) -> Signs:
                     keyword.arg or "", ()
                 ):
                     yield f"{keyword.arg}={ast.unparse(keyword.value)}", node
-        elif isinstance(node, ast.ExceptHandler) and _puts_in_place(node):
+        elif isinstance(node, ast.ExceptHandler) and _only_sets_constants(node):
             yield "a handler that only puts a value in place", node
         elif isinstance(node, ast.BoolOp) and _is_settled(node):
             yield "an answer that does not hang on what is asked", node
@@ -152,7 +154,7 @@ def _drops(node: ast.Assign | ast.Expr) -> bool:
     return any(callee_name(n.func) == "exception" for n in calls)
 
 
-def _puts_in_place(handler: ast.ExceptHandler) -> bool:
+def _only_sets_constants(handler: ast.ExceptHandler) -> bool:
     """Whether a handler only sets constants and murmurs, or does nothing."""
     for statement in handler.body:
         if isinstance(statement, ast.Assign):
@@ -186,7 +188,7 @@ def _is_fixed(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) or values_of(node) is not None
 
 
-def _said_when(function: Function) -> list[str]:
+def _report_conditions(function: Function) -> list[str]:
     """The conditions under which a function logs or counts a fault."""
     return sorted(
         ast.dump(node.test)

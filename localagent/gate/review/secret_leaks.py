@@ -80,9 +80,9 @@ Secrets = dict[int, str]
 """The secret that a variable holds, by the id of the node that reads it."""
 
 
-def told(source: Source) -> Signs:
+def leaking_calls(source: Source) -> Signs:
     """Calls that show, keep or send, exceptions and kept attributes, with a secret among what they are given."""
-    held = _held(source)
+    held = _tainted_names(source)
     names = names_of_calls(source.tree)
     for node in source.nodes:
         given: list[ast.AST] = []
@@ -92,26 +92,26 @@ def told(source: Source) -> Signs:
             if name in _SHOWS:
                 given = [*node.args, *(k.value for k in node.keywords)]
         elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
-            given = [arg for arg in node.exc.args if _is_said(arg)]
-        elif isinstance(node, ast.Assign) and any(map(_is_kept, node.targets)):
+            given = [arg for arg in node.exc.args if _is_exception_text(arg)]
+        elif isinstance(node, ast.Assign) and any(map(_is_stored, node.targets)):
             given, name = [node.value, *(t for t in node.targets if isinstance(t, ast.Attribute))], "print"
         for secret in dict.fromkeys(w for part in given for w in _secrets(part, held, tells=name in _TELLS)):
             yield f"{secret} is told", node
 
 
-def _is_said(node: ast.expr) -> bool:
+def _is_exception_text(node: ast.expr) -> bool:
     """What an exception says, and not what it holds."""
     formatted = isinstance(node, ast.Call) and callee_name(node.func) in ("format", "str", "repr", "join")
     return formatted or isinstance(node, ast.JoinedStr | ast.BinOp | ast.Attribute | ast.Name)
 
 
-def _is_kept(target: ast.expr) -> bool:
+def _is_stored(target: ast.expr) -> bool:
     if isinstance(target, ast.Subscript):
         return bool(_STORES.search(last_name(target.value)))
     return bool(_KEPT.search(last_name(target)))
 
 
-def _held(source: Source) -> Secrets:
+def _tainted_names(source: Source) -> Secrets:
     """What variables hold that a function puts a secret into, in whatever form that can be turned back."""
     found: Secrets = {}
     for scope in [source.tree, *(n for n in source.nodes if isinstance(n, FUNCTIONS))]:
@@ -170,4 +170,4 @@ def _joined(call: ast.Call) -> str:
     return "".join(str(n.value) for arg in call.args[1:2] for n in ast.walk(arg) if isinstance(n, ast.Constant))
 
 
-CHECKS = ((TOLD, newly(told)),)
+CHECKS = ((TOLD, newly(leaking_calls)),)

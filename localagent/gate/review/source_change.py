@@ -89,10 +89,10 @@ def newly(signs: Callable[[Source], Signs]) -> Check:
         if not new:
             return
         old = list(signs(change.before))
-        words_before = Counter(_words(sign) for sign in old)
-        left = [sign for sign in new if not _is_counted_off(words_before, _words(sign))]
-        words_after = Counter(_words(sign) for sign in new)
-        gone = [sign for sign in old if not _is_counted_off(words_after, _words(sign))]
+        words_before = Counter(_mentioned_identifiers(sign) for sign in old)
+        left = [sign for sign in new if not _is_counted_off(words_before, _mentioned_identifiers(sign))]
+        words_after = Counter(_mentioned_identifiers(sign) for sign in new)
+        gone = [sign for sign in old if not _is_counted_off(words_after, _mentioned_identifiers(sign))]
         places = Counter((what, change.scopes.get(id(node), "")) for what, node in gone)
         for what, node in left:
             if not _is_counted_off(places, (what, change.scopes.get(id(node), ""))):
@@ -117,7 +117,7 @@ def module_values(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
             yield from ((t.id, node.value) for t in targets if isinstance(t, ast.Name))
 
 
-def _words(sign: tuple[str, ast.AST]) -> tuple[str, str]:
+def _mentioned_identifiers(sign: tuple[str, ast.AST]) -> tuple[str, str]:
     return sign[0], ast.dump(sign[1])
 
 

@@ -80,11 +80,11 @@ _MIXED = re.compile(r"(?=.*[A-Za-z])(?=.*[0-9!@#$%^&*?+=])\S{5,}$")
 _NAMELIKE = re.compile(r"[a-z]+(?:[_. -][a-z]+)*$")
 
 
-def kept(source: Source) -> Signs:
+def literal_secrets(source: Source) -> Signs:
     """Constants under the names of secrets, as arguments of logins, and inside connection strings."""
     for node in source.nodes:
         for name, value in _set(node):
-            if any(_is_kept(name, part) for part in _parts(value)):
+            if any(_is_secret_literal(name, part) for part in _parts(value)):
                 yield f"a constant for {name[:30]}", node
         if isinstance(node, ast.Call) and callee_name(node.func) in _LOGS_IN:
             texts = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
@@ -121,7 +121,7 @@ def _parts(value: ast.expr, depth: int = 4) -> list[ast.expr]:
     return [value, *(part for one in inner for part in _parts(one, depth - 1))]
 
 
-def _is_kept(name: str, value: ast.expr) -> bool:
+def _is_secret_literal(name: str, value: ast.expr) -> bool:
     named, loose = _NAMES.search(name), _LOOSE.search(name)
     if not (named or loose):
         return False
@@ -151,4 +151,4 @@ def _is_basic(text: str) -> bool:
     return re.fullmatch(rb"[\w.@-]{2,40}:[ -~]{3,80}", plain) is not None
 
 
-CHECKS = ((KEPT, newly(kept)),)
+CHECKS = ((KEPT, newly(literal_secrets)),)

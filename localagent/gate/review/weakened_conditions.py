@@ -104,7 +104,7 @@ def _looser(old: Function, new: Function, now: Functions, had: Functions) -> Ite
     names = settled(old), settled(new)
     answers = _returns(old, names[0]), _returns(new, names[1])
     if old.name in _COMPARES or _is_predicate(old):
-        asked = _asked_of(old, answers[0], names[0]), _asked_of(new, answers[1], names[1])
+        asked = _inputs_of(old, answers[0], names[0]), _inputs_of(new, answers[1], names[1])
         if len(own := _parameters(old)) != len(_parameters(new)):
             asked = asked[0] - own - _parameters(new), asked[1] - own - _parameters(new)
         gone, come = asked[0] - asked[1], asked[1] - asked[0] - _PLAIN
@@ -117,9 +117,9 @@ def _looser(old: Function, new: Function, now: Functions, had: Functions) -> Ite
         yield "an early no of {} is gone", new
 
 
-def _asked_of(function: Function, answers: list[ast.AST], names: Names) -> set[str]:
+def _inputs_of(function: Function, answers: list[ast.AST], names: Names) -> set[str]:
     """What a predicate looks at, in its answers and on its way to them."""
-    return _asked([*answers, *(n.test for n in walk(function) if isinstance(n, ast.If))], names)
+    return _operands([*answers, *(n.test for n in walk(function) if isinstance(n, ast.If))], names)
 
 
 def _parameters(function: Function) -> set[str]:
@@ -129,7 +129,7 @@ def _parameters(function: Function) -> set[str]:
 def _delegated(asked: tuple[set[str], set[str]], helpers: list[Function]) -> tuple[set[str], set[str]]:
     """What is gone and what has come, where new functions answer: what these look at counts, their own names do not."""
     own = {name for f in helpers for name in _parameters(f)}
-    looked = {what for f in helpers for what in _asked([*_returns(f, {}), *_guards(f)], {})} - own
+    looked = {what for f in helpers for what in _operands([*_returns(f, {}), *_guards(f)], {})} - own
     gone = asked[0] - asked[1] - looked
     return gone, (looked | asked[1]) - asked[0] - _PLAIN - {f.name for f in helpers} - own
 
@@ -153,7 +153,7 @@ def _refuses(body: list[ast.stmt]) -> bool:
     return isinstance(last, ast.Raise)
 
 
-def _asked(nodes: list[ast.AST], names: Names | None = None) -> set[str]:
+def _operands(nodes: list[ast.AST], names: Names | None = None) -> set[str]:
     """What expressions look at: attributes, names, what is called; by way of the names that are set once."""
     found: set[str] = set()
     open_names = dict(names or {})
@@ -190,11 +190,11 @@ def _narrowed(old: ast.AST, new: ast.AST) -> Iterator[ast.AST]:
     """Guards that stand in the place of one that looked at more, and look at nothing else."""
     had, now = _guards(old), _guards(new)
     kept = {ast.dump(n) for n in now} & {ast.dump(n) for n in had}
-    gone = [_asked([n]) for n in had if ast.dump(n) not in kept]
+    gone = [_operands([n]) for n in had if ast.dump(n) not in kept]
     if len(had) != len(now) or len(gone) ** 2 > _MOST_COMPARED:
         return
     for guard in now:
-        looked = _asked([guard]) if ast.dump(guard) not in kept else set()
+        looked = _operands([guard]) if ast.dump(guard) not in kept else set()
         if looked and any(looked < one for one in gone):
             yield guard
 

@@ -164,7 +164,7 @@ class Dangerous:
         before, after = region.whole
         uses = find_uses(after.tree, outer)
         if before is None:
-            fresh = _with_words(uses, _new_words(region))
+            fresh = _mentioning(uses, _new_identifiers(region))
         else:
             fresh = _other_copies(before, after, _beyond(uses, within(region.file, before).uses))
         for use, node in fresh:
@@ -236,17 +236,17 @@ def _copies(snippet: Snippet) -> Iterator[tuple[ast.Call, str]]:
             yield node, ast.dump(ast.Call(func=ast.Constant(0), args=node.args, keywords=node.keywords))
 
 
-def _with_words(uses: Iterator[tuple[NameUse, ast.AST]], words: set[str]) -> Iterator[tuple[NameUse, ast.AST]]:
+def _mentioning(uses: Iterator[tuple[NameUse, ast.AST]], words: set[str]) -> Iterator[tuple[NameUse, ast.AST]]:
     return ((use, node) for use, node in uses if words & set(_WORD.findall(use.name)))
 
 
-def _new_words(region: ChangedRegion) -> set[str]:
+def _new_identifiers(region: ChangedRegion) -> set[str]:
     """Where the file did not parse: words that stand more often in its code than before, outside texts and comments."""
     before = region.file.source.decode(region.file.encoding or "utf-8", "replace")
-    return set(_words(region.whole.after.text) - _words(before))
+    return set(_identifier_counts(region.whole.after.text) - _identifier_counts(before))
 
 
-def _words(text: str) -> Counter[str]:
+def _identifier_counts(text: str) -> Counter[str]:
     return Counter(_WORD.findall(_TEXTS.sub(" ", unicodedata.normalize("NFKC", text))))
 
 

@@ -204,12 +204,12 @@ def _destroyed(node: ast.Call, made: dict[str, ast.expr]) -> str:
     else:
         return ""
     parts = _whole(target, made)
-    if any(_OWN.search(word) for word in _words(parts)):
+    if any(_OWN.search(word) for word in _identifiers(parts)):
         return ""
-    return _place(parts)
+    return _external_target(parts)
 
 
-def _words(parts: list[ast.AST]) -> Iterator[str]:
+def _identifiers(parts: list[ast.AST]) -> Iterator[str]:
     for part in parts:
         if isinstance(part, ast.Name):
             yield part.id
@@ -217,7 +217,7 @@ def _words(parts: list[ast.AST]) -> Iterator[str]:
             yield part.attr
 
 
-def _place(parts: list[ast.AST]) -> str:
+def _external_target(parts: list[ast.AST]) -> str:
     """Which place that is not the test's own an expression names."""
     texts = [p.value for p in parts if isinstance(p, ast.Constant) and isinstance(p.value, str)]
     below = [text for text in texts if text.strip("~/.") and text != "HOME"]
