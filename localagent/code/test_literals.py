@@ -79,9 +79,13 @@ def literal(node: ast.AST | None, depth: int = 0) -> str | None:
         return (
             None
             if any(None in pair for pair in pairs)
-            else f"{{{', '.join(f'{k}: {v}' for k, v in sorted(pairs, key=str))}}}"
+            else f"{{{', '.join(f'{k}: {v}' for k, v in sorted(pairs, key=_by_texts))}}}"
         )
     return None
+
+
+def _by_texts(pair: tuple[str | None, str | None]) -> tuple[str, str]:
+    return str(pair[0]), str(pair[1])
 
 
 def key_of(value: object, depth: int = 0) -> str:

@@ -4,7 +4,7 @@ import ast
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from localagent.code import literal_uses
@@ -105,6 +105,7 @@ VALUES = st.recursive(
 
 @settings(max_examples=60, deadline=None)
 @given(VALUES)
+@example({"": None, '"': None})
 def test_a_value_and_its_display_have_one_key(value: object) -> None:
     node = ast.parse(repr(value), mode="eval").body
     assert literal(node) == key_of(value)
