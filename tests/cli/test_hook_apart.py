@@ -146,7 +146,7 @@ def running(needle: bytes) -> list[int]:
 SEES = """
 import sys
 from pathlib import Path
-from localagent.cli.deadline import Box
+from localagent.cli.deadline import Deadline
 
 def runs(mark=sys.argv[1].encode()):
     for entry in Path("/proc").glob("[0-9]*"):
@@ -177,8 +177,8 @@ def hook(place: Home, mark: str, closed: str) -> "subprocess.CompletedProcess[st
 def test_the_jail_s_whole_tree_goes_with_the_box(end: str) -> None:
     """Tests that start others and hear no signal: nothing runs on, whether the child clears up or is killed."""
     mark = f"localagent-endless-{os.getpid()}-{time.monotonic_ns()}"
-    soft = "Box.left = lambda self: 0.0 if runs() else 600.0"
-    hard = "Box.left = lambda self: 600.0; Box.shown = lambda self, late: 0.0 if runs() else 600.0"
+    soft = "Deadline.left = lambda self: 0.0 if runs() else 600.0"
+    hard = "Deadline.left = lambda self: 600.0; Deadline.shown = lambda self, late: 0.0 if runs() else 600.0"
     with home() as place:
         done = hook(place, mark, soft if end == "soft" else hard)
         assert (done.returncode, done.stderr) == (0, "")
