@@ -182,7 +182,7 @@ def test_the_jail_s_whole_tree_goes_with_the_box(end: str) -> None:
     with home() as place:
         done = hook(place, mark, soft if end == "soft" else hard)
         assert (done.returncode, done.stderr) == (0, "")
-        assert "the time (600s) was up" in done.stdout
+        assert "the time (600s) ran out" in done.stdout
         while running(mark.encode()):
             time.sleep(0.05)
         left = list(place.scratch.iterdir())
