@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     verbs = parser.add_subparsers(dest="hook_verb", metavar="VERB", required=True)
-    check = verbs.add_parser("check", help="report findings; 1 if there are any", allow_abbrev=False)
+    check = verbs.add_parser("check", help="report findings; 1 if any is more than a suggestion", allow_abbrev=False)
     fix = verbs.add_parser("fix", help="make safe repairs; 1 if files were changed", allow_abbrev=False)
     fix.add_argument(
         "--suggestions", action="store_true", help="show repairs that are not made automatically, as diffs"
@@ -53,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--policy", type=Path, metavar="NAME|FILE", help="policy whose gates review the patches (default: default)"
     )
     suggest.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    check.add_argument("--strict", action="store_true", help="suggestions fail the check as well")
     check.add_argument("--suggest", action="store_true", help="also search for verified patches until the deadline")
     for one in (check, suggest):
         one.add_argument(
@@ -74,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
-    """0 nothing found (or changed), 1 findings (or files changed, or a repair refused)."""
+    """0 nothing found but suggestions (or nothing changed), 1 findings (or files changed, or a repair refused)."""
     if args.hook_verb in ("install", "uninstall"):
         return _installed(args, render)
     if args.hook_verb == "suggest":
@@ -98,7 +99,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         suggested = beside(args, settings, render)
     _shown(args, reports, render, attesting, suggested)
     if args.hook_verb == "check":
-        return 1 if any(r.findings for r in reports) else 0
+        return 1 if any(args.strict or not f.suggested for r in reports for f in r.findings) else 0
     return 1 if any(r.after is not None or r.refused for r in reports) else 0
 
 
