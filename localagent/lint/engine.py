@@ -75,7 +75,7 @@ def choose(select: Collection[str] = (), ignore: Collection[str] = ()) -> tuple[
 def find(view: FileView, rules: Sequence[LintRule]) -> list[LintFinding]:
     """Every finding that no suppression covers, in source order, and faults of the suppressions themselves."""
     found = find_despite_other_tools(view, rules)
-    if found and any(mark in view.source.utf8 for mark in MARKS):
+    if found and any(mark in view.source.utf8.lower() for mark in MARKS):
         holding = tool_suppressions(view, comments(view))
         found = [f for f in found if not any(f.rule in s.rules and s.first <= f.line <= s.last for s in holding)]
     return found
