@@ -4,7 +4,7 @@ import argparse
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from localagent.lint.rules import BY_ID, RULES
 from localagent.precommit import fix_files
 from localagent.precommit.attestation import Attesting
 from localagent.precommit.fix_files import FileReport
+from localagent.precommit.tool_config import ignored_rules
 from localagent.repo.discover import repository_root
 
 if TYPE_CHECKING:
@@ -122,10 +123,13 @@ def _named(
     gates, attesting = _judged(args, settings, root)
     if args.hook_verb == "fix":
         _settle(root, settings, render)
+    running = _running(args, root, rules, render)
     reports = []
     for path, data in fix_files.read_named(root, folder, args.files):
         reports.append(
-            fix_files.unreadable(path, data) if isinstance(data, str) else _report(args, path, data, rules, gates)
+            fix_files.unreadable(path, data)
+            if isinstance(data, str)
+            else _report(args, path, data, running(path), gates)
         )
     if args.hook_verb == "fix":
         fix_files.write_named(root, reports, settings.state_dir, attesting.around)
@@ -146,13 +150,28 @@ def _staged(
         _settle(root, settings, render)
     files = {file.path: file for file in staged_files(git)}
     gates, attesting = _judged(args, settings, root)
+    running = _running(args, root, rules, render)
     reports = [
-        fix_files.unreadable(path, file.reason) if file.data is None else _report(args, path, file.data, rules, gates)
+        fix_files.unreadable(path, file.reason)
+        if file.data is None
+        else _report(args, path, file.data, running(path), gates)
         for path, file in files.items()
     ]
     if args.hook_verb == "fix":
         reports = fix_files.write_index(git, root, files, reports, settings.state_dir, attesting.around)
     return reports, attesting
+
+
+def _running(
+    args: argparse.Namespace, root: Path, rules: Sequence[LintRule], render: Render
+) -> Callable[[RepoPath], Sequence[LintRule]]:
+    """The rules for a file: without those that the project's linters ignore there, unless they were selected."""
+    if args.select:
+        return lambda _: rules
+    ignored = ignored_rules(root)
+    for fault in ignored.faults:
+        render.note(fault)
+    return lambda path: [rule for rule in rules if rule.id not in ignored.at(path)]
 
 
 def _settle(root: Path, settings: Settings, render: Render) -> None:

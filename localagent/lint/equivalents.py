@@ -162,5 +162,5 @@ PYLINT: Mapping[str, tuple[str, ...]] = {key: ours for code, name, ours in _PYLI
 
 def rules_with_prefix(codes: Iterable[str]) -> frozenset[str]:
     """Our rules for codes of ruff and flake8, each of which may be a prefix (`E7`, `ALL`)."""
-    starts = tuple("" if code == "ALL" else code for code in codes)
+    starts = tuple("" if code == "ALL" else code for code in codes if code)
     return frozenset(rule for code, ours in _RUFF.items() if code.startswith(starts) for rule in ours)
