@@ -4,7 +4,7 @@ import argparse
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +20,7 @@ from localagent.lint.rules import BY_ID, RULES
 from localagent.precommit import fix_files
 from localagent.precommit.attestation import Attesting
 from localagent.precommit.fix_files import FileReport
+from localagent.precommit.tool_config import ignored_rules
 from localagent.repo.discover import repository_root
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     verbs = parser.add_subparsers(dest="hook_verb", metavar="VERB", required=True)
-    check = verbs.add_parser("check", help="report findings; 1 if there are any", allow_abbrev=False)
+    check = verbs.add_parser("check", help="report findings; 1 if any is more than a suggestion", allow_abbrev=False)
     fix = verbs.add_parser("fix", help="make safe repairs; 1 if files were changed", allow_abbrev=False)
     fix.add_argument(
         "--suggestions", action="store_true", help="show repairs that are not made automatically, as diffs"
@@ -53,6 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--policy", type=Path, metavar="NAME|FILE", help="policy whose gates review the patches (default: default)"
     )
     suggest.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    check.add_argument("--strict", action="store_true", help="suggestions fail the check as well")
     check.add_argument("--suggest", action="store_true", help="also search for verified patches until the deadline")
     for one in (check, suggest):
         one.add_argument(
@@ -74,7 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
-    """0 nothing found (or changed), 1 findings (or files changed, or a repair refused)."""
+    """0 nothing found but suggestions (or nothing changed), 1 findings (or files changed, or a repair refused)."""
     if args.hook_verb in ("install", "uninstall"):
         return _installed(args, render)
     if args.hook_verb == "suggest":
@@ -98,7 +100,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         suggested = beside(args, settings, render)
     _shown(args, reports, render, attesting, suggested)
     if args.hook_verb == "check":
-        return 1 if any(r.findings for r in reports) else 0
+        return 1 if any(args.strict or not f.suggested for r in reports for f in r.findings) else 0
     return 1 if any(r.after is not None or r.refused for r in reports) else 0
 
 
@@ -121,10 +123,13 @@ def _named(
     gates, attesting = _judged(args, settings, root)
     if args.hook_verb == "fix":
         _settle(root, settings, render)
+    running = _running(args, root, rules, render)
     reports = []
     for path, data in fix_files.read_named(root, folder, args.files):
         reports.append(
-            fix_files.unreadable(path, data) if isinstance(data, str) else _report(args, path, data, rules, gates)
+            fix_files.unreadable(path, data)
+            if isinstance(data, str)
+            else _report(args, path, data, running(path), gates)
         )
     if args.hook_verb == "fix":
         fix_files.write_named(root, reports, settings.state_dir, attesting.around)
@@ -145,13 +150,28 @@ def _staged(
         _settle(root, settings, render)
     files = {file.path: file for file in staged_files(git)}
     gates, attesting = _judged(args, settings, root)
+    running = _running(args, root, rules, render)
     reports = [
-        fix_files.unreadable(path, file.reason) if file.data is None else _report(args, path, file.data, rules, gates)
+        fix_files.unreadable(path, file.reason)
+        if file.data is None
+        else _report(args, path, file.data, running(path), gates)
         for path, file in files.items()
     ]
     if args.hook_verb == "fix":
         reports = fix_files.write_index(git, root, files, reports, settings.state_dir, attesting.around)
     return reports, attesting
+
+
+def _running(
+    args: argparse.Namespace, root: Path, rules: Sequence[LintRule], render: Render
+) -> Callable[[RepoPath], Sequence[LintRule]]:
+    """The rules for a file: without those that the project's linters ignore there, unless they were selected."""
+    if args.select:
+        return lambda _: rules
+    ignored = ignored_rules(root)
+    for fault in ignored.faults:
+        render.note(fault)
+    return lambda path: [rule for rule in rules if rule.id not in ignored.at(path)]
 
 
 def _settle(root: Path, settings: Settings, render: Render) -> None:

@@ -1,19 +1,19 @@
 """Looks for every selected rule in one walk over a file, and honours suppressions.
 
 `# localagent: ignore[RULE, ...] reason` holds for findings on its own line, and on the next line where it stands alone.
-A suppression without a reason holds for nothing.
+A suppression without a reason holds for nothing. Comments of other tools (`# noqa: E711`) hold for our rules that find
+the same mistake; `tool_suppressions` says which.
 """
 
 import ast
-import io
 import re
-import tokenize
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from localagent.lint.file_view import FileView
 from localagent.lint.lint_rule import Cut, FixGrade, Hit, LintRule, Reliance
 from localagent.lint.rules import BY_ID, RULES
+from localagent.lint.tool_suppressions import MARKS, Comment, comments, tool_suppressions
 
 UNREADABLE = "unreadable"
 UNKNOWN = "unknown-suppression"
@@ -51,6 +51,11 @@ class LintFinding:
         """Whether its repair may be made without asking."""
         return self.cuts is not None and self.grade is FixGrade.SAFE
 
+    @property
+    def suggested(self) -> bool:
+        """Whether its repair is only shown; such a finding fails no check that is not strict."""
+        return self.cuts is not None and self.grade is FixGrade.SUGGESTION
+
 
 @dataclass(slots=True)
 class _Suppression:
@@ -69,6 +74,15 @@ def choose(select: Collection[str] = (), ignore: Collection[str] = ()) -> tuple[
 
 def find(view: FileView, rules: Sequence[LintRule]) -> list[LintFinding]:
     """Every finding that no suppression covers, in source order, and faults of the suppressions themselves."""
+    found = find_despite_other_tools(view, rules)
+    if found and any(mark in view.source.utf8.lower() for mark in MARKS):
+        holding = tool_suppressions(view, comments(view))
+        found = [f for f in found if not any(f.rule in s.rules and s.first <= f.line <= s.last for s in holding)]
+    return found
+
+
+def find_despite_other_tools(view: FileView, rules: Sequence[LintRule]) -> list[LintFinding]:
+    """As `find`, but only our own suppressions hold: for what another tool reported all the same."""
     found = [f for rule, hit, relies in _hits(view, rules) if (f := _finding(view, rule, hit, relies))]
     if b"localagent:" in view.source.utf8:
         found = _suppressed(view, found, {r.id for r in rules})
@@ -115,7 +129,7 @@ def _finding(view: FileView, rule: LintRule, hit: Hit, relies: tuple[Reliance, .
 
 def _suppressed(view: FileView, found: list[LintFinding], ran: Collection[str]) -> list[LintFinding]:
     suppressions, own = [], []
-    for suppression in _suppressions(view):
+    for suppression in _suppressions(comments(view)):
         unknown = [name for name in suppression.rules if name not in BY_ID]
         own += [_own(UNKNOWN, suppression.line, f"there is no rule {name!r}") for name in unknown]
         if not suppression.reason:
@@ -139,17 +153,9 @@ def _own(rule: str, line: int, message: str) -> LintFinding:
     return LintFinding(rule=rule, line=line, column=0, message=message, grade=FixGrade.SUGGESTION)
 
 
-def _suppressions(view: FileView) -> Iterator[_Suppression]:
-    text = view.source.utf8.decode()
-    try:
-        tokens = list(tokenize.generate_tokens(io.StringIO(text, newline="").readline))
-    except (tokenize.TokenError, SyntaxError):  # parses, but not for the tokenizer: then nothing is suppressed
-        return
-    for token in tokens:
-        match = _MARK.match(token.string) if token.type == tokenize.COMMENT else None
-        if match:
-            line = token.start[0]
-            alone = not token.line[: token.start[1]].strip()
+def _suppressions(found: Iterable[Comment]) -> Iterator[_Suppression]:
+    for comment in found:
+        if match := _MARK.match(comment.text):
             rules = tuple(name.strip() for name in match[1].split(",") if name.strip())
-            holds = frozenset({line, line + 1} if alone else {line})
-            yield _Suppression(line, holds, rules, match[2].strip())
+            holds = frozenset({comment.line, comment.line + 1} if comment.alone else {comment.line})
+            yield _Suppression(comment.line, holds, rules, match[2].strip())

@@ -86,7 +86,7 @@ def _equal(one: ast.AST, two: ast.AST, marked: dict[ast.AST, ast.AST]) -> bool:
     return True
 
 
-MAX_ROUNDS = 10
+MAX_ROUNDS = 100  # as deep as repairs may lie in one another; no two rules undo each other, which is tested
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,7 +8,7 @@ them answers for what they change.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from localagent.lint.engine import LintFinding, find
+from localagent.lint.engine import LintFinding, find_despite_other_tools
 from localagent.lint.file_view import FileView
 from localagent.lint.fixer import MAX_ROUNDS, after_repairs
 from localagent.lint.rules import BY_ID
@@ -86,7 +86,9 @@ def _moved(
     """What waits, found again in the file after a round. What is no longer found went with another repair."""
     if not pending:
         return {}
-    found = find(after, [BY_ID[name] for name in sorted({target.rule for target in pending.values()})])
+    found = find_despite_other_tools(
+        after, [BY_ID[name] for name in sorted({target.rule for target in pending.values()})]
+    )
     again: dict[int, LintFinding] = {}
     for n, target in pending.items():
         near = [f for f in found if f.rule == target.rule and f not in again.values() and f.cuts]

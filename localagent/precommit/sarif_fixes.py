@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from localagent.domain.edit import FileChange, Patch
 from localagent.domain.paths import RepoPath
 from localagent.fs import openat
-from localagent.lint.engine import LintFinding, find
+from localagent.lint.engine import LintFinding, find_despite_other_tools
 from localagent.lint.equivalents import PERSON, rules_for
 from localagent.lint.file_view import MAX_BYTES, CannotReadError, FileView, view_of
 from localagent.lint.fixer import after_repairs
@@ -248,7 +248,7 @@ class RemediationWork:
     def _match(self, file: FoundIn, numbers: Sequence[int]) -> None:
         """Give each reported finding one of ours in its lines, the nearest by column that is still free."""
         wanted = {name for n in numbers for name in self._rules(n)}
-        file.found = find(file.view, [BY_ID[name] for name in sorted(wanted)])
+        file.found = find_despite_other_tools(file.view, [BY_ID[name] for name in sorted(wanted)])
         for n in sorted(numbers, key=lambda n: (self._reported[n].line, self._reported[n].column, n)):
             item = self._reported[n]
             mine = [

@@ -45,6 +45,27 @@ def test_check_reports_and_changes_nothing(repo: Repo, hook: Run) -> None:
     assert hook("check", "--select", "zip-strict,not-is")[0] == 0
 
 
+def test_suggestions_fail_a_strict_check_only(repo: Repo, hook: Run) -> None:
+    repo.stage("a.py", b"mask = column == None\n")
+    code, out = hook("check")
+    assert (code, "[none-comparison] compare with None by `is` (suggestion)" in out) == (0, True)
+    assert hook("check", "--strict")[0] == 1
+    repo.stage("a.py", BAD)
+    assert (hook("check")[0], hook("check", "--strict")[0]) == (1, 1)
+    repo.stage("a.py", b"a = {'x': 1, 'x': 2}\n")  # nobody can repair it but a person: no suggestion
+    assert hook("check")[0] == 1
+
+
+def test_what_the_projects_linters_ignore_does_not_run(repo: Repo, hook: Run) -> None:
+    repo.write("pyproject.toml", "[tool.ruff.lint.per-file-ignores]\n'a.py' = ['E713']\n")
+    repo.stage("a.py", BAD)
+    repo.stage("b.py", BAD)
+    code, out = hook("check")
+    assert (code, "a.py:1" in out, "b.py:1" in out) == (1, False, True)
+    assert hook("fix", "a.py")[0] == 0
+    assert hook("check", "a.py", "--select", "not-in")[0] == 1
+
+
 def test_fix_writes_index_and_file_then_is_done(repo: Repo, hook: Run) -> None:
     repo.stage("a.py", BAD).chmod(0o755)
     repo.git("add", "a.py")

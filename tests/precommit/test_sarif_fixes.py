@@ -21,8 +21,8 @@ from localagent.precommit.sarif_fixes import FindingState, FixProof, Remediation
 from localagent.report.sarif_input import read_log
 
 CODE = (
-    "def f(a, b, c=[]):\n    if a == None and not b in c:\n        return not a in b\n"
-    "    return 1 if a == None else 2\n"
+    "def f(a, b, c=[]):\n    if len(a) == None and not b in c:\n        return not a in b\n"
+    "    return 1 if len(a) == None else 2\n"
 )
 GATES = Gates(lambda: load_policy(Settings.from_environ().policies_dir / "default.toml"), whole=True)
 
@@ -46,7 +46,7 @@ def test_only_what_was_asked_is_repaired(tmp_path: Path) -> None:
     done = remediate(tmp_path, run(result("E711", line=2), result("E713", line=3)))
     assert states(done) == [FindingState.FIXED, FindingState.FIXED]
     (change,) = done.patch.changes
-    assert change.after.decode() == CODE.replace("if a == None and", "if a is None and").replace(
+    assert change.after.decode() == CODE.replace("if len(a) == None and", "if len(a) is None and").replace(
         "return not a in b", "return a not in b"
     )
     assert (tmp_path / "a.py").read_text() == CODE
@@ -65,11 +65,11 @@ def test_each_fix_stands_alone(tmp_path: Path) -> None:
 
 
 def test_two_on_a_line_are_told_apart_by_column(tmp_path: Path) -> None:
-    text = "x = 1 if a == None or b == None else 2\n"
-    done = remediate(tmp_path, run(result("E711", column=21)), files={"a.py": text})
-    assert done.patch.changes[0].after == b"x = 1 if a == None or b is None else 2\n"
-    done = remediate(tmp_path, run(result("E711", column=10), result("E711", column=21)), files={"a.py": text})
-    assert done.patch.changes[0].after == b"x = 1 if a is None or b is None else 2\n"
+    text = "x = 1 if len(a) == None or len(b) == None else 2\n"
+    done = remediate(tmp_path, run(result("E711", column=26)), files={"a.py": text})
+    assert done.patch.changes[0].after == b"x = 1 if len(a) == None or len(b) is None else 2\n"
+    done = remediate(tmp_path, run(result("E711", column=10), result("E711", column=26)), files={"a.py": text})
+    assert done.patch.changes[0].after == b"x = 1 if len(a) is None or len(b) is None else 2\n"
 
 
 def test_suggestions_are_skipped_unless_asked_for(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_what_a_gate_refuses_fails(tmp_path: Path) -> None:
     settings = Settings.from_environ()
     text = (settings.policies_dir / "default.toml").read_text()
     (tmp_path / "policy.toml").write_text(re.sub(r"max_changed_lines = \d+", "max_changed_lines = 1", text))
-    (tmp_path / "a.py").write_text("def f(a):\n    if a == None:\n        return not a in b\n")
+    (tmp_path / "a.py").write_text("def f(a):\n    if len(a) == None:\n        return not a in b\n")
     gates = Gates(lambda: load_policy(tmp_path / "policy.toml"), whole=True)
     reported = read_log(log(run(result("E711", line=2), result("E713", line=3))), (tmp_path,)).results
     with reading(tmp_path) as read:

@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from localagent.code.names import dotted_name
+from localagent.code.scopes import ScopeKind
 from localagent.lint.file_view import FileView
 from localagent.lint.lint_rule import FixGrade, Hit, bad, rule
 
@@ -23,6 +24,43 @@ def is_value(node: ast.AST, value: object) -> bool:
     return isinstance(node, ast.Constant) and node.value is value
 
 
+_PLAIN_RESULTS = ("builtins.len", *(f"builtins.{n}" for n in CLASSES), "re.match", "re.search", "re.fullmatch")
+_WITHOUT_DEFAULT = ("os.getenv", "os.environ.get")
+_DISPLAYS = (
+    ast.List,
+    ast.Tuple,
+    ast.Dict,
+    ast.Set,
+    ast.ListComp,
+    ast.DictComp,
+    ast.SetComp,
+    ast.JoinedStr,
+    ast.Constant,
+)
+
+
+def has_builtin_eq(view: FileView, node: ast.expr) -> bool:
+    """Whether an expression is certainly of a class that answers `==` as the builtin classes do.
+
+    That is a literal, a call of a builtin class, or a local name that is only ever assigned such values.
+    """
+    if isinstance(node, ast.Name):
+        bound = view.bindings(node)
+        values = [_assigned(view, binding.node) for binding in bound]
+        local = bool(bound) and view.scope(bound[0].node).kind is ScopeKind.FUNCTION
+        return local and all(v is not None and not isinstance(v, ast.Name) and has_builtin_eq(view, v) for v in values)
+    if isinstance(node, ast.Call):
+        lone = len(node.args) == 1 and not node.keywords
+        return view.named(node.func, *_PLAIN_RESULTS) or (lone and view.named(node.func, *_WITHOUT_DEFAULT))
+    return isinstance(node, _DISPLAYS)
+
+
+def _assigned(view: FileView, target: ast.AST) -> ast.expr | None:
+    """The value of the plain assignment that binds a name; None for any other binding."""
+    statement = view.parent(target)
+    return statement.value if isinstance(statement, ast.Assign) and target in statement.targets else None
+
+
 def _operator(view: FileView, node: ast.Compare, old: str, new: str) -> tuple[int, int, str] | None:
     """A cut that changes the operator of a comparison of two sides; None where a comment or line end is in the way."""
     start, end = view.end(node.left), view.start(node.comparators[0])
@@ -40,8 +78,14 @@ def _operator(view: FileView, node: ast.Compare, old: str, new: str) -> tuple[in
     words=(b"None",),
     why="`None` is one object; `==` asks the other side's class, which may answer anything.",
     bad=[
-        bad("if x == None:\n    y()\n", "if x is None:\n    y()\n", _SAFE),
-        bad("while not f(x) != None:\n    y()\n", "while not f(x) is not None:\n    y()\n", _SAFE),
+        bad("if int(x) == None:\n    y()\n", "if int(x) is None:\n    y()\n", _SAFE),
+        bad(
+            "import re\ndef f(x):\n    m = re.match('a', x)\n    return m != None\n",
+            "import re\ndef f(x):\n    m = re.match('a', x)\n    return m is not None\n",
+            _SAFE,
+        ),
+        bad("if x == None:\n    y()\n", "if x is None:\n    y()\n", _SUGGESTION),
+        bad("assert Null() == None\n", "assert Null() is None\n", _SUGGESTION),
         bad("mask = column == None\n", "mask = column is None\n", _SUGGESTION),
     ],
     good=["if x is None:\n    y()\n", "if x == 0:\n    y()\n", "x == y == None\n"],
@@ -49,8 +93,8 @@ def _operator(view: FileView, node: ast.Compare, old: str, new: str) -> tuple[in
 def none_comparison(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """Comparing with `None` by `==` or `!=`.
 
-    Safe where only truth is asked; elsewhere the answer may be an array or a query's condition, so it is a
-    suggestion.
+    Safe where the other side is certainly of a builtin class; anything else may answer `==` in its own way (arrays,
+    columns of a query, null objects), so it is a suggestion.
     """
     if (pair := single(node)) and is_value(pair[2], None) and isinstance(pair[1], ast.Eq | ast.NotEq):
         old, new = ("==", "is") if isinstance(pair[1], ast.Eq) else ("!=", "is not")
@@ -59,7 +103,7 @@ def none_comparison(view: FileView, node: ast.AST) -> Iterator[Hit]:
             cut = (*cut[:2], new + " ")
         if cut and not view.between(cut[0] - 1, cut[0]).isspace():
             cut = (*cut[:2], " " + cut[2])
-        grade = _SAFE if view.asks(node) else _SUGGESTION
+        grade = _SAFE if has_builtin_eq(view, pair[0].left) else _SUGGESTION
         yield Hit(node, f"compare with None by `{new}`", (cut,) if cut else None, grade)
 
 
@@ -70,20 +114,25 @@ def none_comparison(view: FileView, node: ast.AST) -> Iterator[Hit]:
     words=(b" is",),
     why="Whether equal texts or numbers are one object is the interpreter's business and changes between versions.",
     bad=[
-        bad("if mode is 'r':\n    y()\n", "if mode == 'r':\n    y()\n", _SAFE),
-        bad("x = name is not b''\n", "x = name != b''\n", _SAFE),
+        bad("if str(mode) is 'r':\n    y()\n", "if str(mode) == 'r':\n    y()\n", _SAFE),
+        bad("x = name is not b''\n", "x = name != b''\n", _SUGGESTION),
         bad("x = n is 1\n", "x = n == 1\n", _SUGGESTION),
     ],
-    good=["x is None\n", "x is True\n", "x is ...\n", "x == 'r'\n"],
+    good=["x is None\n", "x is True\n", "x is ...\n", "x == 'r'\n", "'a' is None\n"],
 )
 def literal_is(view: FileView, node: ast.AST) -> Iterator[Hit]:
-    """Asking by `is` whether something is a literal text or number. Numbers are a suggestion: `True == 1`."""
+    """Asking by `is` whether something is a literal text or number.
+
+    Safe for texts where the other side is certainly of a builtin class: an array answers `==` element by element, and
+    `True == 1`. Constants that exist once are let pass on either side.
+    """
     if (pair := single(node)) and isinstance(pair[1], ast.Is | ast.IsNot):
-        sides = [s.value for s in (pair[0].left, pair[2]) if isinstance(s, ast.Constant)]
+        both = (pair[0].left, pair[2])
+        sides = [s.value for s in both if isinstance(s, ast.Constant)]
         values = [v for v in sides if isinstance(v, str | bytes | int | float | complex) and not isinstance(v, bool)]
-        if not values:
+        if not values or len(values) < len(sides):
             return
-        text = isinstance(values[0], str | bytes)
+        text = isinstance(values[0], str | bytes) and all(has_builtin_eq(view, side) for side in both)
         old, new = ("is", "==") if isinstance(pair[1], ast.Is) else ("is not", "!=")
         cut = _operator(view, pair[0], old, new)
         yield Hit(node, f"compare literals by `{new}`", (cut,) if cut else None, _SAFE if text else _SUGGESTION)
@@ -140,11 +189,19 @@ def not_is(view: FileView, node: ast.AST) -> Iterator[Hit]:
     bad=[
         bad("if type(x) == int:\n    y()\n", "if type(x) is int:\n    y()\n", _SAFE),
         bad("a = type(x) != Shape\n", "a = type(x) is not Shape\n", _SUGGESTION),
+        bad(
+            "class M(type):\n    def __eq__(self, other):\n        return True\na = type(x) == int\n",
+            "class M(type):\n    def __eq__(self, other):\n        return True\na = type(x) is int\n",
+            _SUGGESTION,
+        ),
     ],
     good=["type(x) is int\n", "def type(x):\n    return 1\nif type(x) == int:\n    y()\n", "isinstance(x, int)\n"],
 )
 def type_comparison(view: FileView, node: ast.AST) -> Iterator[Hit]:
-    """Comparing what `type(x)` gives by `==`. Safe where the other side is a builtin class."""
+    """Comparing what `type(x)` gives by `==`.
+
+    Safe where the other side is a builtin class, unless the file defines an `__eq__`, which may be a metaclass's.
+    """
     if not (pair := single(node)) or not isinstance(pair[1], ast.Eq | ast.NotEq):
         return
     call = pair[0].left
@@ -153,7 +210,7 @@ def type_comparison(view: FileView, node: ast.AST) -> Iterator[Hit]:
         cut = _operator(view, pair[0], old, new)
         if cut and not (view.between(cut[0] - 1, cut[0]) + view.between(cut[1], cut[1] + 1)).isspace():
             cut = None
-        known = view.builtin(pair[2], *CLASSES)
+        known = view.builtin(pair[2], *CLASSES) and b"__eq__" not in view.source.utf8
         yield Hit(node, f"compare classes by `{new}`", (cut,) if cut else None, _SAFE if known else _SUGGESTION)
 
 

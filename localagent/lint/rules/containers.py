@@ -7,15 +7,16 @@ from localagent.lint.file_view import FileView
 from localagent.lint.lint_rule import FixGrade, Hit, bad, rule
 
 _SAFE, _SUGGESTION = FixGrade.SAFE, FixGrade.SUGGESTION
+_BY_FRAME = ("next", "super", "locals", "vars", "dir", "eval", "exec")  # a list's own frame is gone since Python 3.12
 _WITHOUT_LENGTH = ("range", "zip", "map", "filter", "enumerate", "sorted")
 
 
 def _waits(node: ast.AST) -> bool:
-    """Whether an expression awaits, yields, binds names, or may raise StopIteration: generators differ in that."""
+    """Whether an expression awaits, yields, binds or looks at names, or may raise StopIteration: generators differ."""
     return any(
         isinstance(n, ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr)
         or (isinstance(n, ast.comprehension) and n.is_async)
-        or (isinstance(n, ast.Name) and n.id == "next")
+        or (isinstance(n, ast.Name) and n.id in _BY_FRAME)
         or (isinstance(n, ast.Attribute) and n.attr in ("__next__", "next"))
         for n in ast.walk(node)
     )
@@ -137,6 +138,7 @@ def dict_of_pairs(view: FileView, node: ast.AST) -> Iterator[Hit]:
         "async def f():\n    return sum([await x for x in y])\n",
         "a = sum([x for x in y], 0)\n",
         "a = sum([next(x) for x in y])\n",
+        "class A(B):\n    def f(self, y):\n        return sum([super().f(x) for x in y])\n",
     ],
 )
 def needless_list(view: FileView, node: ast.AST) -> Iterator[Hit]:

@@ -37,6 +37,8 @@ def bare_except(view: FileView, node: ast.AST) -> Iterator[Hit]:
 
 
 def _class(view: FileView, node: ast.expr) -> type[BaseException] | None:
+    if view.named(node, *_ALIASES):
+        return OSError
     found = view.qualified(node) if isinstance(node, ast.Name) else None
     made = getattr(builtins, found.removeprefix("builtins."), None) if found and found.startswith("builtins.") else None
     return made if isinstance(made, type) and issubclass(made, BaseException) else None
@@ -47,7 +49,10 @@ def _class(view: FileView, node: ast.expr) -> type[BaseException] | None:
     ast.Try,
     words=(b"except",),
     why="The first clause that fits is taken: a later one for a subclass never runs.",
-    bad=[bad("try:\n    f()\nexcept Exception:\n    g()\nexcept ValueError:\n    h()\n")],
+    bad=[
+        bad("try:\n    f()\nexcept Exception:\n    g()\nexcept ValueError:\n    h()\n"),
+        bad("import socket\ntry:\n    f()\nexcept OSError:\n    g()\nexcept socket.error:\n    h()\n"),
+    ],
     good=[
         "try:\n    f()\nexcept ValueError:\n    g()\nexcept Exception:\n    h()\n",
         "try:\n    f()\nexcept (OSError, KeyError):\n    g()\nexcept IndexError:\n    h()\n",

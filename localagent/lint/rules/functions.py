@@ -114,6 +114,17 @@ def late_binding(view: FileView, node: ast.AST) -> Iterator[Hit]:
         )
 
 
+def _class_cell_in_doubt(view: FileView) -> bool:
+    """Whether something in the file binds `__class__`, or makes classes in another way than `type` does."""
+    if b"metaclass" in view.source.utf8:
+        return True
+    scopes = (view.walk.root, *view.walk.own.values())
+    if any("__class__" in (*s.names, *s.module_names, *s.outer_names) for s in scopes):
+        return True
+    classes = (node for node in view.walk.own if isinstance(node, ast.ClassDef))
+    return any(view.named(base, "builtins.type", "abc.ABCMeta", "enum.EnumMeta") for c in classes for base in c.bases)
+
+
 @rule(
     "super-arguments",
     ast.Call,
@@ -133,10 +144,19 @@ def late_binding(view: FileView, node: ast.AST) -> Iterator[Hit]:
         "class A(B):\n    def f(self):\n        return [super(A, self).f() for x in y]\n",
         "class A(B):\n    def f(self):\n        self = 1\n        return super(A, self).f()\n",
         "class A(B):\n    def f(self):\n        return super(A, self).f()\nA = g(A)\n",
+        "class A(B):\n    def f(self):\n        __class__ = type(self)\n        return super(A, self).f()\n",
+        "class A(B):\n    def f(self):\n        nonlocal __class__\n        return super(A, self).f()\n",
+        "class A(B, metaclass=M):\n    def f(self):\n        return super(A, self).f()\n",
+        "class M(type):\n    pass\nB = M('B', (), {})\nclass A(B):\n    def f(self):\n"
+        "        return super(A, self).f()\n",
     ],
 )
 def super_arguments(view: FileView, node: ast.AST) -> Iterator[Hit]:
-    """`super(A, self)` directly in a method of class `A` that has no decorators and whose name is bound once."""
+    """`super(A, self)` directly in a method of class `A` that has no decorators and whose name is bound once.
+
+    Files that bind `__class__`, from which `super()` learns its class, or that have metaclasses, which may not pass it
+    on, are let pass.
+    """
     if not isinstance(node, ast.Call) or len(node.args) != 2 or node.keywords or not view.builtin(node.func, "super"):
         return
     cls, me = node.args
@@ -153,7 +173,8 @@ def super_arguments(view: FileView, node: ast.AST) -> Iterator[Hit]:
     names = [*method.args.posonlyargs, *method.args.args]
     bound = view.scope(node).names.get(me.id, [])
     if names and names[0].arg == me.id and len(bound) == 1 and [b.node for b in view.bindings(cls)] == [owner]:
-        if "\n" not in view.text(node) and view.scope(node).names.get(cls.id) is None:
+        known = view.scope(node).names.get(cls.id) is None and not _class_cell_in_doubt(view)
+        if "\n" not in view.text(node) and known:
             cut = (view.end(node.func), view.end(node), "()")
             yield Hit(node, "super() knows its arguments", (cut,), _SAFE)
 

@@ -27,11 +27,13 @@ _PERCENT = re.compile(r"%(?:\((\w*)\))?[-+ #0]*(\*|\d+)?(?:\.(\*|\d+))?[hlL]?([a
         bad("a = rf'\\d'\n", "a = r'\\d'\n", _SAFE),
         bad("a = f'{{x}}'\n"),
     ],
-    good=["a = f'{x}'\n", "a = 'plain'\n", "a = f'a' f'{x}'\n"],
+    good=["a = f'{x}'\n", "a = 'plain'\n", "a = f'a' f'{x}'\n", "def g():\n    f'no docstring'\n"],
 )
 def fstring_without_fields(view: FileView, node: ast.AST) -> Iterator[Hit]:
-    """An f-string without a field. With doubled braces it is only shown."""
-    if not isinstance(node, ast.JoinedStr) or any(isinstance(v, ast.FormattedValue) for v in node.values):
+    """An f-string without a field. With doubled braces it is only shown; as a statement it would become a docstring."""
+    if not isinstance(node, ast.JoinedStr) or isinstance(view.parent(node), ast.Expr):
+        return
+    if any(isinstance(v, ast.FormattedValue) for v in node.values):
         return
     text = view.text(node)
     match = _ONE.match(text)
@@ -166,7 +168,7 @@ def _logs(view: FileView, func: ast.expr, levels: tuple[str, ...]) -> bool:
     ast.Call,
     grade=_SAFE,
     words=(b".warn(",),
-    why="`warn` is an old name of `warning` and was taken out of Python 3.13.",
+    why="`warn` is an old name of `warning`, and deprecated.",
     bad=[
         bad("import logging\nlogging.warn('x')\n", "import logging\nlogging.warning('x')\n", _SAFE),
         bad(
