@@ -110,13 +110,60 @@ class CheckResult:
     counts: tuple[int, ...] = ()
 
 
+class CauseOrigin(StrEnum):
+    """Where the cause of a failure lies."""
+
+    ENVIRONMENT = "environment"
+    TEST = "test"
+    CODE = "code"
+
+
+class CauseKind(StrEnum):
+    """Causes of failures that no edit of the sources could mend."""
+
+    MISSING_MODULE = "missing-module"
+    SIBLING_PACKAGE = "sibling-package"
+    NOT_ON_PATH = "not-on-path"
+    NOT_BUILT = "not-built"
+    DEPENDENCY_VERSION = "dependency-version"
+    PYTHON_VERSION = "python-version"
+    MISSING_PLUGIN = "missing-plugin"
+    UNKNOWN_FIXTURE = "unknown-fixture"
+    UNMARKED_ASYNC = "unmarked-async-test"
+    DJANGO_SETTINGS = "django-settings"
+    MISSING_DATA = "missing-data"
+    MISSING_VARIABLE = "missing-variable"
+    SYSTEM = "system"  # a shared library, a locale, a display
+    SERVICE = "service"
+    NOT_WRITTEN = "not-written"
+
+    @property
+    def origin(self) -> CauseOrigin:
+        """Where causes of this kind lie."""
+        if self in (CauseKind.UNKNOWN_FIXTURE, CauseKind.UNMARKED_ASYNC):
+            return CauseOrigin.TEST
+        return CauseOrigin.CODE if self is CauseKind.NOT_WRITTEN else CauseOrigin.ENVIRONMENT
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FailureCause:
+    """Why `failing` ids fail although nothing is wrong with the statements of the code, and what to do about it."""
+
+    kind: CauseKind
+    subject: str
+    sentence: str
+    remedy: str
+    failing: tuple[str, ...]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Baseline:
     """Outcomes of the unpatched tree.
 
     `failing` are the ids to repair (failing twice; check commands as `check:<command>`; files that are not collected as
     `collect:<path>`). `flaky` changed between the runs; `unstable` are ids that did not exist in both collections.
-    `import_lines` are lines executed while collecting (module level, import time).
+    `import_lines` are lines executed while collecting (module level, import time). `causes`: why failures that are not
+    in `failing` cannot be repaired.
     """
 
     tests: tuple[TestResult, ...]
@@ -132,6 +179,7 @@ class Baseline:
     notes: tuple[str, ...] = ()
     python: str = ""
     pytest: str = ""
+    causes: tuple[FailureCause, ...] = ()
 
 
 class QuickRoute(StrEnum):

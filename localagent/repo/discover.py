@@ -39,10 +39,24 @@ def is_virtual_environment(directory: Path) -> bool:
         return False
 
 
+ENVIRONMENTS = (".venv", "venv", "env", ".env", ".pixi/envs/default", ".conda")
+
+
 def default_python(repo: Path) -> str | None:
-    """The interpreter of `.venv` or `venv` in the repository; None where there is none. It is not run."""
-    for name in (".venv", "venv"):
-        python = repo / name / "bin" / "python"
-        if is_virtual_environment(repo / name) and python.is_file() and os.access(python, os.X_OK):
+    """The interpreter of the first environment in the repository; None where there is none. It is not run."""
+    for name in ENVIRONMENTS:
+        folder, python = repo / name, repo / name / "bin" / "python"
+        marked = is_virtual_environment(folder) or (folder / "conda-meta").is_dir()
+        if marked and python.is_file() and os.access(python, os.X_OK):
             return str(python)
+    return None
+
+
+def dangling_environment(repo: Path) -> str | None:
+    """An environment of the repository that cannot run: its folder or its interpreter leads nowhere."""
+    for name in ENVIRONMENTS[:3]:
+        folder, python = repo / name, repo / name / "bin" / "python"
+        gone = folder.is_symlink() and not folder.exists()
+        if gone or (is_virtual_environment(folder) and not python.is_file()):
+            return name
     return None

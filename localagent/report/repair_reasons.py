@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 from localagent.domain.behaviour import Crash
 from localagent.domain.edit import Candidate, Edit
-from localagent.domain.outcome import FullResult
+from localagent.domain.outcome import CauseOrigin, FailureCause, FullResult
 from localagent.domain.task import Ambiguity
 
 NOTHING_TO_FIX = "nothing to fix: every test and check passes"
@@ -123,3 +123,15 @@ def _patches(patches: Sequence[Candidate]) -> str:
 
 def _crash(crash: Crash) -> str:
     return f"{crash.failure.exception} in {crash.call}"
+
+
+def not_searched(causes: Sequence[FailureCause]) -> str:
+    """Why nothing was searched although tests fail."""
+    ours = all(cause.kind.origin is CauseOrigin.ENVIRONMENT for cause in causes)
+    head = "the environment is not complete" if ours else "no edit of the sources can mend this"
+    return f"{head}, so nothing was searched: {'; '.join(cause.sentence for cause in causes)}"
+
+
+def causes_remedy(causes: Sequence[FailureCause]) -> str:
+    """What to do about causes, each thing once."""
+    return "; ".join(dict.fromkeys(cause.remedy for cause in causes if cause.remedy))

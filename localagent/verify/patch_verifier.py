@@ -15,6 +15,7 @@ from localagent.jail.limits.profile import load
 from localagent.ports import Jail
 from localagent.verify.baseline.baseline import BaselineRunner
 from localagent.verify.baseline.collection_plan import OPTIONS
+from localagent.verify.baseline.failure_cause import project_of, without_missing_modules
 from localagent.verify.checks.full_check import FullChecker
 from localagent.verify.checks.new_findings import Delta, ToolAnswer
 from localagent.verify.checks.quick_check import WarmQuickCheck
@@ -79,6 +80,12 @@ class PatchVerifier:
         """Outcomes before. NoTests where there are none, AnswerIsNo where they cannot be run."""
         baseline = self._runner.run()
         self.request = self._runner.request
+        if not baseline.collect_failures:
+            return baseline
+        place = self.before.place
+        project = project_of(place.store, place.repo, place.executable, baseline, self._task.tests)
+        baseline = without_missing_modules(baseline, project)
+        self._runner.notes[:] = baseline.notes
         return baseline
 
     def full(

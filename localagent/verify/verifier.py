@@ -1,6 +1,7 @@
 """ports.Verifier on jails: keeps what the baseline learned for the quick and the full check."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from localagent.domain.behaviour import Behaviours
@@ -13,6 +14,7 @@ from localagent.domain.task import Event, Snapshot, Task
 from localagent.jail.limits.profile import load
 from localagent.ports import Jail, Sink
 from localagent.verify.baseline.baseline import BaselineRunner
+from localagent.verify.baseline.failure_cause import cause_notes, project_of, with_causes
 from localagent.verify.checks.full_check import FullChecker
 from localagent.verify.checks.guard_check import GuardChecker
 from localagent.verify.checks.new_findings import Delta
@@ -83,8 +85,15 @@ class JailVerifier:
         return found[-1] if found else None
 
     def baseline(self) -> Baseline:
-        """Run the unpatched tree. AnswerIsNo when there is nothing to run."""
+        """Run the unpatched tree; `causes` are set apart from what fails. AnswerIsNo when there is nothing to run."""
         baseline = self._runner.run()
+        if baseline.failing:
+            place = self._rooms.place
+            project = project_of(place.store, place.repo, place.executable, baseline, self._task.tests)
+            baseline = with_causes(baseline, project)
+            if baseline.failing:
+                self._runner.notes.extend(cause_notes(baseline.causes))
+                baseline = replace(baseline, notes=tuple(self._runner.notes))
         for note in (*baseline.notes, *self._rooms.place.bounds.remarks):
             self._sink.emit(Event(kind="warning", at_seconds=baseline.seconds, data={"text": note}))
         return baseline

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from localagent.domain.task import Snapshot, Task
 from localagent.errors import UsageFault
-from localagent.repo.discover import default_python
+from localagent.repo.declared_dependencies import declared_project
+from localagent.repo.discover import ENVIRONMENTS, dangling_environment, default_python, repository_root
 
 _NEVER_NEEDED = frozenset({"version control", "a cache, made anew when needed", "a virtual environment"})
 
@@ -22,6 +23,28 @@ def interpreter_of(task: Task) -> str:
             f"--python: {python} is not an interpreter", remedy="name a Python or a virtual environment's folder"
         )
     return str(python)
+
+
+def interpreter_remark(task: Task, store: Path) -> tuple[str, ...]:
+    """What to know where the project has no environment that can run, and needs one: localagent's own is used."""
+    repo = Path(task.repo)
+    if task.python or default_python(repo):
+        return ()
+    declared = declared_project(store).files
+    dangling = dangling_environment(repo)
+    if not declared and dangling is None:
+        return ()
+    above = [up for up in repo.parents if up.is_relative_to(repository_root(repo)) and (up / ".venv").is_dir()]
+    told = (
+        f"{dangling} leads to no interpreter"
+        if dangling
+        else f"no environment of the project ({', '.join(ENVIRONMENTS)})"
+    )
+    remedy = f"pass --python {above[0] / '.venv'}" if above else "name the project's with --python"
+    return (
+        f"{told}: localagent's own interpreter, {sys.executable}, runs the tests; {remedy} (environments of poetry, pdm, "
+        "hatch, conda and pyenv outside the repository are not looked for)",
+    )
 
 
 def left_out(snapshot: Snapshot) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from localagent.app.cancellation import Stop
 from localagent.app.fix.acceptance_threshold import judged
 from localagent.app.fix.edit_writers import measured_ways, open_writer
-from localagent.app.fix.environment import interpreter_of, left_out
+from localagent.app.fix.environment import interpreter_of, interpreter_remark, left_out
 from localagent.app.fix.injection_scan import ShownFiles, injection_warnings, reported_injections, warnings_of
 from localagent.app.fix.learned_order import open_order
 from localagent.app.fix.measure_strength import assessed
@@ -70,6 +70,7 @@ class _TestBed:
     snapshot: Snapshot
     verifier: JailVerifier
     seconds: float
+    remarks: tuple[str, ...]
 
 
 def work(asked: FixWork) -> TaskResult:
@@ -110,6 +111,9 @@ def _open_test_bed(asked: FixWork, jail: Jail, begin: float, stack: contextlib.E
     told = {"digest": snapshot.digest, "files": len(snapshot.entries)}
     asked.sink.emit(Event(kind="snapshot", at_seconds=took, data=told))
     asked.seen(snapshot)
+    remarks = interpreter_remark(asked.task, Path(snapshot.store))
+    for remark in remarks:
+        asked.sink.emit(Event(kind="warning", at_seconds=took, data={"text": remark}))
     verifier = JailVerifier(
         jail=jail,
         task=asked.task,
@@ -122,7 +126,7 @@ def _open_test_bed(asked: FixWork, jail: Jail, begin: float, stack: contextlib.E
     )
     stack.callback(verifier.cancel)
     stack.enter_context(asked.stop.calling(verifier.cancel))
-    return _TestBed(jail=jail, snapshot=snapshot, verifier=verifier, seconds=took)
+    return _TestBed(jail=jail, snapshot=snapshot, verifier=verifier, seconds=took, remarks=remarks)
 
 
 def _parts(asked: FixWork, ground: _TestBed, gates: GateChain, model: OpenModel, shown: ShownFiles) -> Parts:
@@ -186,6 +190,7 @@ def _with_context(result: TaskResult, ground: _TestBed, model: OpenModel) -> Tas
         snapshot_digest=ground.snapshot.digest,
         threads=scorer.threads if scorer is not None else 0,
         warnings=(
+            *ground.remarks,
             *model.warnings,
             *(scorer.remarks if scorer is not None else ()),
             *result.warnings,

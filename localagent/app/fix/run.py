@@ -134,7 +134,7 @@ def _answer(
         reason = "every test and check passes, so nothing could show that the task is done: it is refused"
         remedy = "add a test, or a --check, that fails until what is wanted is there"
         return replace(result, verdict=Verdict.NEEDS_PERSON, reason=reason, exit=AnswerIsNo.exit_code), remedy
-    return result, ""
+    return result, result.remedy
 
 
 def _proposed(result: TaskResult, reason: str) -> TaskResult:

@@ -17,6 +17,7 @@ from dataclasses import replace
 from localagent.domain.edit import Candidate, FileChange, Patch
 from localagent.domain.outcome import FullResult
 from localagent.domain.task import Ambiguity, Stage, Task, TaskResult, Verdict
+from localagent.errors import AnswerIsNo
 from localagent.ports import QuickCheck
 from localagent.repair.acceptance.acceptance import Accepted, ambiguity, rivals
 from localagent.repair.acceptance.control_edits import breaking, no_op, only_flaky
@@ -176,6 +177,10 @@ class Repair:
         run.emit("baseline", failing=list(baseline.failing), flaky=list(baseline.flaky), passing=len(baseline.passing))
         if not baseline.failing and baseline.flaky:
             return task_result(run, Verdict.UNTRUSTED_TESTS, only_flaky(baseline.flaky), 1)
+        if not baseline.failing and baseline.causes:
+            said = repair_reasons.not_searched(baseline.causes)
+            result = task_result(run, Verdict.NEEDS_PERSON, said, AnswerIsNo.exit_code)
+            return replace(result, remedy=repair_reasons.causes_remedy(baseline.causes))
         if not baseline.failing:
             return task_result(run, Verdict.NOTHING_TO_FIX, repair_reasons.NOTHING_TO_FIX, 0)
         with run.timed(Stage.LOCALIZE):

@@ -239,7 +239,7 @@ class BaselineRunner:
         if ran.suite is not None:
             failing, odd = self._run_again(ran.suite, again.items, results)
             flaky += odd
-        broken_files = self._chased_files(first, again)
+        broken_files = [path for path in first.errors if path in again.errors]
         answers = tuple(self._traced(room, answer, flaky) for answer in ran.answers)
         chased = [*(f"collect:{path}" for path in broken_files), *(i for i in failing if i not in unstable)]
         known_bad = {*failing, *flaky, *unstable}
@@ -281,26 +281,6 @@ class BaselineRunner:
         budget = max(2.0, min(20.0, 0.08 * self._task.budget.max_seconds))
         run.trace_passing(budget_seconds=budget)
         return run.failing, run.flaky
-
-    def _chased_files(self, first: Collection, again: Collection) -> list[str]:
-        """Files that cannot be collected, without those that only miss a package that is not installed."""
-        found = []
-        for path, failure in first.errors.items():
-            if path not in again.errors:
-                continue
-            module = test_discovery.missing_module(failure)
-            place = failure.frames[-1].path if failure.frames else None
-            if module and place in (None, path) and not test_discovery.in_repository(self._store, module):
-                self.notes.append(f"{path}: module {module!r} is not installed; left as it is")
-            else:
-                found.append(path)
-        if first.errors and not found and not first.items and not self._task.checks:
-            missing = sorted({test_discovery.missing_module(f) for f in first.errors.values()})
-            raise AnswerIsNo(
-                f"no test can be imported: missing {', '.join(missing)}",
-                remedy=f"install what the tests need for {self._rooms.place.executable}",
-            )
-        return found
 
     def _traced(self, room: JailWorker, answer: CheckResult, flaky: list[str]) -> CheckResult:
         """A failing command once more, traced."""

@@ -83,14 +83,6 @@ def source_folder_with(store: Path, module: str) -> str:
     return ""
 
 
-def in_repository(store: Path, module: str) -> bool:
-    """True when some file or folder of the repository has the module's name."""
-    return any(
-        path == f"{module}.py" or f"/{module}.py" in f"/{path}" or f"/{module}/" in f"/{path}"
-        for path in python_files(store)
-    )
-
-
 def no_pytest(python: str) -> AnswerIsNo:
     """The project's Python has no pytest."""
     return AnswerIsNo(

@@ -1,0 +1,212 @@
+"""Failures that no edit could mend are told from those of the code; what is missing is named, with a command."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from support.fix_builder import home
+
+from localagent.domain.outcome import Baseline, CauseKind, CauseOrigin, Failure, Frame
+from localagent.domain.paths import RepoPath
+from localagent.repo.declared_dependencies import declared_project
+from localagent.repo.python_environment import PythonEnvironment
+from localagent.verify.baseline.failure_cause import Project, cause_of, with_causes
+
+PY = "/srv/env/bin/python"
+TEST, SOURCE = "tests/test_shop.py", "shop/core.py"
+TREE = {"shop/__init__.py": "", SOURCE: "def total(prices):\n    return sum(prices)\n", TEST: "import shop\n"}
+
+
+def project(
+    folder: Path, files: Mapping[str, str], *, python: str = "3.11.7", there: Mapping[str, str] = {}
+) -> Project:
+    store = folder / "group" / "repo"
+    for name, text in {**TREE, **files}.items():
+        (store / name).parent.mkdir(parents=True, exist_ok=True)
+        (store / name).write_text(text)
+    environment = PythonEnvironment(
+        python=PY, ours=False, made_by_uv=False, distributions={"pip": "25.0", **there}, outside=()
+    )
+    return Project(
+        store=store,
+        repo=str(store),
+        declared=declared_project(store),
+        environment=environment,
+        python=python,
+        test_files=frozenset({RepoPath(TEST)}),
+    )
+
+
+def failure(exception: str, message: str, at: str = SOURCE, line: int = 1) -> Failure:
+    return Failure(exception=exception, message=message, frames=(Frame(path=RepoPath(at), line=line, function="f"),))
+
+
+NO_YAML = ("ModuleNotFoundError", "No module named 'yaml'")
+ASYNC = ("Failed", "async def functions are not natively supported.\nYou need to install a suitable plugin")
+ABSENT = [
+    (*NO_YAML, SOURCE, {"requirements.txt": "PyYAML>=6\n"}, f"{PY} -m pip install -r requirements.txt"),
+    (*NO_YAML, TEST, {"pyproject.toml": '[project]\nname="s"\ndependencies=["pyyaml"]\n'}, f"{PY} -m pip install -e ."),
+    (
+        *NO_YAML,
+        TEST,
+        {"pyproject.toml": '[project.optional-dependencies]\ntest=["pyyaml"]\n'},
+        f"{PY} -m pip install -e '.[test]'",
+    ),
+    (*NO_YAML, TEST, {"pyproject.toml": '[dependency-groups]\ndev=["pyyaml"]\n'}, "-m pip install --group dev"),
+    (*NO_YAML, SOURCE, {"tox.ini": "[testenv]\ndeps =\n    pyyaml<7\n"}, f"{PY} -m pip install 'pyyaml<7'"),
+    (*NO_YAML, SOURCE, {"noxfile.py": "def t(s):\n    s.install('pyyaml')\n"}, f"{PY} -m pip install pyyaml"),
+    (*NO_YAML, SOURCE, {"uv.lock": '[[package]]\nname = "pyyaml"\n'}, f"{PY} -m pip install pyyaml"),
+    (*NO_YAML, SOURCE, {}, f"{PY} -m pip install PyYAML; declare it"),
+    ("FixtureLookupError", "('mocker', <FixtureRequest for <Function test_q>>)", TEST, {}, "install pytest-mock"),
+    (*ASYNC, TEST, {TEST: "@pytest.mark.anyio\nasync def test_q(): ...\n"}, f"{PY} -m pip install anyio"),
+    (*ASYNC, TEST, {"requirements.txt": "pytest-asyncio\n"}, f"{PY} -m pip install -r requirements.txt"),
+    ("Failed", "'asyncio' not found in `markers` configuration option", TEST, {}, "install pytest-asyncio"),
+]
+
+
+@pytest.mark.parametrize(("exception", "message", "at", "files", "command"), ABSENT)
+def test_what_is_missing_is_named_with_its_command(
+    tmp_path: Path, exception: str, message: str, at: str, files: Mapping[str, str], command: str
+) -> None:
+    baseline = Baseline(
+        tests=(), collect_failures={"collect:t": failure(exception, message, at)}, failing=("collect:t",)
+    )
+    known = with_causes(baseline, project(tmp_path, files))
+    (cause,) = known.causes
+    assert known.failing == ()
+    assert cause.kind.origin is CauseOrigin.ENVIRONMENT
+    assert command in cause.remedy
+
+
+DJANGO = "Requested setting DEBUG, but settings are not configured. You must define DJANGO_SETTINGS_MODULE"
+OTHERS = [
+    (("ImproperlyConfigured", DJANGO), {"manage.py": "('DJANGO_SETTINGS_MODULE', 's')"}, CauseKind.DJANGO_SETTINGS),
+    (("ConnectionRefusedError", "[Errno 111] Connection refused"), {}, CauseKind.SERVICE),
+    (("OperationalError", 'connection to server at "db", port 5432 failed: Connection refused'), {}, CauseKind.SERVICE),
+    (("gaierror", "[Errno -3] Temporary failure in name resolution"), {}, CauseKind.SERVICE),
+    (("Error", "unsupported locale setting"), {}, CauseKind.SYSTEM),
+    (("ImportError", "libGL.so.1: cannot open shared object file: No such file"), {}, CauseKind.SYSTEM),
+    (("ModuleNotFoundError", "No module named 'imp'"), {}, CauseKind.PYTHON_VERSION),
+    (
+        ("ImportError", "cannot import name 'override' from 'typing' (/usr/lib/python3.11/typing.py)"),
+        {"pyproject.toml": '[project]\nrequires-python=">=3.12"\n'},
+        CauseKind.PYTHON_VERSION,
+    ),
+    (("ModuleNotFoundError", "No module named 'shop._version'"), {"setup.py": "setuptools_scm"}, CauseKind.NOT_BUILT),
+    (
+        ("PackageNotFoundError", "No package metadata was found for shop"),
+        {"setup.cfg": "[metadata]\nname=shop\n"},
+        CauseKind.NOT_BUILT,
+    ),
+    (("ModuleNotFoundError", "No module named 'tools'"), {"libs/tools/a.py": ""}, CauseKind.NOT_ON_PATH),
+    (("ModuleNotFoundError", "No module named 'taxes'"), {"../taxes/taxes/__init__.py": ""}, CauseKind.SIBLING_PACKAGE),
+    (("KeyError", "'SHOP_DSN'"), {SOURCE: "import os; DSN = os.environ['SHOP_DSN']\n"}, CauseKind.MISSING_VARIABLE),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("raised", "files", "kind"), OTHERS)
+def test_other_causes_of_the_environment(
+    tmp_path: Path, raised: tuple[str, str], files: Mapping[str, str], kind: CauseKind
+) -> None:
+    found = cause_of(failure(*raised), project(tmp_path, files))
+    assert found is not None
+    assert (found.kind, kind.origin) == (kind, CauseOrigin.ENVIRONMENT)
+
+
+def test_a_data_file_that_is_not_in_the_tree(tmp_path: Path) -> None:
+    shop = project(tmp_path, {".gitignore": "*.bin\n"})
+    ignored = failure("FileNotFoundError", f"[Errno 2] No such file or directory: '{shop.repo}/model.bin'")
+    assert (found := cause_of(ignored, shop)) is not None
+    assert (found.kind, found.subject) == (CauseKind.MISSING_DATA, "model.bin")
+    assert ".gitignore leaves it out" in found.sentence
+
+
+def test_a_dependency_of_another_version_than_declared(tmp_path: Path) -> None:
+    shop = project(tmp_path, {"requirements.txt": "flask<2\n"}, there={"flask": "3.0.1"})
+    name = failure("ImportError", "cannot import name 'escape' from 'flask' (/srv/env/lib/flask/__init__.py)")
+    assert (found := cause_of(name, shop)) is not None
+    assert found.kind is CauseKind.DEPENDENCY_VERSION
+    assert found.sentence.startswith("Flask 3.0.1 is installed, and requirements.txt declares flask<2")
+
+
+WRITTEN = [
+    ("ModuleNotFoundError", "No module named 'shop.discount'"),
+    ("ImportError", "cannot import name 'discount' from 'shop.core' (/r/shop/core.py)"),
+    ("AttributeError", "module 'shop.core' has no attribute 'discount'"),
+]
+
+
+@pytest.mark.parametrize(("exception", "message"), WRITTEN)
+def test_what_the_tests_want_and_nobody_wrote_is_to_be_written(tmp_path: Path, exception: str, message: str) -> None:
+    found = cause_of(failure(exception, message, TEST), project(tmp_path, {}))
+    assert found is not None
+    assert (found.kind, found.install) == (CauseKind.NOT_WRITTEN, ())
+    assert "must be written" in found.sentence
+
+
+CODE = [
+    (("ModuleNotFoundError", "No module named 'jsn'"), SOURCE, {}),
+    (("ModuleNotFoundError", "No module named 'shop.cor'"), SOURCE, {}),
+    (("ModuleNotFoundError", "No module named 'core'"), SOURCE, {}),
+    (("ImportError", "cannot import name 'totl' from 'shop.core' (/r/shop/core.py)"), TEST, {}),
+    (("ImportError", "cannot import name 'rate' from 'shop' (/r/shop/__init__.py)"), TEST, {SOURCE: "rate = 1\n"}),
+    (("ConnectionRefusedError", "Connection refused"), SOURCE, {SOURCE: "import socketserver\n"}),
+    (("FileNotFoundError", "[Errno 2] No such file or directory: '/tmp/x/out.txt'"), TEST, {}),
+    (("FileNotFoundError", "[Errno 2] No such file or directory: 'data/rate.csv'"), SOURCE, {"data/rates.csv": ""}),
+    (("KeyError", "'SHOP_DSN'"), SOURCE, {SOURCE: "os.environ['SHOP_DSN']", TEST: "monkeypatch.setenv('SHOP_DSM', 1)"}),
+    (("FixtureLookupError", "('cart', <FixtureRequest for x>)"), TEST, {SOURCE: "def cart():\n    return 1\n"}),
+    (("AssertionError", "assert 1 == 2"), TEST, {}),
+    (
+        ("TypeError", "'NoneType' object is not subscriptable"),
+        SOURCE,
+        {"setup.cfg": "[options]\npython_requires=>=4\n"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("raised", "at", "files"), CODE)
+def test_faults_of_the_code_are_searched(
+    tmp_path: Path, raised: tuple[str, str], at: str, files: Mapping[str, str]
+) -> None:
+    assert cause_of(failure(*raised, at), project(tmp_path, files)) is None
+
+
+def test_tests_that_no_plugin_would_run_are_faults_of_the_tests(tmp_path: Path) -> None:
+    marked = cause_of(failure(*ASYNC, TEST), project(tmp_path, {}, there={"pytest-asyncio": "1.0"}))
+    unknown = cause_of(failure("FixtureLookupError", "('nobody', x)", TEST), project(tmp_path, {}))
+    assert marked is not None
+    assert unknown is not None
+    assert (marked.kind, unknown.kind) == (CauseKind.UNMARKED_ASYNC, CauseKind.UNKNOWN_FIXTURE)
+    assert marked.kind.origin is unknown.kind.origin is CauseOrigin.TEST
+
+
+def test_nothing_is_ever_installed_into_our_own_environment(tmp_path: Path) -> None:
+    ours = PythonEnvironment(python=sys.executable, ours=True, made_by_uv=False, distributions={}, outside=())
+    assert ours.install(("-r", "requirements.txt")).startswith(
+        "python3 -m venv .venv && .venv/bin/python -m pip install"
+    )
+
+
+@pytest.mark.long
+def test_only_the_faults_of_the_code_are_searched() -> None:
+    files = {
+        "shop.py": "def add(a, b):\n    return a - b\n\n\n"
+        "def load(text):\n    import yamlx\n    return yamlx.load(text)\n",
+        "test_shop.py": "import shop\n\n\n"
+        "def test_add():\n    assert shop.add(1, 2) == 3\n    assert shop.add(4, 4) == 8\n"
+        "\n\ndef test_zero():\n    assert shop.add(5, 0) == 5\n\n\ndef test_load():\n    assert shop.load('a') == 'a'\n"
+        "\n\ndef test_q(mocker):\n    assert mocker\n",
+        "requirements.txt": "yamlx\n",
+    }
+    with home(files) as h:
+        ran = h.fix("--assume")
+        assert ran.code == 0, ran
+        assert "return a + b" in ran.out
+        for told in ("yamlx is missing (shop.py:6 imports it; requirements.txt declares yamlx)", "pytest-mock"):
+            assert any("not searched: test_shop.py" in line and told in line for line in ran.report["warnings"]), ran
+        h.write({"shop.py": files["shop.py"].replace("a - b", "a + b")})
+        again = h.fix()
+        assert (again.code, again.report["outcome"], again.report["proposals"]) == (1, "needs-person", []), again
+        assert again.reason.startswith("the environment is not complete, so nothing was searched: the module yamlx")
+        assert ".venv/bin/python -m pip install pytest -r requirements.txt" in again.out
