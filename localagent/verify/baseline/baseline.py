@@ -253,7 +253,7 @@ class BaselineRunner:
             flaky=tuple(dict.fromkeys(flaky)),
             unstable=unstable,
             import_lines=again.import_lines,
-            test_files=frozenset(i.path for i in (*first.items, *again.items) if i.path is not None)
+            test_files=test_discovery.test_files(self._store, (*first.items, *again.items))
             | {p for p in map(_repo_path, broken_files) if p is not None}
             | test_discovery.conftest_files(self._store),
             seconds=time.monotonic() - ran.begin,

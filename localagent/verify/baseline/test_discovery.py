@@ -5,13 +5,14 @@ Reads names below the store only. Also turns a refusal to collect into an answer
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from localagent.code.doctests import only_doctests
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.errors import AnswerIsNo
-from localagent.verify.worker.worker_messages import CollectionRefusal, CollectionRefused
+from localagent.verify.worker.worker_messages import CollectionRefusal, CollectionRefused, Item
 
 FILES_LIMIT = 200
 SOURCE_FOLDERS = ("src", "lib", "source", "python")
@@ -59,6 +60,19 @@ def test_like_files(store: Path) -> tuple[str, ...]:
     """Python files whose names say test but that pytest's default patterns or folders may miss."""
     found = [path for path in python_files(store) if _TEST_NAME.fullmatch(path.rsplit("/", 1)[-1])]
     return tuple(found[:FILES_LIMIT])
+
+
+def test_files(store: Path, items: Iterable[Item]) -> frozenset[RepoPath]:
+    """The files that tests were collected from; not sources whose only tests are the examples in their docstrings."""
+    by_file: dict[RepoPath, set[str]] = {}
+    for item in items:
+        if item.path is not None:
+            by_file.setdefault(item.path, set()).add(item.id)
+    return frozenset(path for path, ids in by_file.items() if not only_doctests(path, _bytes(store / path), ids))
+
+
+def _bytes(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() and not path.is_symlink() else b""
 
 
 def conftest_files(store: Path) -> frozenset[RepoPath]:
