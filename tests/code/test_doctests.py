@@ -6,9 +6,9 @@ import pytest
 from support.house_builder import house
 from support.verify_builder import patch, verified
 
+from localagent.code.doctests import altered, only_doctests
 from localagent.domain.paths import RepoPath
 from localagent.domain.verification import PersonReason, VerifyVerdict
-from localagent.code.doctests import altered, only_doctests
 
 DOUBLE = 'def double(n):\n    """\n    >>> double(3)\n    6\n    """\n    return n + n\n'
 MODULES = "[pytest]\naddopts = --doctest-modules\n"

@@ -17,7 +17,7 @@ from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.strength import Strength, limited
 from localagent.domain.task import Snapshot
 from localagent.domain.verification import Basis, PersonReason, Verification, VerifyVerdict
-from localagent.verify.baseline.baseline import NoTests
+from localagent.verify.baseline.test_discovery import NoTests
 from localagent.verify.checks.test_selection import CHECK_PREFIX
 from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.evidence.claim_inference import inferred_claim

@@ -1,6 +1,7 @@
 """Gate: where a repair may reach. Only files of the snapshot that the policy makes editable; never tests.
 
-Judges names, and doctests, which are tests in a source. That nothing outside the repository can be reached through links is the tree's promise, not this.
+Judges names, and doctests, which are tests in a source.
+That nothing outside the repository can be reached through links is the tree's promise, not this.
 """
 
 from collections.abc import Collection
