@@ -68,9 +68,9 @@ LAYOUTS = {
         expected="check:python -m doctest adder.py",
     ),
     "python -m unittest": Layout(
-        files={"adder.py": _WRONG, "TestAdder.py": _CASE},
-        args=("--check", "python -m unittest TestAdder"),
-        expected="check:python -m unittest TestAdder",
+        files={"adder.py": _WRONG, "test_adder.py": _CASE},
+        args=("--check", "python -m unittest"),
+        expected="check:python -m unittest",
     ),
 }
 UNFOUND = {
