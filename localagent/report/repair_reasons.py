@@ -49,10 +49,15 @@ def assumed(doubt: str) -> str:
     return f"{doubt}; taken because of --assume, where a person would have been asked"
 
 
-def nowhere(protected: Collection[str]) -> str:
-    """Why there is no place to repair; `protected`: why the gates let none of each linked file be edited."""
+def nowhere(protected: Collection[str], test_files: Collection[str] = ()) -> str:
+    """Why there is no place to repair; `protected`: why the gates let none of each linked file be edited.
+
+    `test_files`: those of the failing tests, which may hold the code as well.
+    """
     if not protected:
-        return "no source line of this repository could be linked to the failing tests"
+        held = ", ".join(sorted(test_files)[:3]) + (f" and {len(test_files) - 3} more" if len(test_files) > 3 else "")
+        apart = f"; code in the files of the tests is never edited: {held}" if held else ""
+        return f"no source line of this repository could be linked to the failing tests{apart}"
     shown = "; ".join(list(protected)[:3])
     return f"every source line that could be linked to the failing tests may not be repaired: {shown}"
 

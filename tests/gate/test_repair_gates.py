@@ -6,7 +6,7 @@ import pytest
 from test_rules import DEFAULT, candidate, review, rules_fired
 
 from localagent.domain.gate import Allow, Decision
-from localagent.domain.outcome import Baseline
+from localagent.domain.outcome import Baseline, Outcome, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Permission
 from localagent.errors import CannotEnforce
@@ -107,6 +107,20 @@ def test_files_are_not_mixed_up_when_a_base_changes() -> None:
         decisions = chain.review(candidate(path, before, after), Baseline(tests=()), {path: before})
         denied = list(decisions)[-1].answer is not Allow.ALLOW
         assert denied is (b"import os" in before)
+
+
+def test_a_doctest_is_a_test_and_the_rest_of_its_file_is_not() -> None:
+    chain = open_gate_chain(DEFAULT, ())
+    path = RepoPath("pkg/mod.py")
+    before = b'def f(x):\n    """\n    >>> f(1)\n    2\n    """\n    return x\n'
+    collected = Baseline(tests=(TestResult(id="pkg/mod.py::pkg.mod.f", outcome=Outcome.FAILED, path=path),))
+    for after, asked, allowed in (
+        (before.replace(b"return x", b"return x + 1"), collected, True),
+        (before.replace(b"    2\n", b"    1\n"), collected, False),
+        (before.replace(b"    2\n", b"    1\n"), Baseline(tests=()), True),
+    ):
+        decisions = list(chain.review(candidate(path, before, after), asked, {path: before}))
+        assert (decisions[-1].answer is Allow.ALLOW) is allowed, decisions[-1]
 
 
 def test_what_was_there_may_move_but_not_multiply() -> None:

@@ -245,6 +245,16 @@ def test_controls_parse_and_say_what_they_are(source: bytes) -> None:
         assert b"localagent control" in text or b"NotImplemented" in text
 
 
+@pytest.mark.parametrize("rest", [b"return 1", b"'more'", b"x: int"])
+def test_controls_leave_a_docstring_in_its_place(rest: bytes) -> None:
+    """Its examples may be the failing tests."""
+    source = b"def f(x):\n    'doc'\n    " + rest + b"\n"
+    for e in breaking(M, source, 1):
+        function = ast.parse(e.apply(source)).body[0]
+        assert isinstance(function, ast.FunctionDef)
+        assert ast.get_docstring(function) == "doc"
+
+
 def test_weights_refuse_unknown_names_and_wrong_types_together(tmp_path: Path) -> None:
     path = tmp_path / "order.json"
     assert load_weights(path) == Weights()

@@ -110,7 +110,8 @@ def _answer(
         return TaskResult(verdict=verdict, reason=str(no), exit=no.exit_code), no.remedy
     if result.ambiguity is not None:
         call = result.ambiguity.call
-        remedy = f"add a test that says what {call} gives; or `localagent apply {task.id} --choose N`; or --assume"
+        kind = "doctest" if _by_doctests_alone(result) else "test"
+        remedy = f"add a {kind} that says what {call} gives; or `localagent apply {task.id} --choose N`; or --assume"
         return result, remedy
     if result.chosen is not None and (critical := needs_person(result.chosen.patch, policy)):
         reason = f"a repair was found and passes every check, but {', '.join(critical)} needs a person's approval"
@@ -135,6 +136,13 @@ def _answer(
         remedy = "add a test, or a --check, that fails until what is wanted is there"
         return replace(result, verdict=Verdict.NEEDS_PERSON, reason=reason, exit=AnswerIsNo.exit_code), remedy
     return result, result.remedy
+
+
+def _by_doctests_alone(result: TaskResult) -> bool:
+    """Whether all that failed are examples in the docstrings of sources: no test file holds them."""
+    before = result.baseline
+    failing = [t for t in before.tests if t.id in before.failing] if before is not None else []
+    return before is not None and bool(failing) and all(t.path not in before.test_files for t in failing)
 
 
 def _proposed(result: TaskResult, reason: str) -> TaskResult:

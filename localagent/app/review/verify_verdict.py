@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from localagent.app.review.claim_verdict import Case, is_blind, shown
 from localagent.app.review.patch_evidence import Evidence, Subject, gather
 from localagent.app.review.verify_run import VerifyRun
+from localagent.code.doctests import altered
 from localagent.domain.claim import Claim
 from localagent.domain.claim_limits import claim_limits
 from localagent.domain.diff import TreeChange
@@ -16,8 +17,7 @@ from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.strength import Strength, limited
 from localagent.domain.task import Snapshot
 from localagent.domain.verification import Basis, PersonReason, Verification, VerifyVerdict
-from localagent.verify.baseline.baseline import NoTests
-from localagent.verify.baseline.doctests import altered
+from localagent.verify.baseline.test_discovery import NoTests
 from localagent.verify.checks.test_selection import CHECK_PREFIX
 from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.evidence.claim_inference import inferred_claim

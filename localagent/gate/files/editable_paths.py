@@ -1,6 +1,7 @@
 """Gate: where a repair may reach. Only files of the snapshot that the policy makes editable; never tests.
 
-Judges names alone. That nothing outside the repository can be reached through links is the tree's promise, not this.
+Judges names, and doctests, which are tests in a source.
+That nothing outside the repository can be reached through links is the tree's promise, not this.
 """
 
 from collections.abc import Collection
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pathspec
 
+from localagent.code.doctests import altered
 from localagent.domain.edit import FileChange
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.outcome import Baseline
@@ -93,6 +95,12 @@ class Paths:
         judged = change.baseline.test_files
         found += [
             IS_TEST.finding(c.path, 0, f"{c.path} holds collected tests") for c in change.changes if c.path in judged
+        ]
+        texts = {c.path: (c.before, c.after) for c in change.changes if b">>>" in c.before}
+        ids = [t.id for t in change.baseline.tests] if texts else []
+        found += [
+            IS_TEST.finding(RepoPath(name.partition("::")[0]), 0, f"it alters what the doctest {name} expects")
+            for name in altered(texts, ids)
         ]
         return decide(self.name, [finding for finding in found if finding is not None])
 

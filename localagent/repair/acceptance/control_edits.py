@@ -3,6 +3,7 @@
 If one turns the failing tests green, the tests do not depend on the code and no patch could be believed.
 """
 
+import ast
 from collections.abc import Sequence
 
 from localagent.domain.edit import Edit, Scope, Splice
@@ -58,11 +59,14 @@ def _edit(path: RepoPath, splice: Splice, line: int, scope: Scope | None, operat
 
 
 def _body_start(source: bytes, line: int) -> tuple[int, bytes, int, bool] | None:
-    """(byte offset of the first statement, its indentation, its line, whether it stands on a line of its own)."""
+    """(byte offset of the first statement, its indentation, its line, whether it stands on a line of its own).
+
+    A docstring with more behind it stays the first: its examples may be what fails.
+    """
     function = outermost_function(source, line)
     if function is None:
         return None
-    first = function.body[0]
+    first = function.body[len(function.body) > 1 and ast.get_docstring(function, clean=False) is not None]
     lines = source.splitlines(keepends=True)
     row = lines[first.lineno - 1]
     offset = sum(len(part) for part in lines[: first.lineno - 1]) + first.col_offset

@@ -191,7 +191,9 @@ class Repair:
         if run.state.protected:
             run.emit("protected", places=list(run.state.protected.values())[:10])
         if not run.suspicions:
-            return task_result(run, Verdict.GAVE_UP, repair_reasons.nowhere(run.state.protected.values()), 1)
+            files = {t.path for t in baseline.tests if t.id in baseline.failing and t.path in baseline.test_files}
+            reason = repair_reasons.nowhere(run.state.protected.values(), {path for path in files if path is not None})
+            return task_result(run, Verdict.GAVE_UP, reason, 1)
         self._expansion.prepare()
         quick = run.parts.verifier.quick(baseline, jobs=run.task.budget.jobs)
         try:

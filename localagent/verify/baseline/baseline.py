@@ -121,10 +121,6 @@ def _has_slow_sibling(test_id: str, results: Mapping[str, TestResult]) -> bool:
 CHECK_SECONDS = 60.0
 
 
-class NoTests(AnswerIsNo):
-    """There is nothing to run."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Ran:
     """What both jails said: the first, and the second as far as its collection. `suite` is the second's."""
@@ -176,7 +172,7 @@ class BaselineRunner:
         if client.pytest is not None:
             suite, first = self._collecting.first(room)
         if not first.items and not first.errors and not self._task.checks:
-            raise NoTests("no tests found", remedy="name them with --test, or a command with --check")
+            raise test_discovery.no_tests(self._store)
         with cf.ThreadPoolExecutor(1, thread_name_prefix="baseline") as pool:
             second = pool.submit(self._second, with_tests=suite is not None)
             try:
@@ -253,7 +249,7 @@ class BaselineRunner:
             flaky=tuple(dict.fromkeys(flaky)),
             unstable=unstable,
             import_lines=again.import_lines,
-            test_files=frozenset(i.path for i in (*first.items, *again.items) if i.path is not None)
+            test_files=test_discovery.test_files(self._store, (*first.items, *again.items))
             | {p for p in map(_repo_path, broken_files) if p is not None}
             | test_discovery.conftest_files(self._store),
             seconds=time.monotonic() - ran.begin,

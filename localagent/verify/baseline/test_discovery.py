@@ -5,17 +5,23 @@ Reads names below the store only. Also turns a refusal to collect into an answer
 
 import os
 import re
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from localagent.code.doctests import only_doctests
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.errors import AnswerIsNo
-from localagent.verify.worker.worker_messages import CollectionRefusal, CollectionRefused
+from localagent.verify.worker.worker_messages import CollectionRefusal, CollectionRefused, Item
 
 FILES_LIMIT = 200
 SOURCE_FOLDERS = ("src", "lib", "source", "python")
 _TEST_NAME = re.compile(r"(tests?|.*_tests?|test_.*|tests_.*|.*Tests?)\.py")
+_TEST_CODE = re.compile(rb"^(?:[ \t]*(?:async )?def test_\w|class \w+\((?:unittest\.)?TestCase\))", re.MULTILINE)
+_EXAMPLE = re.compile(rb"^[ \t]*>>> ", re.MULTILINE)
+_TEXTS = (".rst", ".txt", ".md")
+_LOOKED_AT = 2000  # files, where no tests were found
 _SKIPPED = frozenset({"node_modules", "site-packages", "__pycache__", "build", "dist"})
 _OPTION_PLUGINS = (
     ("--cov", "pytest-cov"),
@@ -45,20 +51,37 @@ _OPTION_PLUGINS = (
 )
 
 
-def python_files(store: Path) -> Iterator[str]:
-    """Names of all Python files but those of folders that are hidden or made by tools, by folder."""
+def all_files(store: Path) -> Iterator[str]:
+    """Names of all files but those of folders that are hidden or made by tools, by folder."""
     for base, folders, files in os.walk(store):
         folders[:] = sorted(f for f in folders if f not in _SKIPPED and not f.startswith("."))
         relative = os.path.relpath(base, store)
         for name in sorted(files):
-            if name.endswith(".py"):
-                yield name if relative == "." else f"{relative}/{name}"
+            yield name if relative == "." else f"{relative}/{name}"
+
+
+def python_files(store: Path) -> Iterator[str]:
+    """Names of all Python files among them."""
+    return (path for path in all_files(store) if path.endswith(".py"))
 
 
 def test_like_files(store: Path) -> tuple[str, ...]:
     """Python files whose names say test but that pytest's default patterns or folders may miss."""
     found = [path for path in python_files(store) if _TEST_NAME.fullmatch(path.rsplit("/", 1)[-1])]
     return tuple(found[:FILES_LIMIT])
+
+
+def test_files(store: Path, items: Iterable[Item]) -> frozenset[RepoPath]:
+    """The files that tests were collected from; not sources whose only tests are the examples in their docstrings."""
+    by_file: dict[RepoPath, set[str]] = {}
+    for item in items:
+        if item.path is not None:
+            by_file.setdefault(item.path, set()).add(item.id)
+    return frozenset(path for path, ids in by_file.items() if not only_doctests(path, _bytes(store / path), ids))
+
+
+def _bytes(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() and not path.is_symlink() else b""
 
 
 def conftest_files(store: Path) -> frozenset[RepoPath]:
@@ -81,6 +104,40 @@ def source_folder_with(store: Path, module: str) -> str:
         if (place / module).is_dir() or (place / f"{module}.py").is_file():
             return folder
     return ""
+
+
+class NoTests(AnswerIsNo):
+    """There is nothing to run."""
+
+
+def no_tests(store: Path) -> NoTests:
+    """Nothing was collected: what else in the tree may hold tests, and what to pass for it."""
+    names = [path for path in all_files(store) if path.endswith((*_TEXTS, ".py", ".ipynb"))][:_LOOKED_AT]
+    sources = [path for path in names if path.endswith(".py")]
+    defining = [path for path in sources if _TEST_CODE.search(_bytes(store / path))]
+    with_examples = [path for path in names if _EXAMPLE.search(_bytes(store / path))]
+    texts = [path for path in with_examples if path.endswith(_TEXTS)]
+    if "manage.py" in sources:
+        what = "manage.py runs Django's tests, which pytest does not find by itself"
+        how = "pass --check 'python manage.py test', or install pytest-django and name its settings module"
+    elif defining:
+        what = f"{defining[0]} defines tests under a name that pytest does not collect"
+        how = f"pass --test {shlex.quote(defining[0])}, or set python_files in the project's pytest configuration"
+    elif any(path.endswith(".py") for path in with_examples):
+        what, how = f"{with_examples[0]} has doctests", "pass --test=--doctest-modules, or add it to pytest's addopts"
+    elif texts:
+        glob = "*" + Path(texts[0]).suffix
+        what, how = f"{texts[0]} has doctests", f"pass '--test=--doctest-glob={glob}', or add it to pytest's addopts"
+    elif "noxfile.py" in sources:
+        what, how = (
+            "noxfile.py names the sessions",
+            "pass what it gives to pytest with --test, or a command with --check",
+        )
+    elif names and all(path.endswith(".ipynb") for path in names):
+        return NoTests("no tests found: there are only notebooks, which are not repaired", remedy="repair its modules")
+    else:
+        return NoTests("no tests found", remedy="name them with --test, or a command with --check")
+    return NoTests(f"no tests found: {what}", remedy=how)
 
 
 def no_pytest(python: str) -> AnswerIsNo:

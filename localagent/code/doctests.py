@@ -1,4 +1,6 @@
-"""Doctests whose expectations a patch alters: they pass before it and after it, and prove nothing of what it keeps.
+"""Doctests: which of the collected tests are some, and whose expectations a patch alters.
+
+One whose expectation was altered passes before the patch and after it, and proves nothing of what it keeps.
 
 Pure: compared are the examples of docstrings and text files, as `doctest` reads them. Not seen: examples that stand in
 `__test__`, or in docstrings that are put together while the program runs.
@@ -18,18 +20,35 @@ _Examples = tuple[tuple[str, str], ...]
 
 def altered(texts: Mapping[RepoPath, tuple[bytes, bytes]], ids: Collection[str]) -> tuple[str, ...]:
     """Those of the collected ids that are doctests and miss an example, or ask it otherwise. `texts`: before, after."""
-    by_path: dict[str, list[str]] = {}
-    for name in ids:
-        path, _, item = name.partition("::")
-        by_path.setdefault(path, []).append(item)
+    by_path = _by_path(ids)
     found = []
     for path, (before, after) in sorted(texts.items()):
         items = by_path.get(path, [])
         now = dict(_examples(path, after)) if items else {}
         for owner, examples in _examples(path, before) if items else ():
             if not _within(examples, now.get(owner, ())):
-                found += [f"{path}::{item}" for item in items if item == owner or item.endswith(f".{owner}")]
+                found += [f"{path}::{item}" for item in items if _is_of(item, owner)]
     return tuple(dict.fromkeys(found))
+
+
+def only_doctests(path: RepoPath, text: bytes, ids: Collection[str]) -> bool:
+    """Whether all tests collected from a Python source are the examples of its docstrings: it is no test file then."""
+    items = _by_path(ids).get(path, [])
+    owners = [owner for owner, _ in _examples(path, text)] if path.is_python and items else []
+    return bool(owners) and all(any(_is_of(item, owner) for owner in owners) for item in items)
+
+
+def _by_path(ids: Collection[str]) -> dict[str, list[str]]:
+    """What stands behind the path in each id."""
+    found: dict[str, list[str]] = {}
+    for name in ids:
+        path, _, item = name.partition("::")
+        found.setdefault(path, []).append(item)
+    return found
+
+
+def _is_of(item: str, owner: str) -> bool:
+    return item == owner or item.endswith(f".{owner}")
 
 
 def _examples(path: RepoPath, text: bytes) -> Iterator[tuple[str, _Examples]]:

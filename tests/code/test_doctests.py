@@ -6,9 +6,9 @@ import pytest
 from support.house_builder import house
 from support.verify_builder import patch, verified
 
+from localagent.code.doctests import altered, only_doctests
 from localagent.domain.paths import RepoPath
 from localagent.domain.verification import PersonReason, VerifyVerdict
-from localagent.verify.baseline.doctests import altered
 
 DOUBLE = 'def double(n):\n    """\n    >>> double(3)\n    6\n    """\n    return n + n\n'
 MODULES = "[pytest]\naddopts = --doctest-modules\n"
@@ -25,6 +25,7 @@ def test_they_are_run_and_turn(more: dict[str, str], name: str) -> None:
     with house({"m.py": DOUBLE.replace("n + n", "n + 1"), **more}) as h:
         baseline = h.verifier.baseline()
         assert baseline.failing == (name,)
+        assert RepoPath("m.py") not in baseline.test_files
         candidate = h.candidate("m.py", "n + 1", "n + n")
         check = h.verifier.quick(baseline, jobs=1)
         try:
@@ -86,6 +87,15 @@ def test_altered_is_what_loses_an_example(before: str, after: str, found: list[s
 def test_what_pytest_does_not_collect_is_no_doctest() -> None:
     texts = {PATH: (DOUBLE.encode(), DOUBLE.replace("    6", "    7").encode())}
     assert altered(texts, ["pkg/m.py::test_double"]) == ()
+
+
+def test_a_source_with_nothing_but_doctests_is_no_test_file() -> None:
+    text = DOUBLE.encode()
+    assert only_doctests(PATH, text, ["pkg/m.py::pkg.m.double", "other.py::test_m"])
+    assert not only_doctests(PATH, text, ["pkg/m.py::pkg.m.double", "pkg/m.py::test_double"])
+    assert not only_doctests(PATH, text, ["pkg/m.py::pkg.m.triple"])
+    assert not only_doctests(PATH, text, [])
+    assert not only_doctests(GUIDE_PATH, GUIDE.encode(), ["docs/guide.rst::guide.rst"])
 
 
 def test_a_text_file_is_one_doctest() -> None:
