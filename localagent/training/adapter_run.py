@@ -56,11 +56,11 @@ def missing() -> list[str]:
 
 
 def require(device: str) -> None:
-    """CannotEnforce where no adapter can be learned here, with what for."""
+    """UsageFault where the extra is not installed, CannotEnforce where no GPU is there that was asked for."""
     if gone := missing():
-        raise CannotEnforce(
+        raise UsageFault(
             f"an adapter cannot be learned: {' and '.join(gone)} not installed",
-            remedy="install the extra `train` (docs/train.md), or learn the order alone: --preset ranker",
+            remedy="`pip install 'localagent[train]'` in localagent's own environment (docs/train.md), or learn the order alone: --preset ranker",
         )
     if device == "cuda" and not cuda_devices():
         raise CannotEnforce(
