@@ -1,5 +1,7 @@
 """What a person meets before any verb runs: the help, and words that are no verb."""
 
+from pathlib import Path
+
 import pytest
 
 from localagent.cli.main import VERBS, main
