@@ -60,8 +60,8 @@ def require(device: str) -> None:
     if gone := missing():
         raise UsageFault(
             f"an adapter cannot be learned: {' and '.join(gone)} not installed",
-            remedy="`pip install 'localagent[train]'` in localagent's own environment (docs/train.md), or learn the order "
-            "alone: --preset ranker",
+            remedy="`pip install 'localagent[train]'` in localagent's own environment (docs/train.md), or learn the "
+            "order alone: --preset ranker",
         )
     if device == "cuda" and not cuda_devices():
         raise CannotEnforce(

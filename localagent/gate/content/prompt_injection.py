@@ -108,7 +108,7 @@ _TAGS = (
     r"|(?:^|\s)#{2,6}\s*(?:instructions?|system|prompt|response)\b|\b(?:begin|end) (?:of )?(?:system|prompt"
     r"|instructions?|input|file)\b[ .:]"
     r"|(?:^|[\n#*/\"']|[.!?;] )[^\S\n]*(?:human|assistant|system|prompt|tool call|function call)"
-    r"\s*:\s+(?:[\w'-]+,? ){2}"
+    r"\s*:\s+(?:[\w'-]+ ){2}"
     r"|\b(?:decode|translate|unscramble|decrypt)\b[^\n]{0,60}\b(?:and|then)\b"
     r"[^\n]{0,20}\b(?:carry|follow|execute|obey|do as)"
     r"|\b(?:tool|function) call\s*:"
