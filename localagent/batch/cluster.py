@@ -39,7 +39,7 @@ Remote = Callable[[bytes, bytes], bytes]
 
 @contextlib.contextmanager
 def connected(cluster: Cluster) -> Iterator[Any]:
-    """A client of the cluster, over TLS alone. UsageFault without extra or certificates, CannotEnforce if it is silent."""
+    """A client of the cluster, over TLS alone. UsageFault without extra or certificates, CannotEnforce if silent."""
     try:
         import dask  # noqa: PLC0415 - an extra
         from distributed import Client, Security  # noqa: PLC0415
