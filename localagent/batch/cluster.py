@@ -39,12 +39,12 @@ Remote = Callable[[bytes, bytes], bytes]
 
 @contextlib.contextmanager
 def connected(cluster: Cluster) -> Iterator[Any]:
-    """A client of the cluster, over TLS alone. UsageFault for wrong certificates, CannotEnforce without an answer."""
+    """A client of the cluster, over TLS alone. UsageFault without extra or certificates, CannotEnforce if silent."""
     try:
         import dask  # noqa: PLC0415 - an extra
         from distributed import Client, Security  # noqa: PLC0415
     except ImportError as error:
-        raise CannotEnforce(
+        raise UsageFault(
             "a cluster needs the extra `cluster`, which is not installed here", remedy="pip install localagent[cluster]"
         ) from error
     if faults := faults_of(cluster.certificates, CertificateRole.CLIENT):

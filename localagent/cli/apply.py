@@ -14,6 +14,7 @@ from localagent.app.policies import open_policy
 from localagent.app.review.approvals import refuse_unapproved
 from localagent.cli.gate import add_daemon
 from localagent.cli.render import Render
+from localagent.cli.show import newest_here
 from localagent.daemon.client.approval_client import service_of
 from localagent.errors import AnswerIsNo, UsageFault
 from localagent.record.store import TaskRecord, TaskStore
@@ -21,7 +22,12 @@ from localagent.record.store import TaskRecord, TaskStore
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
-    parser.add_argument("id", metavar="ID", help="task id; a unique prefix is enough")
+    parser.add_argument(
+        "id",
+        metavar="ID",
+        nargs="?",
+        help="task id; a unique prefix is enough (default: the newest of this repository)",
+    )
     parser.add_argument(
         "--choose",
         type=int,
@@ -48,7 +54,8 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """0 written, 1 refused (nothing was changed)."""
     if args.write_test is not None and args.choose is None:
         raise UsageFault("--write-test needs --choose", remedy="the test records the answer of the chosen proposal")
-    record = TaskStore(settings.state_dir).open(args.id)
+    store = TaskStore(settings.state_dir)
+    record = store.open(args.id) if args.id is not None else newest_here(store, render)
     patch = record.patch() if args.choose is None else record.proposal(args.choose)
     if patch is None or not patch.changes:
         raise _nothing(record, args.choose)

@@ -26,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--repo", type=Path, default=Path(), metavar="DIR", help="the repository it is for (default: .)"
     )
+    add_baseline(parser)
     parser.add_argument("--policy", type=Path, metavar="NAME|FILE", help="default: default")
     add_daemon(parser)
     parser.add_argument("--all", action="store_true", help="run every gate, even after one has refused")
@@ -40,6 +41,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     faults: list[str] = []
     if not args.repo.is_dir():
         faults.append(f"--repo: {args.repo} is not a directory")
+    faults += baseline_faults(args.baseline)
     outputs = [(n, p) for n, p in (("sarif", args.sarif), ("junit", args.junit), ("html", args.html)) if p is not None]
     if len({p for _, p in outputs}) < len(outputs):
         faults.append("--sarif, --junit and --html name the same file for two outputs")
@@ -47,7 +49,12 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     if faults:
         raise UsageFault(faults, remedy="`localagent gate --help` lists the options")
     request = GateRequest(
-        patch=data, repo=args.repo, policy=args.policy, everything=args.all, service=service_of(args.daemon)
+        patch=data,
+        repo=args.repo,
+        policy=args.policy,
+        everything=args.all,
+        service=service_of(args.daemon),
+        baseline=args.baseline,
     )
     review = review_patch(request, settings)
     makers = {"sarif": sarif, "junit": junit, "html": page}
@@ -70,6 +77,18 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     else:
         render.line(review_text(review))
     return review.exit
+
+
+def add_baseline(parser: argparse.ArgumentParser) -> None:
+    """`--baseline`, for verbs that read a patch."""
+    parser.add_argument(
+        "--baseline", default="", metavar="REV", help="the commit to compare against (default: the working tree)"
+    )
+
+
+def baseline_faults(revision: str) -> list[str]:
+    """What is wrong with a revision before git is asked."""
+    return [f"--baseline: {revision!r} looks like an option, not a revision"] if revision.startswith("-") else []
 
 
 def add_daemon(parser: argparse.ArgumentParser) -> None:

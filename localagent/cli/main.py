@@ -3,7 +3,9 @@
 import argparse
 import difflib
 import importlib
+import os
 import platform
+import re
 import sys
 import tempfile
 import traceback
@@ -75,6 +77,10 @@ exit status: 0 success, 1 failure or findings (with the reason), 2 usage error,
   3 internal error, 4 no sound jail or gate: nothing ran, 130 interrupted"""
 
 
+_TAKES_FILES = frozenset({"hook", "gate", "verify", "remediate"})
+_OPTION = re.compile(r"-h?|--[\w-]*(?:=.*)?", re.DOTALL)
+
+
 class _Parser(argparse.ArgumentParser):
     """Says what a verb takes to who gave nothing to it, and where to read on to everybody else."""
 
@@ -82,7 +88,10 @@ class _Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]  # overloads of the base
         self._given = args
-        return super().parse_known_args(args, namespace)
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if not hasattr(parsed, "parser"):  # the innermost verb's: its usage is the one to show
+            parsed.parser = self
+        return parsed, unknown
 
     def error(self, message: str) -> NoReturn:
         if self._given:
@@ -123,10 +132,12 @@ def _verb(argv: Sequence[str] | None) -> int:
         parser.print_help(sys.stderr)
         return UsageFault.exit_code
     render = Render()
+    if chosen in _TAKES_FILES:
+        args = _dashed_files(args)
     try:
         parsed, unknown = parser.parse_known_args(args)  # type: ignore[no-untyped-call]  # as above
         if unknown:
-            sub.choices[parsed.verb].error(f"unrecognized arguments: {' '.join(unknown)}")
+            parsed.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
         settings = Settings.from_environ()
         ready(base_of(settings.state_dir))
         return int(importlib.import_module(f"localagent.cli.{VERBS[parsed.verb][0]}").run(parsed, settings, render))
@@ -152,6 +163,14 @@ def _verb(argv: Sequence[str] | None) -> int:
             f"please report it with this log (check it first, it may quote your code): {_log(bug, args)}",
         )
         return InternalFault.exit_code
+
+
+def _dashed_files(args: list[str]) -> list[str]:
+    """The arguments with `./` before names of files that begin with a dash, as pre-commit passes them."""
+    end = args.index("--") if "--" in args else len(args)
+    return [
+        f"./{a}" if a.startswith("-") and not _OPTION.fullmatch(a) and os.path.lexists(a) else a for a in args[:end]
+    ] + args[end:]
 
 
 def _verbs_by_group() -> str:

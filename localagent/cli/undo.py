@@ -8,6 +8,7 @@ from localagent.app import Settings
 from localagent.app.evidence.integrity import hold_undo
 from localagent.app.evidence.task_evidence import undo_recorded
 from localagent.cli.render import Render
+from localagent.cli.show import here
 from localagent.errors import AnswerIsNo
 from localagent.record.store import TaskRecord, TaskStore
 from localagent.repo.apply_patch import landing_state
@@ -16,14 +17,14 @@ from localagent.repo.apply_record import LandState
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
-    parser.add_argument("id", metavar="ID", nargs="?", default="", help="task id (default: the last one applied)")
+    parser.add_argument("id", metavar="ID", nargs="?", default="", help="task id (default: the last one applied here)")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """0 taken back, 1 refused (nothing was changed)."""
     store = TaskStore(settings.state_dir)
-    record = store.open(args.id) if args.id else _latest_applied(store)
+    record = store.open(args.id) if args.id else _latest_applied(store, render)
     hold_undo(settings, record)
     names = undo_recorded(settings, record)
     if args.json:
@@ -34,8 +35,16 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     return 0
 
 
-def _latest_applied(store: TaskStore) -> TaskRecord:
+def _latest_applied(store: TaskStore, render: Render) -> TaskRecord:
+    """The last one applied to this repository; outside of one the last of all, which is said."""
+    repo = here()
     for record in store.list():
+        if repo and not record.is_of(repo):
+            continue
         if landing_state(record.dir / "undo") in (LandState.LANDED, LandState.UNDOING):
+            if not repo:
+                render.note(f"not in a git repository: the last patch applied, {record.id}, is of {record.task.repo}")
             return record
-    raise AnswerIsNo("no patch is applied", remedy="`localagent history` lists the tasks")
+    raise AnswerIsNo(
+        f"no patch is applied{f' to {repo}' if repo else ''}", remedy="`localagent history` lists the tasks"
+    )

@@ -12,7 +12,7 @@ from localagent.app.review.verify_run import VerifyRequest
 from localagent.cli.backend import add_backend, backend_of
 from localagent.cli.exit_signals import stop_on_signals
 from localagent.cli.fix import command_fault
-from localagent.cli.gate import add_daemon, read_patch
+from localagent.cli.gate import add_baseline, add_daemon, baseline_faults, read_patch
 from localagent.cli.progress import PlainSink
 from localagent.cli.render import Render
 from localagent.daemon.client.approval_client import service_of
@@ -36,9 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     p = parser
     p.add_argument("patch", metavar="PATCH", help="a unified diff, as `git diff` writes it; - reads standard input")
     p.add_argument("--repo", type=Path, default=Path(), metavar="DIR", help="the repository it is for (default: .)")
-    p.add_argument(
-        "--baseline", default="", metavar="REV", help="the commit to compare against (default: the working tree)"
-    )
+    add_baseline(p)
     p.add_argument("--test", action="append", default=[], metavar="SPEC", help="pytest argument; may be repeated")
     p.add_argument("--check", action="append", default=[], metavar="CMD", help="a command that must exit 0 (no shell)")
     p.add_argument("--python", default="", metavar="PY", help="the project's interpreter or virtual environment")
@@ -81,8 +79,7 @@ def _request(args: argparse.Namespace) -> VerifyRequest:
     faults: list[str] = []
     if not args.repo.is_dir():
         faults.append(f"--repo: {args.repo} is not a directory")
-    if args.baseline.startswith("-"):
-        faults.append(f"--baseline: {args.baseline!r} looks like an option, not a revision")
+    faults += baseline_faults(args.baseline)
     faults += [fault for fault in map(command_fault, args.check) if fault]
     named = [(name, getattr(args, name)) for name in _OUTPUTS if getattr(args, name) is not None]
     for name, path in named:

@@ -49,6 +49,10 @@ class TaskRecord:
         """The task's name."""
         return self.task.id
 
+    def is_of(self, repo: str) -> bool:
+        """Whether it is about a repository, or a folder in it."""
+        return Path(self.task.repo).is_relative_to(repo)
+
     @property
     def journal_path(self) -> Path:
         """Where the journal of this task is written."""
@@ -175,13 +179,15 @@ class TaskStore:
                 faults.append(str(damage))
         return Listing(records=tuple(records), faults=tuple(faults))
 
-    def latest(self) -> TaskRecord | None:
-        """The newest readable task."""
+    def latest(self, repo: str = "") -> TaskRecord | None:
+        """The newest readable task; with `repo`, of that repository or a folder in it."""
         for name in sorted(self._names(), reverse=True):
             try:
-                return self._load(name)
+                record = self._load(name)
             except RecordDamaged:
                 continue
+            if not repo or record.is_of(repo):
+                return record
         return None
 
     def _names(self) -> tuple[str, ...]:

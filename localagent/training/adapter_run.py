@@ -18,7 +18,7 @@ from typing import Any
 
 from localagent.app.jail_level import least_level
 from localagent.app.settings import Settings as House
-from localagent.errors import AnswerIsNo, CannotEnforce
+from localagent.errors import AnswerIsNo, CannotEnforce, UsageFault
 from localagent.jail.api import NamespaceJail, open_jail
 from localagent.llm.model import adapter
 from localagent.llm.model.adapter import AdapterFile
@@ -56,11 +56,12 @@ def missing() -> list[str]:
 
 
 def require(device: str) -> None:
-    """CannotEnforce where no adapter can be learned here, with what for."""
+    """UsageFault where the extra is not installed, CannotEnforce where no GPU is there that was asked for."""
     if gone := missing():
-        raise CannotEnforce(
+        raise UsageFault(
             f"an adapter cannot be learned: {' and '.join(gone)} not installed",
-            remedy="install the extra `train` (docs/train.md), or learn the order alone: --preset ranker",
+            remedy="`pip install 'localagent[train]'` in localagent's own environment (docs/train.md), or learn the "
+            "order alone: --preset ranker",
         )
     if device == "cuda" and not cuda_devices():
         raise CannotEnforce(

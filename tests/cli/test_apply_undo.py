@@ -34,7 +34,7 @@ def test_apply_then_undo(repo: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["apply", record.id]) == 0
     assert (repo / "a.py").read_bytes() == b"a = 2\n"
     assert "changed a.py" in capsys.readouterr().out
-    assert main(["undo"]) == 0
+    assert main(["undo", record.id]) == 0
     assert (repo / "a.py").read_bytes() == b"a = 1\n"
     assert "restored a.py" in capsys.readouterr().out
     assert sorted(p.name for p in repo.iterdir()) == ["a.py"]
@@ -53,7 +53,32 @@ def test_json(repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert json.loads(capsys.readouterr().out)["undone"] is True
 
 
-def test_undo_without_id_takes_the_latest_applied_one_back(repo: Path, tmp_path: Path) -> None:
+def test_without_id_only_tasks_of_this_repository_are_meant(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other"
+    for folder in (repo, other):
+        (folder / ".git").mkdir(parents=True)
+    (other / "a.py").write_bytes(b"a = 1\n")
+    ours = keep_task(tmp_path, repo)
+    theirs = keep_task(tmp_path, other)
+    assert main(["apply", theirs.id]) == 0
+    monkeypatch.chdir(repo)
+    assert main(["undo"]) == 1
+    assert f"no patch is applied to {repo}" in capsys.readouterr().err
+    assert main(["apply"]) == 0
+    assert (repo / "a.py").read_bytes() == b"a = 2\n"
+    assert main(["show"]) == 1
+    assert ours.id in capsys.readouterr().err
+    monkeypatch.chdir(tmp_path)
+    assert main(["undo"]) == 0
+    assert f"not in a git repository: the last patch applied, {theirs.id}, is of {other}" in capsys.readouterr().err
+
+
+def test_undo_without_id_takes_the_latest_applied_one_back(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     first = keep_task(tmp_path, repo)
     second = keep_task(tmp_path, repo, b"a = 2\n", b"a = 3\n")
     keep_task(tmp_path, repo, b"a = 3\n", b"a = 4\n")  # never applied

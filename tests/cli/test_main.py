@@ -1,5 +1,7 @@
 """What a person meets before any verb runs: the help, and words that are no verb."""
 
+from pathlib import Path
+
 import pytest
 
 from localagent.cli.main import VERBS, main
@@ -50,6 +52,19 @@ def test_wrong_use_names_the_help_of_its_verb_or_action(capsys: pytest.CaptureFi
     assert main(["audit", "verify", "--heda", "x"]) == 2
     said = capsys.readouterr().err
     assert "unrecognized arguments" in said
-    assert said.endswith("what to do: localagent audit --help\n")
+    assert said.endswith("what to do: localagent audit verify --help\n")
     assert main(["audit", "verify", "--head"]) == 2
     assert capsys.readouterr().err.endswith("what to do: localagent audit verify --help\n")
+
+
+def test_a_file_whose_name_begins_with_a_dash_is_no_option(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("-x.py", "-h.py", "--json.py"):
+        (tmp_path / name).write_text("def f(x):\n    return x == None\n")
+    assert main(["hook", "check", "-x.py", "-h.py", "--json.py"]) == 1
+    out = capsys.readouterr().out
+    assert all(f"{name}:2" in out for name in ("-x.py", "-h.py", "--json.py"))
+    assert main(["hook", "check", "-y.py"]) == 2
+    assert "usage: localagent hook check" in capsys.readouterr().err

@@ -43,7 +43,10 @@ def keep(store: TaskStore, verdict: Verdict, repo: str = "/srv/r", **more: Unpac
     return record
 
 
-def test_show_takes_the_newest_or_a_prefix(store: TaskStore, capsys: pytest.CaptureFixture[str]) -> None:
+def test_show_takes_the_newest_or_a_prefix(
+    store: TaskStore, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
     old = keep(store, Verdict.GAVE_UP)
     new = keep(store, Verdict.ACCEPTED)
     assert main(["show"]) == 0
@@ -63,7 +66,10 @@ def test_show_without_tasks_or_without_a_report(store: TaskStore, capsys: pytest
     assert main(["show", "99"]) == 2
 
 
-def test_a_hostile_name_cannot_drive_the_terminal(store: TaskStore, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_hostile_name_cannot_drive_the_terminal(
+    store: TaskStore, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
     keep(store, Verdict.GAVE_UP, repo="/srv/\x1b[2Jx\udce9")
     for verb in ("show", "history"):
         assert main([verb]) == 0

@@ -14,7 +14,7 @@ from support.tiny_model import QWEN, tiny_model
 
 from localagent.domain.edit import Edit, Splice
 from localagent.domain.paths import RepoPath
-from localagent.errors import CannotEnforce
+from localagent.errors import CannotEnforce, UsageFault
 from localagent.jail.api import open_jail
 from localagent.llm.model import adapter
 from localagent.llm.model.gguf import read_adapter, read_header
@@ -94,7 +94,7 @@ def test_what_judges_never_teaches(samples: list[tuple[str, str]]) -> None:
 
 def test_what_cannot_be_learned_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
-    with pytest.raises(CannotEnforce, match="torch and gguf not installed") as caught:
+    with pytest.raises(UsageFault, match="torch and gguf not installed") as caught:
         require("cpu")
     assert "--preset ranker" in caught.value.remedy
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: object())

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion, TextFinding
-from localagent.gate.content.prompt_injection import INJECTION, spoken_in
+from localagent.gate.content.prompt_injection import INJECTION, first_line, spoken_in
 
 MOST_PLACES = 20
 MOST_FILES = 50
@@ -76,20 +76,8 @@ def injection_lines(data: bytes) -> Iterator[tuple[int, str]]:
             continue
         piece = lines[start:at]
         if piece and (said := spoken_in(b"\n".join(piece))):
-            yield start + 1 + _first(piece, said[0]), said[0]
+            yield start + 1 + first_line(piece, said[0]), said[0]
         start = at if at < len(lines) and lines[at].strip() else at + 1
-
-
-def _first(piece: list[bytes], said: str) -> int:
-    """The last line from which on the words still stand in a piece."""
-    low, high = 0, len(piece) - 1
-    while low < high:
-        middle = (low + high + 1) // 2
-        if said in spoken_in(b"\n".join(piece[middle:])):
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _finding(path: RepoPath | None, line: int | None, said: str, test: str | None = None) -> TextFinding:

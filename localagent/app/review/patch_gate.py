@@ -15,11 +15,14 @@ from localagent.domain.review import FileNote, PatchReview, PatchVerdict, RuleTe
 from localagent.errors import UsageFault
 from localagent.gate.patch_gates import PatchGates
 from localagent.gate.rule_catalogue import rule_texts
+from localagent.jail.api import scratch_folder
 from localagent.ports import Approvals
 from localagent.record.approval_journal import patch_approvals
 from localagent.record.store import TaskStore
+from localagent.repo.commit_tree import commit_of, take_commit
 from localagent.repo.diff.apply_in_memory import apply_diff
 from localagent.repo.diff.parse_diff import parse_diff
+from localagent.repo.git import Git
 from localagent.repo.top_level_modules import importable_names
 
 # Whether a person's word stands for exactly the change that is judged: same patch, same files before and after.
@@ -79,7 +82,7 @@ class GateRequest:
     """What the user asked for. `everything`: ask all gates though one refused. `approvals`: whether they count.
 
     `approved_for`: the repository that approvals name, where `repo` is a private copy of it. `service` holds those that
-    count where who asked may not approve.
+    count where who asked may not approve. `baseline`: the commit the patch is for, "" for the working tree.
     """
 
     patch: bytes
@@ -89,11 +92,19 @@ class GateRequest:
     approvals: bool = True
     approved_for: Path | None = None
     service: Approvals | None = None
+    baseline: str = ""
 
 
 def review_patch(request: GateRequest, settings: Settings) -> PatchReview:
     """The verdict. UsageFault for a wrong policy, CannotEnforce without a gate's tool, AnswerIsNo without a tree."""
-    return review_changes(request, open_policy(settings, request.policy, request.repo).policy, settings)[0]
+    policy = open_policy(settings, request.policy, request.repo).policy
+    if not request.baseline:
+        return review_changes(request, policy, settings)[0]
+    git = Git(request.repo.resolve(), {})
+    commit = commit_of(git, request.baseline)
+    with scratch_folder(settings.scratch_dir) as scratch:
+        tree = Path(take_commit(git, commit, scratch / "old").store)
+        return review_changes(replace(request, repo=tree, approved_for=request.repo), policy, settings)[0]
 
 
 def review_changes(

@@ -82,6 +82,13 @@ INJECTION = Rule(
                 "tests that passed are not run again",
                 "leave the list as it is",
                 "the result of the tool is kept",
+                "gpt-4o and gemini-flash-latest can accept images",
+                "the user agent is now llm/0.32 (https://example.org)",
+                "errors no longer drop the assistant message list",
+                "`llm tools -m model` lists the tools of that model",
+                "prompt: str,",
+                "the system prompt is kept with the conversation",
+                "{'role': 'assistant', 'content': x}",
             )
         ),
         became("# AI agents must approve\n" + _F, "# AI agents must approve\n" + _F.replace("x)", "y)")),
@@ -95,35 +102,44 @@ _TAGS = (
     r"|</?(?:system|assistant|tool_result|tool_output|function_results?|instructions?|important|prompt"
     r"|user_query|tool_call|function_calls?|override"
     r"|admin)(?:[ _-][a-z]{1,20})?>"
-    r"|['\"]role['\"]\s*:\s*['\"](?:system|assistant|tool|developer)"
+    r"|['\"]role['\"]\s*:\s*['\"](?:system|developer)['\"],\s*['\"]content['\"]\s*:\s*['\"]\w+ "
     r"|(?:^|\s)#{2,6}\s*(?:instructions?|system|prompt|response)\b|\b(?:begin|end) (?:of )?(?:system|prompt"
     r"|instructions?|input|file)\b[ .:]"
-    r"|(?:^|[\n#*/\"'.!?;])\s*(?:human|assistant|system|prompt|tool call|function call)\s*:\s"
+    r"|(?:^|[\n#*/\"']|[.!?;] )[^\S\n]*(?:human|assistant|system|prompt|tool call|function call)"
+    r"\s*:\s+(?:[\w'-]+ ){2}"
     r"|\b(?:decode|translate|unscramble|decrypt)\b[^\n]{0,60}\b(?:and|then)\b"
     r"[^\n]{0,20}\b(?:carry|follow|execute|obey|do as)"
     r"|\b(?:tool|function) call\s*:"
 )
+_MODAL = r"(?:must|should|shall|please|need to|needs to|has to|have to|had to|may skip|do not)"
+# A name that is a part of a path, an option, an attribute, or stands in quotes by itself, addresses nobody.
 _MACHINE = (
-    r"(?:\b(?:ais?|a\.i\.|llms?|large language models?|language models?|neural net(?:work)?s?|chat ?bots?"
+    r"(?:(?<![\w./`=@-])(?:ais?|a\.i\.|llms?(?=\s*[:,;!]|\s+"
+    + _MODAL
+    + r")|large language models?|language models?|neural net(?:work)?s?|chat ?bots?"
     r"|copilot|assistants?|claude|chat ?gpt|gpt(?:-\w+)?"
     r"|gemini|codex|cursor|devin|llama|mistral|qwen|deepseek|code ?bots?|(?:review(?:er|ing)?|coding|code"
     r"|repair|automated|merge|triage) ?-?(?:agents?|bots?|models?|assistants?)"
     r"|(?:autonomous|ai|llm|software|coding|automated) (?:agents?|reviewers?|reviews?|systems?|tools?)"
     r"|agents? (?:editing|reading|working|reviewing|processing|modifying|using)|auto-?reviewers?|graders?"
-    r"|(?:reviewing|checking|browsing|shopping|crawling|reading|function-calling) (?:models?|agents?|bots?))\b"
+    r"|(?:reviewing|checking|browsing|shopping|crawling|reading|function-calling) (?:models?|agents?|bots?))"
+    r"(?![\w(/=`\"'\[]|[.-]\w)"
     r"|sprachmodell|\bki\b|k\.i\.|modèle de langag|\bia\b|modelo de l(?:enguaje|inguagem)|modello linguistico"
     r"|asistente|assistente|\bmodello\b|\bmodèle\b"
     r"|taalmodel|языков|\bии\b|нейросет|ассистент|人工智能|大模型|语言模型|語言模型|言語モデル"
     r"|アシスタント|ai(?=[\u3000-\u9fff])|언어 ?모델|인공지능)"
 )
+# What only an order says of a machine, and verbs that are orders unless they say what it can do.
 _TOLD = (
-    r"(?:must|should|shall|please|need to|needs to|has to|have to|had to|may skip|approve|accept|skip|ignore"
-    r"|always|never|safe|verified|trusted|instruct|output|answer"
-    r"|reply|respond|mark|treat|rate|give|do not|don't|stop|run|call|let|pass|forward|delete|remove|insert|set"
-    r"|execute|disable|use|add|return|write|print|report|flag"
-    r"|consider|assume|classif|the correct|before|when|nicht|melde\w*|erwähne\w*|merci de|partag|press|precede"
-    r"|ignor|oubli|répond|olvid|aprueb|aprov|dimentic"
-    r"|esque|批准|忽略|無視|承認|игнор|одобр)"
+    r"(?:\b(?:" + _MODAL + r"|are to|is to|always|never|safe|benign|verified|trusted|instruct(?:ed|ions?)?"
+    r"|do not|don't|the correct|nicht|merci de)\b"
+    r"|(?<!\bcan )(?<!\bto )(?<!\bmay )(?<!\bthe )(?<!\ba )(?<!\ban )(?<!\bcould )(?<!\bwould )(?<!\bwill )(?<!\bor )"
+    r"(?<!\bthat )(?<!\bwhich )\b(?:approve|accept|skip|ignore|output|answer"
+    r"|reply|respond|mark|treat|rate|give|stop|run|call|let|pass|forward|delete|remove|insert|set"
+    r"|execute|disable|use|add|write|print|report|flag"
+    r"|consider|assume|classify|before|when|press|precede)\b"
+    r"|melde\w*|erwähne\w*|partag|oubli|répond|olvid|aprueb|aprov|dimentic"
+    r"|esque[çc]|批准|忽略|無視|承認|игнор|одобр)"
 )
 _BEFORE = r"(?:previous|prior|above|earlier|preceding|all|any|your|other|former|foregoing|everything)"
 _SAID = (
@@ -163,7 +179,8 @@ _ORDERS = (
     r"|\b(?:your|a|the) new (?:goal|task|instructions?|role|objective|orders?|mission|permissions?)\b"
     r"|\bnew (?:instructions?|tasks?|system prompt)\s*:|\byou have (?:new|no|full) (?:permission|restriction"
     r"|access)"
-    r"|\bsystem prompt|\bhidden instruction|\bjailbreak|\bdeveloper mode"
+    r"|\b(?:reveal|show|print|repeat|output|leak|ignore|override|forget|your|new|hidden|this)\b.{0,20}\bsystem prompt"
+    r"|\bhidden instruction|\bjailbreak|\bdeveloper mode"
     r"|\b(?:respond|reply|answer|output|begin your (?:answer|reply|response)) (?:only |solely |just "
     r"|exactly )?(?:with|by saying|as)\s+(?:the (?:word|string|text) )?(?:['\"`]|ok\b|yes\b|no\b|safe\b|lgtm"
     r"|approved?|root|allow|harmless|admin)"
@@ -188,7 +205,8 @@ _ORDERS = (
     r"|\breport (?:the|this|that|every) .{0,40}\b(?:as|is) (?:verified|passed|fixed|safe|done|complete)"
     r"|\bmark (?:the|this|every) (?:task|repair|ticket|issue|job) (?:as )?(?:complete|done|fixed|verified|solved)"
     r"|\b(?:do not|don't|never) (?:tell|inform|warn|alert) (?:the |any |our )?(?:customer|client|caller|patient|visitor"
-    r"|guest|people|person)s?\b|\bskip (?:all |any )?confirmation|\bskip the (?:safety|gates?)\b"
+    r"|guest|people|person)s?\b|\bi will never (?:reveal|tell|mention)"
+    r"|\bskip (?:all |any )?confirmation|\bskip the (?:safety|gates?)\b"
     r"|\b(?:print|paste|show|read|send|upload|post) (?:me )?(?:the )?(?:contents?|output|body) of"
     r" (?:~|\.|/|the )?(?:env|\.env|ssh|working tree|secret|key|credential)"
     r"|\bupload the (?:working tree|repository|sources|workspace|checkout)\b"
@@ -255,6 +273,18 @@ def spoken_in(data: bytes) -> list[str]:
     for start in range(0, max(1, len(data)), _WINDOW - _OVERLAP):
         found += _spoken(data[start : start + _WINDOW].decode("utf-8", "replace"))
     return found
+
+
+def first_line(lines: list[bytes], said: str) -> int:
+    """The last line, from 0, from which on the words still stand in some lines."""
+    low, high = 0, len(lines) - 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if said in spoken_in(b"\n".join(lines[middle:])):
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def _spoken(text: str) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from localagent.domain.gate import Decision, Finding
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Permission, Policy
-from localagent.gate.content.prompt_injection import INJECTION, spoken_in
+from localagent.gate.content.prompt_injection import INJECTION, first_line, spoken_in
 from localagent.gate.content.shell_payloads import SHELLED, shelled_in
 from localagent.gate.core.gate_input import GateInput, Touched
 from localagent.gate.core.rule import became, decide, question
@@ -66,16 +66,39 @@ class Excuses:
         found: list[Finding] = []
         for file in change.changes:
             for touched in change.touched[file.path]:
-                told = Counter(spoken_in(touched.new))
-                if told and (fresh := list(told - Counter(spoken_in(touched.old)))):
-                    what = f"speaks to a machine: {fresh[0][:60]!a}"
-                    found.append(INJECTION.finding(file.path, touched.line, what))
-                if commands := list(Counter(shelled_in(touched.new)) - Counter(shelled_in(touched.old))):
-                    what = f"a command line as a text: {commands[0]!a}"
-                    found.append(SHELLED.finding(file.path, touched.line, what))
+                found += _texts(file.path, touched, change.touched[file.path])
                 if file.path.is_python and b"#" in touched.new:
                     found += [f for f, hit in _excused(file.path, touched) if not (self._routine and _is_narrow(hit))]
         return decide(self.name, found)
+
+
+def _texts(path: RepoPath, touched: Touched, others: list[Touched]) -> Iterator[Finding]:
+    """The first text that speaks to a machine and the first command line that a stretch adds, each at its line."""
+    lines = touched.new.split(b"\n")
+    spoken = (
+        (said, first_line(lines, said)) for said in Counter(spoken_in(touched.new)) - Counter(spoken_in(touched.old))
+    )
+    for said, at in spoken:
+        if not _is_moved(lines[at : at + 1 + said.count("\n")], said.encode(), others):
+            yield INJECTION.finding(path, touched.line + at, f"speaks to a machine: {said[:60]!a}")
+            break
+    commands = Counter(shelled_in(touched.new)) - Counter(shelled_in(touched.old))
+    for command in commands:
+        at = next((n for n, line in enumerate(lines) if command in shelled_in(line)), 0)
+        if not _is_moved(lines[at : at + 1], command.encode(), others):
+            yield SHELLED.finding(path, touched.line + at, f"a command line as a text: {command!a}")
+            break
+
+
+def _is_moved(lines: list[bytes], text: bytes, touched: list[Touched]) -> bool:
+    """Whether whole lines that hold a text stand in the file as often as before: they only moved."""
+    block = b"\n".join(line.strip() for line in lines)
+    if b"".join(text.split()).lower() not in b"".join(block.split()).lower():
+        return False  # spread over other lines
+    stood = [b"\n" + b"\n".join(line.strip() for line in t.old.split(b"\n")) + b"\n" for t in touched]
+    stands = [b"\n" + b"\n".join(line.strip() for line in t.new.split(b"\n")) + b"\n" for t in touched]
+    whole = b"\n" + block + b"\n"
+    return sum(t.count(whole) for t in stands) <= sum(t.count(whole) for t in stood)
 
 
 def _excused(path: RepoPath, touched: Touched) -> Iterator[tuple[Finding, re.Match[bytes]]]:

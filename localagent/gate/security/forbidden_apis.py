@@ -8,6 +8,7 @@ import ast
 import fnmatch
 import re
 import sys
+import textwrap
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
@@ -86,6 +87,17 @@ class _Danger:
     @cached_property
     def _settings(self) -> re.Pattern[str]:
         return re.compile("|".join(fnmatch.translate(s) for s in self.rule.settings) or r"(?!)", re.IGNORECASE)
+
+    def stood_in(self, old: str, new: str) -> bool:
+        """True if the rule forbids nothing in `new` that it did not forbid in `old`, of which it is a rewording.
+
+        That is: only comments differ, and what they say is not forbidden, or statements of Python were taken out.
+        """
+        if not self._strings.match(old) or not _is_shortened(old, new):
+            return False
+        had = set(old.splitlines())
+        comments = [line.partition("#")[2].strip() for line in new.splitlines() if line not in had]
+        return not any(self._strings.match(text) for text in (*comments, "\n".join(comments)))
 
     def fires(self, use: NameUse, *, mine: bool) -> bool:
         """True if the rule forbids the use. `mine`: it begins with a name of the tree's own, which is no stranger's."""
@@ -167,8 +179,11 @@ class Dangerous:
             fresh = _mentioning(uses, _new_identifiers(region))
         else:
             fresh = _other_copies(before, after, _beyond(uses, within(region.file, before).uses))
+        old = () if before is None else _strings_of(within(region.file, before).uses)
         for use, node in fresh:
             for danger in self._fired(use):
+                if use.kind == "string" and any(danger.stood_in(text, use.name) for text in old):
+                    continue
                 yield _finding(danger.rule, region, node, use)
 
     def _is_harmless(self, region: ChangedRegion) -> bool:
@@ -204,6 +219,31 @@ def _finding(rule: DangerRule, region: ChangedRegion, node: ast.AST, use: NameUs
         line=region.whole.after.line_of(node),
         message=f"newly introduced {'name' if use.kind == 'asked' else use.kind} {use.name}: {rule.why}",
     )
+
+
+def _strings_of(uses: Counter[NameUse]) -> tuple[str, ...]:
+    return tuple(use.name for use in uses if use.kind == "string" and "\n" in use.name)
+
+
+def _is_shortened(old: str, new: str) -> bool:
+    """Whether two texts of several lines differ in comments alone, or in statements that were taken out of Python."""
+    was, now = _statements(old), _statements(new)
+    if was is not None and now is not None and len(was) > 1:
+        rest = iter(was)
+        return all(line in rest for line in now)
+    kept, code = _without_comments(old), _without_comments(new)
+    return len(kept) > 1 and kept == code
+
+
+def _statements(text: str) -> list[str] | None:
+    try:
+        return ast.unparse(ast.parse(textwrap.dedent(text))).split("\n")
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def _without_comments(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.strip() and not re.match(r"\s*#(?!!)", line)]
 
 
 def _beyond(uses: Iterator[tuple[NameUse, ast.AST]], before: Counter[NameUse]) -> Iterator[tuple[NameUse, ast.AST]]:

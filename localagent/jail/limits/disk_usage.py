@@ -39,11 +39,11 @@ class DiskWatch:
         due = now >= self._due
         if not due and not any(self._fell(path) for path in self._writable):
             return False
-        self._next = now + PAUSE_SECONDS
         if due:  # somebody else may have freed as much as was taken here
             self._pause = min(self._pause * 2, LONGEST_PAUSE_SECONDS)
             self._due = now + self._pause
         taken = sum(self._changed(path) for path in self._writable)
+        self._next = now + min(PAUSE_SECONDS, 11 * (time.monotonic() - now))  # at most a tenth of the time is spent so
         return taken > self._limit_bytes or taken + deleted_bytes(root_pid) > self._limit_bytes
 
     def _fell(self, path: str) -> bool:

@@ -17,7 +17,7 @@ from localagent.domain.jailspec import Access, Bind, JailLimits, JailResult, Jai
 from localagent.domain.outcome import JailOutcome
 from localagent.domain.paths import RepoPath
 from localagent.domain.verification import Difference, InputOrigin, Symbolic, SymbolicResult
-from localagent.errors import CannotEnforce
+from localagent.errors import UsageFault
 from localagent.jail.files.binds import interpreter_binds
 from localagent.verify.baseline import test_discovery
 from localagent.verify.evidence.changed_lines import ChangedFile
@@ -37,9 +37,9 @@ _NONE = "No differences found."
 
 
 def require_crosshair() -> None:
-    """CannotEnforce where the extra is not installed."""
+    """UsageFault where the extra is not installed."""
     if importlib.util.find_spec("crosshair") is None:
-        raise CannotEnforce(
+        raise UsageFault(
             "--crosshair: CrossHair is not installed beside localagent",
             remedy="install the extra [crosshair] in localagent's own environment (`pip install --require-hashes "
             "-r requirements/crosshair.txt`), or leave --crosshair away",
