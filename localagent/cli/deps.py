@@ -241,7 +241,7 @@ def verdict_json(rulings: list[Ruling], locks: Locks) -> dict[str, object]:
 def show(rulings: list[Ruling], locks: Locks, render: Render) -> None:
     """One line a requirement; the approval command below what a person may approve."""
     for line in locks.left_out:
-        render.note(f"not a lock file: {line}")
+        render.note(f"not used as a lock: {line}")
     width = max((len(str(ruling.answer)) for ruling in rulings), default=0)
     for ruling in rulings:
         render.line(f"{ruling.answer:<{width}}  {ruling.shown}  ({ruling.source}): {ruling.why}")

@@ -60,11 +60,14 @@ class DependencyGuard:
             return self._person(
                 item, DependencyVerdict.REFUSED, " ".join(filter(None, (_looks_like(likeness), where))), likeness
             )
-        if fitting := [entry for entry in locked if fits(entry.version, item.specifier)]:
+        if fitting := [entry for entry in locked if entry.hashes and fits(entry.version, item.specifier)]:
             entry = fitting[0]
             return self._ruling(item, DependencyVerdict.ALLOWED, f"locked by {entry.lock} at {entry.version}")
+        if locked and not any(entry.hashes for entry in locked):
+            why = f"{locked[0].lock} takes it from elsewhere than an index"
+            return self._person(item, DependencyVerdict.UNKNOWN, why, None)
         if locked:
-            versions = ", ".join(sorted({entry.version for entry in locked}))
+            versions = ", ".join(sorted({entry.version for entry in locked if entry.hashes}))
             why = f"{locked[0].lock} locks {versions}, which is not {item.specifier}"
             return self._person(item, DependencyVerdict.UNKNOWN, why, None)
         return self._person(item, DependencyVerdict.UNKNOWN, "on no list: neither the policy's nor a lock file's", None)

@@ -61,7 +61,10 @@ class UnreadableRequirement:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Locked:
-    """One distribution of a lock file: exact version, SHA-256 of its wheels and archives in hex."""
+    """One distribution of a lock file: exact version, SHA-256 of its wheels and archives in hex.
+
+    No `hashes`: the lock takes it from elsewhere than an index, and it lets nothing in.
+    """
 
     name: str
     version: str

@@ -83,10 +83,15 @@ def find(view: FileView, rules: Sequence[LintRule]) -> list[LintFinding]:
 
 def find_despite_other_tools(view: FileView, rules: Sequence[LintRule]) -> list[LintFinding]:
     """As `find`, but only our own suppressions hold: for what another tool reported all the same."""
-    found = [f for rule, hit, relies in _hits(view, rules) if (f := _finding(view, rule, hit, relies))]
+    found = find_all(view, rules)
     if b"localagent:" in view.source.utf8:
         found = _suppressed(view, found, {r.id for r in rules})
     return sorted(found, key=lambda f: (f.line, f.column, f.rule))
+
+
+def find_all(view: FileView, rules: Sequence[LintRule]) -> list[LintFinding]:
+    """Every finding, whatever a suppression says."""
+    return [_finding(view, rule, hit, relies) for rule, hit, relies in _hits(view, rules)]
 
 
 def _hits(view: FileView, rules: Sequence[LintRule]) -> Iterator[tuple[LintRule, Hit, tuple[Reliance, ...]]]:

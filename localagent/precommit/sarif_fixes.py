@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from localagent.domain.edit import FileChange, Patch
 from localagent.domain.paths import RepoPath
 from localagent.fs import openat
-from localagent.lint.engine import LintFinding, find_despite_other_tools
+from localagent.lint.engine import LintFinding, find_all, find_despite_other_tools
 from localagent.lint.equivalents import PERSON, rules_for
 from localagent.lint.file_view import MAX_BYTES, CannotReadError, FileView, view_of
 from localagent.lint.fixer import after_repairs
@@ -193,6 +193,8 @@ class RemediationWork:
         for n, item in enumerate(reported):
             if item.settled:
                 self._say(n, FindingState.SKIPPED, item.settled, settled=True)
+            elif item.unreadable:
+                self._say(n, FindingState.WONT_FIX, f"not readable: {item.unreadable}")
             elif item.path is None or not item.line:
                 self._say(n, FindingState.WONT_FIX, "the log names no line for it")
             elif self._known(n):
@@ -257,7 +259,7 @@ class RemediationWork:
                 if f.rule in self._rules(n) and item.line <= f.line <= max(item.line, item.end_line)
             ]
             if not mine:
-                self._say(n, FindingState.FAILED, "not found there: the file changed, or a comment suppresses it")
+                self._say(n, *self._not_found(file, n))
                 continue
             free = [k for k in mine if k not in file.targets] or mine
             taken = min(free, key=lambda k: (file.found[k].line, abs(file.found[k].column + 1 - item.column)))
@@ -265,6 +267,18 @@ class RemediationWork:
                 file.targets.setdefault(taken, []).append(n)
             else:
                 self._say(n, FindingState.WONT_FIX, f"{file.found[taken].message}: only a person can repair it here")
+
+    def _not_found(self, file: FoundIn, n: int) -> tuple[FindingState, str]:
+        """Why no finding of ours answers for a reported one."""
+        item, lines = self._reported[n], len(file.view.source.utf8.splitlines())
+        if item.line > lines + 1:  # one more is the end of the file
+            return FindingState.FAILED, f"the file changed: it has {lines} lines, and the log names line {item.line}"
+        where = f"line {item.line}" if item.end_line <= item.line else f"lines {item.line} to {item.end_line}"
+        names = " or ".join(self._rules(n))
+        rules = [BY_ID[name] for name in self._rules(n)]
+        if any(item.line <= f.line <= max(item.line, item.end_line) for f in find_all(file.view, rules)):
+            return FindingState.FAILED, f"a comment at {where} suppresses our rule {names}"
+        return FindingState.WONT_FIX, f"not found by our rule {names} at {where}"
 
     def _rules(self, n: int) -> tuple[str, ...]:
         return rules_for(self._reported[n].tool, self._reported[n].rule) or ()

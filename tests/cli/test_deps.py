@@ -151,7 +151,7 @@ def test_a_repository_is_checked_against_its_lock(call: Call, tmp_path: Path) ->
     assert code == 1
     assert "allowed  frob>=1  (pyproject.toml: project.dependencies): locked by requirements.txt at 1.0" in out
     assert "unknown  zork" in out
-    assert "not a lock file: requirements-dev.txt: not a lock: line 1: zork is not pinned" in err
+    assert "not used as a lock: requirements-dev.txt: not a lock: line 1: zork is not pinned" in err
 
 
 def test_hostile_names_do_not_drive_a_terminal(call: Call) -> None:

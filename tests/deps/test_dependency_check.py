@@ -18,7 +18,7 @@ RULES = DependencyRules(
     allow=("acme-*", "requests"),
     deny=("acme-bad", "left-pad"),
     known_names="known-packages.txt",
-    lock_files=("requirements.txt", "locks/*.txt", "pylock.toml"),
+    lock_files=("requirements.txt", "locks/*.txt", "pylock.toml", "*.lock"),
     require_hashes=True,
     approvals=Permission.ALLOW,
 )
@@ -164,7 +164,7 @@ sdist = {path = "source-1.tar.gz", hashes = {sha256 = "DIGEST"}}
 
 def test_a_pylock_counts_for_the_wheels_it_names(tmp_path: Path) -> None:
     entries, left_out = locks(tmp_path, pylock_toml=PYLOCK.replace("DIGEST", DIGEST))
-    assert (entries, left_out) == (["foo==1.0 pylock.toml"], "")
+    assert (entries, left_out) == (["foo==1.0 pylock.toml", "elsewhere== pylock.toml", "source==1 pylock.toml"], "")
 
 
 @pytest.mark.parametrize(
@@ -172,8 +172,8 @@ def test_a_pylock_counts_for_the_wheels_it_names(tmp_path: Path) -> None:
     [
         ("x", "not a pylock file"),
         ("lock-version = '9.0'", "not a pylock file"),
-        (PYLOCK.replace("DIGEST", "short"), "a wheel without a SHA-256"),
-        (PYLOCK.replace("sha256", "md5"), "a wheel without a SHA-256"),
+        (PYLOCK.replace("DIGEST", "short"), "a version or a file without a SHA-256"),
+        (PYLOCK.replace("sha256", "md5"), "a version or a file without a SHA-256"),
         ("x = " + "[" * 5000, "not a pylock file"),
     ],
 )
@@ -189,3 +189,61 @@ def test_a_lock_through_a_link_counts_for_nothing(tmp_path: Path) -> None:
     entries, left_out = locks(tmp_path)
     assert entries == []
     assert "cannot be read" in left_out
+
+
+LOCKS = Path(__file__).parents[1] / "fixtures" / "locks"
+
+
+@pytest.mark.parametrize("name", ["uv.lock", "poetry.lock", "pdm.lock", "pylock.toml", "Pipfile.lock"])
+def test_locks_as_tools_write_them(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes((LOCKS / name).read_bytes())
+    found = read_locks(tmp_path, RULES.lock_files, KNOWN)
+    assert (found.files, found.left_out) == ((name,), ())
+    index, elsewhere = found.entries
+    assert index == Locked(name="frobnicate", version="1.0", hashes=frozenset({"ab" * 32, "cd" * 32}), lock=name)
+    assert (elsewhere.name, elsewhere.hashes) == ("shop", frozenset())
+    guard = DependencyGuard(rules=RULES, known=KNOWN, locked=found.entries)
+    assert rule("frobnicate", guard).answer is DependencyVerdict.ALLOWED
+    assert rule("shop", guard).answer is DependencyVerdict.UNKNOWN
+    assert rule("shop", guard).why == f"{name} takes it from elsewhere than an index"
+
+
+def test_locks_of_earlier_poetry_and_pdm_have_their_files_apart(tmp_path: Path) -> None:
+    for name, key in (("poetry.lock", "frob"), ("pdm.lock", "frob 1")):
+        files = f'[metadata.files]\n"{key}" = [{{file = "frob-1.whl", hash = "sha256:{DIGEST}"}}]\n'
+        (tmp_path / name).write_text(f'[[package]]\nname = "frob"\nversion = "1"\n{files}')
+    found = read_locks(tmp_path, RULES.lock_files, KNOWN)
+    assert [(one.name, one.hashes) for one in found.entries] == [("frob", frozenset({DIGEST}))] * 2
+
+
+@pytest.mark.parametrize("name", ["uv.lock", "Pipfile.lock", "pylock.toml", "environment.yml", "pixi.lock"])
+def test_a_lock_that_no_pattern_matches_is_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("x")
+    found = read_locks(tmp_path, (), KNOWN)
+    assert (found.files, len(found.left_out)) == ((), 1)
+    assert found.left_out[0].startswith(f"{name}: not read: ")
+
+
+HOSTILE = {
+    "uv.lock": [
+        b"", b"\xff\xfe", b"x = " + b"[" * 5000, b"package = 3", b"package = [3]", b"[[package]]\nname = 3",
+        b'[[package]]\nname = "a"\nname = "b"', b'[[package]]\nname = "a"\nversion = "1"',
+        b'[[package]]\nname = "a"\nversion = "1"\nwheels = [3]',
+        b'[[package]]\nname = "a"\nversion = "1"\nwheels = [{hash = "md5:0"}]',
+        b"[[package]]\n" * 20_001,
+    ],
+    "Pipfile.lock": [
+        b"", b"[]", b"{}", b"\xff", b"[" * 5000, b'{"_meta": {}, "_meta": {}}',
+        b'{"_meta": {}, "default": {"a": 3}}', b'{"_meta": {}, "default": {"a": {"version": "*", "hashes": []}}}',
+        b'{"_meta": {}, "default": {"a": {"version": "==1", "hashes": "sha256:0"}}}',
+        b'{"_meta": {}, "default": {"a": {"version": 1}}}',
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "data"), [(name, data) for name, each in HOSTILE.items() for data in each])
+def test_a_hostile_lock_counts_for_nothing(tmp_path: Path, name: str, data: bytes) -> None:
+    (tmp_path / name).write_bytes(data)
+    found = read_locks(tmp_path, RULES.lock_files, KNOWN)
+    assert (found.entries, len(found.left_out)) == ((), 1)
+    assert found.left_out[0].startswith(f"{name}: ")

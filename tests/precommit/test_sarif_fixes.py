@@ -98,21 +98,70 @@ def test_settled_findings_do_not_remain(tmp_path: Path) -> None:
     ("item", "state", "why"),
     [
         (result("E999"), FindingState.WONT_FIX, "no repair for E999"),
-        (result("E711", line=3), FindingState.FAILED, "not found there"),
+        (result("E711", line=3), FindingState.WONT_FIX, "not found by our rule none-comparison at line 3"),
+        (result("E711", line=3, uri="longer.py"), FindingState.WONT_FIX, "not found by our rule"),
+        (result("E711", line=40), FindingState.FAILED, "the file changed: it has 4 lines, and the log names line 40"),
+        (result("E711", uri="./"), FindingState.WONT_FIX, "not readable: runs[0].results[0]: the URI './'"),
+        (None, FindingState.WONT_FIX, "not readable"),
         (result("E711", uri="gone.py"), FindingState.FAILED, "is gone"),
         (result("E711", uri="bad.py"), FindingState.FAILED, "does not parse"),
         (result("E711", uri="link.py"), FindingState.FAILED, "cannot be read"),
         (result("E711", uri="folder"), FindingState.FAILED, "cannot be read"),
         ({"ruleId": "E711", "message": {"text": "x"}}, FindingState.WONT_FIX, "names no line"),
-        (result("E711", line=2, uri="quiet.py"), FindingState.FAILED, "suppresses it"),
+        (result("E711", line=2, uri="quiet.py"), FindingState.FAILED, "a comment at line 2 suppresses our rule"),
+        (result("E711", line=1, uri="quiet.py"), FindingState.WONT_FIX, "not found by our rule"),
     ],
 )
-def test_why_not(tmp_path: Path, item: dict[str, Any], state: FindingState, why: str) -> None:
+def test_why_not(tmp_path: Path, item: Any, state: FindingState, why: str) -> None:
     (tmp_path / "link.py").symlink_to("a.py")
     (tmp_path / "folder").mkdir()
     quiet = "x = a\ny = x == None  # localagent: ignore[none-comparison] overloads ==\n"
-    done = remediate(tmp_path, run(item), files={"a.py": CODE, "bad.py": "x = (\n", "quiet.py": quiet})
+    done = remediate(
+        tmp_path, run(item), files={"a.py": CODE, "bad.py": "x = (\n", "quiet.py": quiet, "longer.py": "\n\n"}
+    )
     assert (states(done), why in done.findings[0].why) == ([state], True), done.findings[0].why
+
+
+ORDERS = """\
+import hashlib
+
+
+def total(order, discounts=[]):
+    if order == None:
+        return 0
+    for key in order.keys():
+        print(key)
+    try:
+        return sum(order.values())
+    except:
+        return hashlib.md5(b"x").hexdigest()
+"""
+ANSWERS = {
+    "ruff": ["skipped: its", "fixed: ", "won't-fix: not found by our rule keys-membership at line 7", "skipped: its"],
+    "bandit": ["won't-fix: only a person"],
+    "semgrep": ["won't-fix: findings of 'Semgrep OSS' are not known here"],
+    "codeql": ["won't-fix: findings of 'CodeQL'", "skipped: the log says informational"],
+    "pylint": ["won't-fix: findings of 'Pylint'"] * 2 + ["won't-fix: not readable: runs[0].results[2]: uri is no text"],
+    "mypy": ["won't-fix: not found by our rule literal-is or type-comparison at line 5", "won't-fix: the log names no"],
+    "sonarqube": [
+        "won't-fix: findings of 'SonarQube'", "skipped: suppressed", "won't-fix: not readable", "skipped: the log says",
+    ],
+    "trivy": ["won't-fix: findings of 'Trivy'", "won't-fix: the log names no line", "won't-fix: not readable"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("tool", ANSWERS)
+def test_every_result_of_a_tools_log_is_answered(tmp_path: Path, tool: str) -> None:
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "orders.py").write_text(ORDERS)
+    data = (Path(__file__).parents[1] / "fixtures" / "sarif" / f"{tool}.sarif").read_bytes()
+    reported = read_log(data, (tmp_path, Path("/home/runner/work/shop/shop"))).results
+    with reading(tmp_path) as read:
+        work = RemediationWork(read, GATES, lambda: contextlib.nullcontext(), suggestions=False)
+        done = work.remediate(reported)
+    answers = [f"{one.state}: {one.why}" for one in done.findings]
+    assert len(answers) == len(ANSWERS[tool])
+    assert all(answer.startswith(told) for answer, told in zip(answers, ANSWERS[tool], strict=True)), answers
 
 
 def test_an_unknown_tool(tmp_path: Path) -> None:

@@ -25,6 +25,14 @@ def faults(data: bytes) -> str:
     return "\n".join(fault.value.faults)
 
 
+def unreadable(item: Any, **around: Any) -> str:
+    """Why a result is listed as unreadable; the one behind it is read all the same."""
+    odd, good = read_log(log({**run(item, result("E713")), **around}), ROOTS).results
+    assert (odd.path, odd.line, good.path, good.unreadable) == (None, 0, "a.py", "")
+    assert odd.unreadable.startswith("runs[0].results[0]: ")
+    return odd.unreadable
+
+
 def test_a_result_is_read() -> None:
     item = read_one(uri="./src/a%20b.py", line=7, column=3)
     assert (item.tool, item.rule, item.path, item.line, item.end_line, item.column) == (
@@ -61,7 +69,8 @@ def test_uris_of_the_repository(uri: str, path: str) -> None:
         ("//evil/work/repo/a.py", "leaves"),
         ("file://evil/work/repo/a.py", "leaves"),
         ("/etc/passwd", "leaves"),
-        ("file:///work/repo/", "leaves"),
+        ("file:///work/repo/", "names no file"),
+        ("./", "names no file"),
         ("a//b.py", "names no file"),
         ("a%00.py", "names no file"),
         ("http://x/a.py", "not one of a file"),
@@ -72,8 +81,8 @@ def test_uris_of_the_repository(uri: str, path: str) -> None:
         ("", "uri is no text"),
     ],
 )
-def test_uris_that_leave_refuse_the_log(uri: str, why: str) -> None:
-    assert why in faults(log(run(result("E711", uri=uri))))
+def test_a_result_whose_uri_leaves_is_listed_and_the_next_is_read(uri: str, why: str) -> None:
+    assert why in unreadable(result("E711", uri=uri))
 
 
 def test_bases() -> None:
@@ -86,9 +95,9 @@ def test_bases() -> None:
     assert path() == "a.py"
     assert path(SRC={"uri": "src/", "uriBaseId": "ROOT"}, ROOT={"uri": "file:///ci/checkout/"}) == "src/a.py"
     away = {"SRC": {"uri": "file:///etc/"}}
-    assert "leaves" in faults(log(run(item, originalUriBaseIds=away)))
-    assert "without end" in faults(log(run(item, originalUriBaseIds={"SRC": {"uriBaseId": "SRC"}})))
-    assert "no URI of a folder" in faults(log(run(item, originalUriBaseIds={"SRC": {"uri": "src"}})))
+    assert "leaves" in unreadable(item, originalUriBaseIds=away)
+    assert "without end" in unreadable(item, originalUriBaseIds={"SRC": {"uriBaseId": "SRC"}})
+    assert "no URI of a folder" in unreadable(item, originalUriBaseIds={"SRC": {"uri": "src"}})
 
 
 def test_artifacts_by_index_and_their_digest() -> None:
@@ -97,7 +106,7 @@ def test_artifacts_by_index_and_their_digest() -> None:
     artifact = {"location": {"uri": "b.py"}, "hashes": {"sha-256": "AB" * 32}}
     (found,) = read_log(log(run(item, artifacts=[artifact])), ROOTS).results
     assert (found.path, found.digest) == ("b.py", "ab" * 32)
-    assert "no artifact" in faults(log(run(item)))
+    assert "points at nothing of artifacts" in unreadable(item)
 
 
 @pytest.mark.parametrize(
@@ -109,6 +118,8 @@ def test_artifacts_by_index_and_their_digest() -> None:
         ({"suppressions": []}, ""),
         ({"baselineState": "absent"}, "the log says that it is gone"),
         ({"kind": "pass"}, "the log says pass, not fail"),
+        ({"kind": "pass", "message": None, "locations": "odd"}, "the log says pass, not fail"),
+        ({"suppressions": None, "baselineState": None, "kind": None, "fixes": None, "properties": None}, ""),
     ],
 )
 def test_what_is_settled(more: dict[str, Any], settled: str) -> None:
@@ -120,8 +131,12 @@ def test_rules_by_index() -> None:
     driver = {"driver": {"name": "t", "rules": [{"id": "A"}, {"id": "B"}]}}
     (found,) = read_log(log({"tool": driver, "results": [item]}), ROOTS).results
     assert (found.rule, found.path) == ("B", None)
-    item["ruleIndex"] = 2
-    assert "points at no rule" in faults(log({"tool": driver, "results": [item]}))
+    other = {"message": {"text": "x"}, "rule": {"index": 0, "toolComponent": {"index": 0}}}
+    extended = {**driver, "extensions": [{"name": "more", "rules": [{"id": "C"}]}]}
+    assert read_log(log({"tool": extended, "results": [other]}), ROOTS).results[0].rule == "C"
+    for index in (2, -2, True, "1"):
+        assert "tool.driver.rules" in unreadable(item | {"ruleIndex": index}, tool=driver)
+    assert "nothing of tool.extensions" in unreadable(other, tool=driver)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +150,9 @@ def test_rules_by_index() -> None:
         (b'{"version": "2.0.0", "runs": []}', "'2.0.0' is not SARIF 2.1.0"),
         (b"[]", "no object"),
         (b'{"version": "2.1.0"}', "runs is no array"),
-        (b'{"version": "2.1.0", "runs": [{}]}', "tool is no object"),
+        (b'{"version": "2.1.0", "runs": [[]]}', "runs[0] is no object"),
+        (b'{"version": "2.1.0", "runs": [{"results": {}}]}', "runs[0].results is no array"),
+        ('{"version": "2.1.0", "runs": []}'.encode("utf-16"), "UTF-16"),
         (b"[" * 5000 + b"]" * 5000, "nested"),
         (b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1), "nested"),
         (b"\xff", "not a SARIF log"),
@@ -145,9 +162,88 @@ def test_what_is_no_log(data: bytes, why: str) -> None:
     assert why in faults(data)
 
 
-def test_every_fault_is_listed() -> None:
-    told = faults(log(run(result("A", uri="../x"), result("B", line=-1), result("C", kind="odd"))))
-    assert [told.count(x) for x in ("results[0]", "results[1]", "results[2]")] == [1, 1, 1]
+@pytest.mark.parametrize(
+    ("item", "why"),
+    [
+        (None, "it is no object"),
+        ([], "it is no object"),
+        ("E711", "it is no object"),
+        (result("E711", line=-1), "startLine is no number"),
+        (result("E711", line=True), "startLine is no number"),
+        (result("E711", kind="odd"), "kind is 'odd'"),
+        (result("E711", kind=["fail"]), "kind is ['fail']"),
+        (result("E711", message="text"), "message is no object"),
+        (result("E711", message={"text": 3}), "message has no text"),
+        (result("E711", properties=[]), "properties is no object"),
+        (result("E711", locations={}), "locations is no array"),
+        (result("E711", locations=[3]), "locations[0] is no object"),
+        (result("E711" * 2000), "ruleId is longer"),
+        (result("E711", suppressions=[{"kind": "because"}]), "suppressions[0].kind"),
+    ],
+)
+def test_an_odd_result_is_listed_and_comes_back_as_it_was(item: Any, why: str) -> None:
+    assert why in unreadable(item)
+    data = log(run(item, result("E713")))
+    out = answered(read_log(data, ROOTS), {(0, n): ResultUpdate(state="won't-fix", why=why) for n in (0, 1)}, {})
+    odd, good = json.loads(out)["runs"][0]["results"]
+    if isinstance(odd, dict) and isinstance(odd.get("properties"), dict):
+        assert odd["properties"].pop("localagent")["why"] == why
+        del odd["properties"]
+    assert odd == item
+    assert good["properties"]["localagent"]["state"] == "won't-fix"
+
+
+def test_a_run_without_a_tool_is_listed_and_the_next_is_read() -> None:
+    odd, good = read_log(log({"results": [result("E711")]}, run(result("E713"))), ROOTS).results
+    assert (odd.unreadable, good.rule) == ("runs[0].results[0]: runs[0].tool is no object", "E713")
+
+
+def test_nulls_and_a_byte_order_mark_are_nothing() -> None:
+    data = b"\xef\xbb\xbf" + log({"tool": {"driver": {"name": "t"}}, "results": None}, run(result("E713")))
+    assert [one.rule for one in read_log(data, ROOTS).results] == ["E713"]
+
+
+def test_what_names_no_file_has_no_path() -> None:
+    address = {"physicalLocation": {"address": {"absoluteAddress": 16}}}
+    for locations in (None, [], [{}], [{"logicalLocations": [{"name": "f"}]}], [address]):
+        found = read_one(locations=locations)
+        assert (found.path, found.line, found.unreadable) == (None, 0, "")
+
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "sarif"
+FILE = "shop/orders.py"
+OF_TOOLS = {
+    "ruff": [("B006", FILE, 4), ("E711", FILE, 5), ("SIM118", FILE, 7), ("E722", FILE, 11)],
+    "bandit": [("B324", FILE, 12)],
+    "semgrep": [
+        ("python.lang.security.insecure-hash-algorithms-md5.insecure-hash-algorithm-md5", FILE, 12)
+    ],
+    "codeql": [("py/weak-sensitive-data-hashing", FILE, 12), ("py/summary/lines-of-code", "not fail", 0)],
+    "pylint": [("C0114", FILE, 1), ("W0702", FILE, 11), ("F0001", "uri is no text", 0)],
+    "mypy": [("comparison-overlap", FILE, 5), ("import-untyped", FILE, 0)],
+    "sonarqube": [
+        ("python:S5754", FILE, 11),
+        ("python:S4790", "suppressed in the log", 0),
+        ("common-python:InsufficientLineCoverage", "names no file of the repository", 0),
+        ("python:S1481", "not fail", 0),
+    ],
+    "trivy": [
+        ("CVE-2024-0001", "usr/local/lib/python3.12/site-packages/requests-2.31.0.dist-info/METADATA", 1),
+        ("CVE-2024-0001", "", 0),
+        ("CVE-2024-0001", "leaves the repository", 0),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("tool", OF_TOOLS)
+def test_logs_as_tools_write_them(tool: str) -> None:
+    found = read_log((FIXTURES / f"{tool}.sarif").read_bytes(), (Path("/home/runner/work/shop/shop"),))
+    assert [one.rule for one in found.results] == [rule for rule, _, _ in OF_TOOLS[tool]]
+    for one, (_, told, line) in zip(found.results, OF_TOOLS[tool], strict=True):
+        assert told in (one.path or one.settled or one.unreadable)
+        assert one.line == line
+    answers = {(one.run, one.number): ResultUpdate(state="failed", why="w") for one in found.results}
+    assert read_log(answered(found, answers, {}), (Path("/home/runner/work/shop/shop"),)).results == found.results
 
 
 def test_answers_keep_everything_else() -> None:

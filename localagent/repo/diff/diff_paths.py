@@ -16,7 +16,7 @@ _MAX_NAME = 4096
 _MAX_PART = 255
 _DEV_NULL = b"/dev/null"
 _ESCAPES = {b"a": 7, b"b": 8, b"t": 9, b"n": 10, b"v": 11, b"f": 12, b"r": 13, b'"': 34, b"\\": 92}
-_PREFIXES = "make it with the prefixes a/ and b/: `git diff --default-prefix`"
+_PREFIXES = "make it with the prefixes a/ and b/: `git diff --src-prefix=a/ --dst-prefix=b/`"
 _GIT_SHORT = ("git~1", ".git")
 
 
