@@ -42,8 +42,8 @@ def interpreter_remark(task: Task, store: Path) -> tuple[str, ...]:
     )
     remedy = f"pass --python {above[0] / '.venv'}" if above else "name the project's with --python"
     return (
-        f"{told}: localagent's own interpreter, {sys.executable}, runs the tests; {remedy} (environments of poetry, pdm, "
-        "hatch, conda and pyenv outside the repository are not looked for)",
+        f"{told}: localagent's own interpreter, {sys.executable}, runs the tests; {remedy} (environments of poetry, "
+        "pdm, hatch, conda and pyenv outside the repository are not looked for)",
     )
 
 
