@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from localagent.repo.discover import GitKind, default_python, git_kind, repository_root
+import pytest
+
+from localagent.repo.discover import GitKind, dangling_environment, default_python, git_kind, repository_root
 
 
 def test_root_is_the_nearest_git_directory_or_file(tmp_path: Path) -> None:
@@ -31,4 +33,23 @@ def test_own_interpreter(tmp_path: Path) -> None:
     python.chmod(0o755)
     assert default_python(tmp_path) is None  # says nothing of being an environment
     (tmp_path / "venv/pyvenv.cfg").write_text("")
+    assert default_python(tmp_path) == str(python)
+
+
+def test_an_environment_that_leads_nowhere_is_named(tmp_path: Path) -> None:
+    assert dangling_environment(tmp_path) is None
+    (tmp_path / ".venv").symlink_to(tmp_path / "gone")
+    assert dangling_environment(tmp_path) == ".venv"
+    (tmp_path / ".venv").unlink()
+    (tmp_path / "venv").mkdir()
+    (tmp_path / "venv" / "pyvenv.cfg").write_text("home = /nowhere\n")
+    assert dangling_environment(tmp_path) == "venv"
+
+
+@pytest.mark.parametrize(("folder", "marker"), [("env", "pyvenv.cfg"), (".pixi/envs/default", "conda-meta/history")])
+def test_environments_of_other_tools_are_found(tmp_path: Path, folder: str, marker: str) -> None:
+    python = tmp_path / folder / "bin" / "python"
+    for path in (python, tmp_path / folder / marker):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o755)
     assert default_python(tmp_path) == str(python)
