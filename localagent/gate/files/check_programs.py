@@ -88,8 +88,11 @@ def _module(words: Sequence[str], depth: int) -> Iterator[RepoPath]:
         yield from _by_python(rest, depth - 1)
     elif rest and _RUNNERS.get(name) == rest[0]:
         yield from _started(["python", *rest[1:]], depth - 1)
-    for root in _ROOTS:
-        stem = root + name.replace(".", "/")
+    named = [word for word in rest if not word.startswith("-")] if name == "unittest" else []
+    for word in named:
+        yield from _script(word)
+    dotted = [".".join(parts[: n + 1]) for parts in (word.split(".") for word in named) for n in range(len(parts))]
+    for stem in (root + module.replace(".", "/") for module in (name, *dotted) for root in _ROOTS):
         yield from _paths((f"{stem}.py", f"{stem}/__main__.py"))
 
 

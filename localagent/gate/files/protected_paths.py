@@ -43,12 +43,14 @@ CHECK_PROGRAM = Rule(
     match=(
         RuleExample(path="manage.py", check="python manage.py test", **_SOME),
         RuleExample(path="pkg/selftest.py", check="python -X dev -m pkg.selftest --all", **_SOME),
+        RuleExample(path="pkg/selftest.py", check="python -m unittest -v pkg.selftest.Case.test_a", **_SOME),
         RuleExample(path="src/pkg/check/__main__.py", check="timeout 60 python3 -m pkg.check", **_SOME),
         RuleExample(path="tools/check.py", check="./tools/check.py pkg/mod.py", **_SOME),
         RuleExample(path="check.py", check="coverage run check.py", **_SOME),
     ),
     not_match=(
         RuleExample(check="python tools/check.py pkg/mod.py", **_SOME),
+        RuleExample(check="python -m unittest discover", **_SOME),
         RuleExample(check="python -m doctest pkg/mod.py", **_SOME),
         RuleExample(check="mypy pkg/mod.py", **_SOME),
     ),
