@@ -8,7 +8,7 @@ from pathlib import Path
 from localagent.app import Settings
 from localagent.app.evidence.refusals import refused_names
 from localagent.app.policies import OpenPolicy, open_policy
-from localagent.cli.deps_approve import approvals, approve
+from localagent.cli.deps_approve import approvals, approve, approved_wheels
 from localagent.cli.render import Render
 from localagent.deps.choose import Chosen
 from localagent.deps.dependency_check import DependencyGuard
@@ -49,6 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     approving.add_argument("name", metavar="NAME[==VERSION]")
     approving.add_argument("--reason", required=True, metavar="TEXT", help="the reason; recorded with the approval")
     approving.add_argument("--distinct-from", default="", metavar="NAME", help="the well-known name it resembles")
+    approving.add_argument(
+        "--hash-from", type=Path, metavar="WHEEL", help="approve this wheel of NAME==VERSION, by its SHA-256"
+    )
     approving.add_argument("--withdraw", action="store_true", help="withdraw every approval of NAME")
     listing = actions.add_parser("approvals", help="list approvals", allow_abbrev=False)
     for action in (checking, installing, approving, listing):
@@ -134,7 +137,7 @@ def _install(
     order = InstallOrder(
         wanted=[item for item in items if isinstance(item, Wanted)],
         index=index,
-        locked=locks.entries,
+        locked=(*locks.entries, *approved_wheels(guard.approvals)),
         require_hashes=policy.dependencies.require_hashes,
         place=place,
     )

@@ -3,6 +3,8 @@
 import argparse
 import os
 import pwd
+import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,10 +12,12 @@ from pathlib import Path
 from packaging.version import InvalidVersion, Version
 
 from localagent.cli.render import Render
+from localagent.deps.choose import copied
 from localagent.deps.dependency_check import DependencyGuard, pinned
 from localagent.deps.requirement import parse_requirement
 from localagent.deps.squat import KnownNames
-from localagent.domain.dependency import DependencyApproval, DependencyVerdict, UnreadableRequirement
+from localagent.deps.wheel import read_wheel, sha256_of
+from localagent.domain.dependency import DependencyApproval, DependencyVerdict, Locked, UnreadableRequirement
 from localagent.domain.policy import DependencyRules, Permission
 from localagent.errors import AnswerIsNo, UsageFault
 from localagent.record.approval_journal import ApprovalJournal
@@ -40,6 +44,8 @@ def approve(
             Version(version)
         except InvalidVersion as error:
             faults.append(str(error))
+    if args.hash_from is not None and not version:
+        faults.append("--hash-from: needs NAME==VERSION")
     if faults:
         raise UsageFault(faults)
     approval = DependencyApproval(
@@ -50,6 +56,7 @@ def approve(
         at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         policy=str(path),
         distinct_from=args.distinct_from,
+        sha256="" if args.hash_from is None else _sha256_of_wheel(args.hash_from, item.name, version),
     )
     if args.withdraw:
         digest, what = store.withdraw(approval), "withdrawn"
@@ -62,7 +69,30 @@ def approve(
         render.line(
             f"{what} {item.name}{'==' + version if version else ''} as {approval.who}; {digest} in {store.path}"
         )
+        if approval.sha256:
+            render.line(f"its wheel has sha256:{approval.sha256}")
+        elif not args.withdraw and rules.require_hashes:
+            render.note("to install it, name its SHA-256: --hash-from WHEEL, a lock file, or --hash in requirements")
     return 0
+
+
+def _sha256_of_wheel(path: Path, name: str, version: str) -> str:
+    """The SHA-256 of a wheel that is sound and of that name and version; AnswerIsNo for another."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = copied(path, Path(folder))  # what is judged is what is hashed
+        wheel = read_wheel(copy)
+        if wheel.name != name or Version(wheel.version) != Version(version):
+            raise AnswerIsNo(f"--hash-from: {path.name} is {wheel.name}=={wheel.version}, not {name}=={version}")
+        return sha256_of(copy)
+
+
+def approved_wheels(approvals: Sequence[DependencyApproval]) -> list[Locked]:
+    """The wheels that were approved by their SHA-256, as entries of a lock."""
+    return [
+        Locked(name=one.name, version=one.version, hashes=frozenset({one.sha256}), lock=f"the approval by {one.who}")
+        for one in approvals
+        if one.sha256
+    ]
 
 
 def _refuse_approval(approval: DependencyApproval, rules: DependencyRules, known: KnownNames) -> None:
@@ -103,7 +133,8 @@ def approvals(
     for a in found:
         name = f"{a.name}{'==' + a.version if a.version else ''}"
         told = f", distinct from {a.distinct_from}" if a.distinct_from else ""
-        render.line(f"{name}  {a.at}  {a.who}: {a.reason}{told}")
+        digest = f", sha256:{a.sha256}" if a.sha256 else ""
+        render.line(f"{name}  {a.at}  {a.who}: {a.reason}{told}{digest}")
     if not found:
         render.line("no approvals")
     if not counted:

@@ -87,20 +87,21 @@ def _first_accepted(
 ) -> Chosen:
     seen: list[str] = []
     for path in candidates:
-        copy = _copied(path, folder)
+        copy = copied(path, folder)
         digest = sha256_of(copy)
         if digest in accepted or not (accepted or require_hashes):
             return Chosen(wheel=read_wheel(copy), copy=copy, sha256=digest, vouched=accepted.get(digest, ""))
         seen.append(f"{path.name} is sha256:{digest}")
         copy.unlink()
     if not accepted:
-        why = "no --hash and no lock file names its SHA-256, and the policy requires one"
+        why = "no --hash, lock file or approval names its SHA-256, and the policy requires one"
     else:
-        why = "no wheel there has a SHA-256 that the requirement or a lock file names"
-    raise NotInstallable(f"{name}: {why} ({'; '.join(seen)})")
+        why = "no wheel there has a SHA-256 that the requirement, a lock file or an approval names"
+    command = f"localagent deps approve {name}==VERSION --hash-from WHEEL --reason TEXT"
+    raise NotInstallable(f"{name}: {why} ({'; '.join(seen)}); to approve a wheel: {command}")
 
 
-def _copied(path: Path, folder: Path) -> Path:
+def copied(path: Path, folder: Path) -> Path:
     """A copy that does not change while it is judged; NotInstallable when it cannot be made."""
     copy = folder / path.name
     try:

@@ -74,7 +74,10 @@ class Locked:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DependencyApproval:
-    """A person let a name in. `version` "" means any; `distinct_from` is the known name it was told apart from."""
+    """A person let a name in. `version` "" means any; `distinct_from` is the known name it was told apart from.
+
+    `sha256` is that of the one wheel (hex) that was approved with the version, "" where none was named.
+    """
 
     name: str
     version: str
@@ -83,6 +86,7 @@ class DependencyApproval:
     at: str
     policy: str
     distinct_from: str = ""
+    sha256: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -77,6 +77,7 @@ class ApprovalJournal(Generic[Approval]):
 
     def _entries(self) -> Iterator[tuple[AuditKind, Approval]]:
         names = {field.name for field in fields(self.type)}
+        needed = {field.name for field in fields(self.type) if field.default is MISSING}  # the others may be newer
         try:
             self._tip()
             entries = read_journal(self.path)
@@ -87,7 +88,7 @@ class ApprovalJournal(Generic[Approval]):
             if (
                 kind not in _KINDS
                 or not isinstance(data, dict)
-                or set(data) != names
+                or not needed <= set(data) <= names
                 or not all(isinstance(value, str) for value in data.values())
             ):
                 raise RecordDamaged(f"{self.path}:{number} is not an approval")

@@ -80,6 +80,39 @@ def test_the_printed_command_works_and_can_be_taken_back(call: Call) -> None:
     assert "no approvals" in call("approvals")[1]
 
 
+def test_a_wheel_is_approved_by_its_digest(call: Call, tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    index.mkdir()
+    wheel = write_wheel(index)
+    given = ("--reason", "needed", "--hash-from", str(wheel))
+    assert call("approve", "frob", *given)[0] == 2
+    code, _, err = call("approve", "frob==1.1", *given)
+    assert (code, "frob-1.0-py3-none-any.whl is frob==1.0, not frob==1.1" in err) == (1, True)
+    assert call("approve", "frob==1.0", "--reason", "x", "--hash-from", "/nowhere.whl")[0] == 1
+    assert "no approvals" in call("approvals")[1]
+    _, _, err = call("approve", "frob==1.0", "--reason", "needed")
+    assert "--hash-from WHEEL" in err
+    code, out, _ = call("approve", "frob==1.0", *given)
+    assert (code, f"sha256:{digest(wheel)}" in out) == (0, True)
+    assert f"sha256:{digest(wheel)}" in call("approvals")[1]
+
+
+@pytest.mark.long
+def test_install_takes_a_wheel_whose_digest_was_approved(call: Call, tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    index.mkdir()
+    wheel = write_wheel(index)
+    call("approve", "frob==1.0", "--reason", "needed")
+    code, _, err = call("install", "--index", str(index), "frob==1.0")
+    assert (code, "localagent deps approve frob==VERSION --hash-from WHEEL" in err) == (1, True)
+    call("approve", "frob==1.0", "--reason", "needed", "--hash-from", str(wheel))
+    code, out, err = call("install", "--index", str(index), "frob==1.0")
+    assert (code, err) == (0, "")
+    assert f"sha256:{digest(wheel)} named by the approval by" in out
+    write_wheel(index, files={"frob/__init__.py": b"x = 2\n"})
+    assert call("install", "--index", str(index), "frob==1.0")[0] == 1
+
+
 def test_a_look_alike_is_approved_only_when_told_apart(call: Call) -> None:
     code, _, err = call("approve", "reqeusts", "--reason", "x")
     assert code == 1

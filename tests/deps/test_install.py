@@ -132,7 +132,10 @@ def test_without_hashes_only_where_the_policy_requires_none(index: Path, tmp_pat
     ("text", "reason"),
     [
         ("frob==2.0", "the index has 1.0, which is not ==2.0"),
-        (f"frob --hash=sha256:{'0' * 64}", "no wheel there has a SHA-256 that the requirement or a lock file names"),
+        (
+            f"frob --hash=sha256:{'0' * 64}",
+            "no wheel there has a SHA-256 that the requirement, a lock file or an approval names",
+        ),
         ("nowhere", "no wheel of that name"),
         ("zork", "only source distributions are there (zork-1.0.tar.gz): building runs their code"),
         ("wide", "no wheel fits this interpreter"),
@@ -263,7 +266,7 @@ def test_a_wheel_that_became_a_link_is_not_copied(tmp_path: Path) -> None:
     (tmp_path / "frob-1.0-py3-none-any.whl").symlink_to("/etc/passwd")
     (tmp_path / "copies").mkdir()
     with pytest.raises(NotInstallable, match="cannot be copied"):
-        choosing._copied(tmp_path / "frob-1.0-py3-none-any.whl", tmp_path / "copies")
+        choosing.copied(tmp_path / "frob-1.0-py3-none-any.whl", tmp_path / "copies")
     assert list((tmp_path / "copies").iterdir()) == []
 
 

@@ -205,7 +205,8 @@ def test_nulls_and_a_byte_order_mark_are_nothing() -> None:
 
 def test_what_names_no_file_has_no_path() -> None:
     address = {"physicalLocation": {"address": {"absoluteAddress": 16}}}
-    for locations in (None, [], [{}], [{"logicalLocations": [{"name": "f"}]}], [address]):
+    nowhere: list[Any] = [None, [], [{}], [{"logicalLocations": [{"name": "f"}]}], [address]]
+    for locations in nowhere:
         found = read_one(locations=locations)
         assert (found.path, found.line, found.unreadable) == (None, 0, "")
 
