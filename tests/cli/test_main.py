@@ -62,7 +62,7 @@ def test_a_file_whose_name_begins_with_a_dash_is_no_option(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("-x.py", "-h.py", "--json.py"):
-        (tmp_path / name).write_text("def f(x):\n    return x == None\n")
+        (tmp_path / name).write_text("def f(x):\n    return len(x) == None\n")
     assert main(["hook", "check", "-x.py", "-h.py", "--json.py"]) == 1
     out = capsys.readouterr().out
     assert all(f"{name}:2" in out for name in ("-x.py", "-h.py", "--json.py"))

@@ -20,8 +20,8 @@ from localagent.record.attest.statement import PROVENANCE, REVIEW, TEST_RESULT
 from localagent.record.audit.verify_chain import check_audit
 from localagent.record.store import TaskStore
 
-BAD = "def f(a, b):\n    if a == None:\n        return 1\n    return not a in b\n"
-GOOD = "def f(a, b):\n    if a is None:\n        return 1\n    return a not in b\n"
+BAD = "def f(a, b):\n    if len(a) == None:\n        return 1\n    return not a in b\n"
+GOOD = "def f(a, b):\n    if len(a) is None:\n        return 1\n    return a not in b\n"
 LOG = log(run(result("E711", line=2), result("E713", line=4), tool="ruff"))
 TESTS = "from a import f\n\n\ndef test_f():\n    assert f(None, []) == 1\n    assert f(1, [2])\n"
 
@@ -171,7 +171,7 @@ def test_critical_files_are_written_only_where_a_person_approved(
     (record,) = TaskStore(settings.state_dir).list()
     assert main(["approve", record.id, "--reason", "read it"]) == 0
     assert main(["apply", record.id]) == 0
-    assert "a is None" in (tmp_path / "repo" / "setup.py").read_text()
+    assert "len(a) is None" in (tmp_path / "repo" / "setup.py").read_text()
 
 
 @pytest.mark.long

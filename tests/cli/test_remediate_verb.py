@@ -12,8 +12,8 @@ from support.sarif_builder import log, result, run
 from localagent.cli.main import main
 from localagent.record.audit.verify_chain import check_audit
 
-BAD = "def f(a, b):\n    if a == None:\n        return 1\n    return not a in b\n"
-GOOD = "def f(a, b):\n    if a is None:\n        return 1\n    return a not in b\n"
+BAD = "def f(a, b):\n    if len(a) == None:\n        return 1\n    return not a in b\n"
+GOOD = "def f(a, b):\n    if len(a) is None:\n        return 1\n    return a not in b\n"
 LOG = log(run(result("E711", line=2), result("E713", line=4), tool="ruff"))
 ODD = (
     "class Odd:\n    def __eq__(self, other):\n        return True\n\n    __hash__ = None\n\n\n"
@@ -56,7 +56,8 @@ def test_a_patch_that_git_applies(repo: Repo, tmp_path: Path) -> None:
     assert [len(r["fixes"]) for r in found] == [1, 1]
 
 
-def test_what_is_applied_is_on_the_record(repo: Repo, tmp_path: Path) -> None:
+def test_what_is_applied_is_on_the_record(repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(repo.folder)
     audit = tmp_path / "state" / "localagent" / "audit"
     assert remediate(repo, "--apply") == 0
     assert main(["undo"]) == 0

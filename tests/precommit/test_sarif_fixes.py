@@ -127,7 +127,7 @@ import hashlib
 
 
 def total(order, discounts=[]):
-    if order == None:
+    if len(order) == None:
         return 0
     for key in order.keys():
         print(key)
@@ -142,7 +142,7 @@ ANSWERS = {
     "semgrep": ["won't-fix: findings of 'Semgrep OSS' are not known here"],
     "codeql": ["won't-fix: findings of 'CodeQL'", "skipped: the log says informational"],
     "pylint": ["won't-fix: findings of 'Pylint'"] * 2 + ["won't-fix: not readable: runs[0].results[2]: uri is no text"],
-    "mypy": ["won't-fix: not found by our rule literal-is or type-comparison at line 5", "won't-fix: the log names no"],
+    "mypy": ["fixed: ", "won't-fix: the log names no"],
     "sonarqube": [
         "won't-fix: findings of 'SonarQube'", "skipped: suppressed", "won't-fix: not readable", "skipped: the log says",
     ],
@@ -161,7 +161,7 @@ def test_every_result_of_a_tools_log_is_answered(tmp_path: Path, tool: str) -> N
         done = work.remediate(reported)
     answers = [f"{one.state}: {one.why}" for one in done.findings]
     assert len(answers) == len(ANSWERS[tool])
-    assert all(answer.startswith(told) for answer, told in zip(answers, ANSWERS[tool], strict=True)), answers
+    assert [a[: len(t)] for a, t in zip(answers, ANSWERS[tool], strict=True)] == ANSWERS[tool]
 
 
 def test_an_unknown_tool(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from support.verify_builder import patch, verified
 from localagent.domain.jailspec import JailResult
 from localagent.domain.outcome import JailOutcome
 from localagent.domain.verification import InputOrigin, SymbolicResult, VerifyVerdict
-from localagent.errors import CannotEnforce
+from localagent.errors import UsageFault
 from localagent.verify.evidence.crosshair_equivalence import read_answer, require_crosshair
 
 DIFFERS = b"Given: (n=123456),\n  e.f : raises ZeroDivisionError('division by zero')\n  e.g : returns 123456\n"
@@ -57,12 +57,11 @@ def test_texts_of_the_code_are_bounded_and_clean() -> None:
 
 def test_without_the_extra_nothing_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
-    with pytest.raises(CannotEnforce, match="CrossHair is not installed") as caught:
+    with pytest.raises(UsageFault, match="CrossHair is not installed") as caught:
         require_crosshair()
     assert "[crosshair]" in caught.value.remedy
-    found = verified({"m.py": OLD}, "", crosshair=True)
-    assert (found.verdict, found.exit) == (VerifyVerdict.CANNOT_ENFORCE, 4)
-    assert found.review is None
+    with pytest.raises(UsageFault, match="CrossHair is not installed"):
+        verified({"m.py": OLD}, "", crosshair=True)
 
 
 @pytest.mark.slow
