@@ -39,6 +39,7 @@ from localagent.ports import Jail, Sink
 from localagent.precommit.daemon_suggest import SHARE, AtDaemon, NoRepair
 from localagent.precommit.fix_files import Gates
 from localagent.precommit.sarif_fixes import FindingState, RemediationWork
+from localagent.report import repair_reasons
 from localagent.report.sarif_input import Reported
 from localagent.verify.checks.static_tools import Silence
 
@@ -102,6 +103,8 @@ class LocalSuggester:
             return
         with open_test_runner(tree, jail, self._settings, policy, self._sink, self._stop) as ground:
             baseline = ground.verifier.baseline()
+            if not baseline.failing and baseline.causes:
+                self._remark(repair_reasons.not_searched(baseline.causes))
             if not baseline.failing and far is not None:
                 far.drop()
             elif baseline.failing and (found := self._afar(far, tree, baseline, policy)) is not None:

@@ -75,10 +75,12 @@ def test_a_finding_on_lines_that_were_repaired_is_not_looked_for(night: tuple[Ba
 
 
 @pytest.mark.long
-def test_a_log_that_leaves_the_repository_is_refused(night: tuple[Batch, Rows]) -> None:
+def test_a_result_that_leaves_the_repository_is_told_and_not_followed(night: tuple[Batch, Rows]) -> None:
     _, rows = night
-    assert (rows["leaving"]["state"], rows["leaving"]["steps"][0]["patch"]) == ("refused", "")
-    assert "runs[0].results[0]" in rows["leaving"]["reason"]
+    (step,) = rows["leaving"]["steps"]
+    assert (rows["leaving"]["state"], step["patch"]) == ("gave-up", "")
+    (found,) = step["findings"]
+    assert (found["state"], "runs[0].results[0]" in found["why"]) == ("won't-fix", True)
 
 
 @pytest.mark.long

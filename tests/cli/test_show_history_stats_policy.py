@@ -168,9 +168,10 @@ def test_render_is_given_text_only() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("args", [("history",), ("history", "--json"), ("show", "--json"), ("nonsense",)])
+@pytest.mark.parametrize("args", [("history",), ("history", "--json"), ("show", "ID", "--json"), ("nonsense",)])
 def test_a_reader_that_went_away_is_no_fault_of_ours(store: TaskStore, tmp_path: Path, args: tuple[str, ...]) -> None:
-    keep(store, Verdict.GAVE_UP)
+    task = keep(store, Verdict.GAVE_UP).id
+    args = tuple(task if argument == "ID" else argument for argument in args)
     reading, writing = os.pipe()
     os.close(reading)
     try:
