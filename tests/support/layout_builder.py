@@ -93,7 +93,7 @@ UNFOUND = {
     "notebooks": Layout(files={"a.ipynb": "{}"}, expected="only notebooks, which are not repaired"),
     "pytest-bdd": Layout(
         files={"adder.py": _WRONG, "tests/test_adder.py": _BDD},
-        expected="missing pytest_bdd; install what the tests need",
+        expected="the module pytest_bdd is missing",
     ),
     "code and tests in one file": Layout(
         files={

@@ -376,7 +376,6 @@ def test_odd_ids_survive() -> None:
     [
         ({"m.py": "x = 1\n"}, {}, "no tests found"),
         ({"pytest.ini": "[pytest]\naddopts = --cov=m\n", "test_m.py": "def test(): pass\n"}, {}, "--cov"),
-        ({"test_m.py": "import nowhere_at_all\n"}, {}, "nowhere_at_all"),
         ({"test_m.py": "def test_a(): pass\n"}, {"tests": ("test_m.py::test_b",)}, "test_b"),
     ],
 )
@@ -385,6 +384,16 @@ def test_no_for_an_answer(files: dict[str, str], task: TaskOptions, said: str) -
         h.verifier.baseline()
     assert said in str(no.value)
     assert no.value.remedy
+
+
+@pytest.mark.long
+def test_a_missing_module_is_a_cause_and_no_failure_to_repair() -> None:
+    with house({"test_m.py": "import nowhere_at_all\n"}) as h:
+        baseline = h.verifier.baseline()
+        assert baseline.failing == ()
+        (cause,) = baseline.causes
+        assert "nowhere_at_all" in cause.sentence
+        assert cause.remedy
 
 
 def test_a_check_that_cannot_be_split_is_a_usage_fault() -> None:
