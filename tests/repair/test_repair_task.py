@@ -17,7 +17,18 @@ from localagent.domain.behaviour import Behaviours, Crash, DistinguishingCall
 from localagent.domain.edit import SPAN, Candidate, Edit, EditEffect, Patch, Reading, Splice, Written
 from localagent.domain.gate import Allow, Decision, Finding, Severity
 from localagent.domain.guard import Guard, GuardResult
-from localagent.domain.outcome import Baseline, Failure, Frame, FullResult, Outcome, QuickResult, QuickRoute, TestResult
+from localagent.domain.outcome import (
+    Baseline,
+    CauseKind,
+    Failure,
+    FailureCause,
+    Frame,
+    FullResult,
+    Outcome,
+    QuickResult,
+    QuickRoute,
+    TestResult,
+)
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget, Choosing, Event, Suspicion, Task, TaskResult, Verdict
 from localagent.edit.space import open_edit_space
@@ -591,6 +602,26 @@ def test_a_patch_is_progress_where_other_failing_tests_never_run_it() -> None:
     lab = Laboratory(b"a = 1\nb = 2\n", {"a": number("a", 7), "elsewhere": lambda _: False})
     result, _ = repair(lab)
     assert result.verdict is Verdict.GAVE_UP
+
+
+class Incomplete(Laboratory):
+    """One of its tests fails for want of a plugin."""
+
+    def baseline(self) -> Baseline:
+        found = super().baseline()
+        cause = FailureCause(
+            kind=CauseKind.MISSING_PLUGIN, subject="mocker", sentence="no mocker", remedy="install it", failing=("m",)
+        )
+        return replace(found, failing=tuple(name for name in found.failing if name != "m"), causes=(cause,))
+
+
+@pytest.mark.parametrize("choosing", list(Choosing))
+def test_nothing_is_accepted_while_a_test_fails_for_want_of_something(choosing: Choosing) -> None:
+    lab = Incomplete(b"a = 1\nb = 2\n", {"a": number("a", 7), "m": lambda _: False})
+    result, _ = repair(lab, choosing=choosing)
+    assert (result.verdict, result.exit, result.patch) == (Verdict.PROGRESS, 1, None)
+    assert [c.patch.after(M) for c in result.proposals] == [b"a = 7\nb = 2\n"]
+    assert result.reason == "turns 1 of 2 failing tests; 1 still fails: m"
 
 
 def test_some_of_the_tests_that_were_named_are_progress_and_the_rest_is_told() -> None:

@@ -225,4 +225,9 @@ class Repair:
             progress = run.state.progress
             return task_result(run, *give_up_reason(run), 1, full=None if progress is None else progress[1])
         candidate, full = accepted
+        if left := tuple(name for cause in run.baseline.causes for name in cause.failing):
+            full = replace(full, still_failing=(*full.still_failing, *left))
+            run.state.progress = (candidate, full)
+            run.state.proposals, run.state.proposed = (candidate,), (full,)
+            return task_result(run, *give_up_reason(run), 1, full=full)
         return task_result(run, Verdict.ACCEPTED, repair_reasons.accepted(candidate), 0, chosen=candidate, full=full)
