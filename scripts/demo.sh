@@ -29,7 +29,7 @@ repair() { # example
     cat "$scratch/$1.diff"
 
     heading "$1: why it is believed (localagent show)"
-    "$agent" show
+    (cd "$repo" && "$agent" show)
 
     heading "$1: git takes the patch, and the tests say"
     git -C "$repo" apply "$scratch/$1.diff"
