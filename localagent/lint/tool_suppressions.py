@@ -12,6 +12,7 @@ import tokenize
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from localagent.code.spans import last_line
 from localagent.lint.equivalents import EQUIVALENTS, PYLINT, rules_with_prefix
 from localagent.lint.file_view import FileView
 from localagent.lint.rules import BY_ID
@@ -105,20 +106,16 @@ def _by_pylint(
             rules = frozenset(BY_ID) if name == "all" else frozenset(PYLINT.get(name, ()))
             first, last = comment.logical
             if match[1] == "disable-next":
-                last = max((_last_line(s) for s in _statements(view) if view.line_of(s) == last + 1), default=last + 1)
+                last = max((last_line(s) for s in _statements(view) if view.line_of(s) == last + 1), default=last + 1)
             elif comment.alone:
                 last = min(_scope_end(view, comment, end), _enabled(all_comments, name, comment.line, end))
             else:
-                last = max((_last_line(s) for s in _statements(view) if _headed(view, s, first)), default=last)
+                last = max((last_line(s) for s in _statements(view) if _headed(view, s, first)), default=last)
             yield ToolSuppression(first=first, last=last, rules=rules)
 
 
 def _statements(view: FileView) -> Iterator[ast.stmt]:
     return (node for node in view.walk.nodes if isinstance(node, ast.stmt))
-
-
-def _last_line(node: ast.stmt) -> int:
-    return node.end_lineno or node.lineno
 
 
 def _headed(view: FileView, node: ast.stmt, line: int) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
+from localagent.code.source_text import parse_or_none
 from localagent.errors import UsageFault
 from localagent.fs.bounded_read import matches_below, read_below
 
@@ -128,9 +129,8 @@ def _pyproject(top: dict[str, Any]) -> Iterator[DeclaredDependency]:
 
 def _calls(text: str, source: str) -> Iterator[DeclaredDependency]:
     """Text constants that setup.py gives as requirements, or that a nox session installs."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+    tree = parse_or_none(text)
+    if tree is None:
         return
     for node in ast.walk(tree):
         lists: list[ast.AST] = []

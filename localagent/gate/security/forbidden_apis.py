@@ -16,6 +16,7 @@ from functools import cached_property
 
 from localagent.code.name_uses import NameUse, bindings_with, find_uses, module_bindings, within
 from localagent.code.regions import Snippet
+from localagent.code.source_text import parse_or_none
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import DangerRule, Policy
 from localagent.gate.core.gate_input import ChangedRegion, GateInput
@@ -236,10 +237,8 @@ def _is_shortened(old: str, new: str) -> bool:
 
 
 def _statements(text: str) -> list[str] | None:
-    try:
-        return ast.unparse(ast.parse(textwrap.dedent(text))).split("\n")
-    except (SyntaxError, ValueError, RecursionError):
-        return None
+    tree = parse_or_none(textwrap.dedent(text))
+    return None if tree is None else ast.unparse(tree).split("\n")
 
 
 def _without_comments(text: str) -> list[str]:

@@ -21,6 +21,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
+from localagent.code.source_text import parse_or_none
 from localagent.domain.outcome import Baseline, CauseKind, Failure, FailureCause
 from localagent.domain.paths import RepoPath
 from localagent.errors import AnswerIsNo
@@ -463,9 +464,8 @@ def _missing_name(failure: Failure, project: Project) -> _Found | None:
 
 
 def _top_names(text: str) -> list[str]:
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
+    tree = parse_or_none(text)
+    if tree is None:
         return []
     found = []
     for node in ast.walk(tree):
