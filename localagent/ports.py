@@ -1,11 +1,13 @@
 """Protocols between the rooms. `app` builds the concrete parts; `repair` sees only these."""
 
 import socket
+import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from localagent.domain.behaviour import Behaviours
+from localagent.domain.chat import ChatFailure, ChatReply, ChatRequest
 from localagent.domain.edit import Candidate, Edit, Reading, Written
 from localagent.domain.gate import Decision, Finding
 from localagent.domain.guard import GuardResult
@@ -163,6 +165,41 @@ class TextReader(Protocol):
     def likelihoods(self, texts: Sequence[bytes], *, timeout_seconds: float) -> Sequence[float] | None:
         """For each text log P(what follows the beginning that all share), nats; None when not known."""
         ...
+
+
+class ChatModel(Protocol):
+    """A model that writes and calls tools, in process or behind a Unix socket; never raises for what it answers.
+
+    One request at a time; a conversation that begins like the one before is read from where they part.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def digest(self) -> str:
+        """Of the weights, or of what a server says about itself."""
+        ...
+
+    @property
+    def context_tokens(self) -> int | None:
+        """How long a conversation may be; None while that is not known."""
+        ...
+
+    def complete(
+        self,
+        request: ChatRequest,
+        *,
+        timeout_seconds: float,
+        on_text: Callable[[str], None] | None = None,
+        cancelled: threading.Event | None = None,
+    ) -> ChatReply | ChatFailure: ...
+
+    def count_tokens(self, text: str) -> int | None:
+        """Tokens of a text; None where the model cannot say."""
+        ...
+
+    def close(self) -> None: ...
 
 
 class OnwardReader(Protocol):
