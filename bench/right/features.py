@@ -139,7 +139,7 @@ def _values(found: Mapping[str, Signal]) -> dict[str, float]:
 def _strength(verifier: JailVerifier, candidate: Any, baseline: Baseline, full: Any, sources: SourceMap) -> Any:
     found = assess(
         AssessRequest(
-            rooms=verifier.rooms,
+            rooms=verifier.worker_pool,
             request=verifier.request,
             candidate=candidate,
             baseline=baseline,

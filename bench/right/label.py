@@ -143,7 +143,13 @@ def _by_answers(project: projects.Project, rest: list[Candidate], settings: Sett
                     if t.outcome.good and (t.lines is None or any(t.lines.get(f.source) for f in files))
                 ]
                 differ = Differ(
-                    verifier.rooms, verifier.rooms, verifier.request, files, seed=0, home=Path(home), share=True
+                    verifier.worker_pool,
+                    verifier.worker_pool,
+                    verifier.request,
+                    files,
+                    seed=0,
+                    home=Path(home),
+                    share=True,
                 )
                 near = differ.compare(baseline, reached, ())
                 out[candidate.patch.digest] = _label(near)
