@@ -44,6 +44,9 @@ def test_others():
     assert Cart.empty().owner is None
     with Cart("usd", owner="you") as open_cart:
         assert open_cart[0] == "apple"
+"""
+FETCH = """
+from shop import util
 
 
 async def test_fetch():
