@@ -1,0 +1,116 @@
+"""The choke point: allow, ask or deny every call before anything is applied or run. There is no way around it.
+
+In order: what the plan covers, what a text met on the way took away (taint), the gates and the policy, and what the
+trust level leaves to a person. A plan can only narrow what the policy allows.
+"""
+
+import ast
+import fnmatch
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from localagent.agent.agent_ports import Answer, ChangeReview, Person, Review
+from localagent.agent.events import AgentEvent, Answered, Seen
+from localagent.agent.tools.tool import Action
+from localagent.agent.tools.working_copy import WorkingCopy
+from localagent.code.names import imports_of
+from localagent.code.source_text import parse_or_none
+from localagent.domain.paths import RepoPath
+
+
+class Trust(StrEnum):
+    """What a person is asked about: every change, the plan, or nothing but what the policy leaves to persons."""
+
+    ASK = "ask"
+    PLAN = "plan"
+    AUTO = "auto"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlanScope:
+    """What an approved plan covers: globs of paths. Without one everything that the policy allows."""
+
+    paths: tuple[str, ...] = ()
+
+    def covers(self, path: RepoPath) -> bool:
+        """Whether a file may be changed under it."""
+        return not self.paths or any(fnmatch.fnmatchcase(path, pattern) for pattern in self.paths)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChokePoint:
+    """Decides on actions. `assume`: who gave the instruction wants no questions that the policy does not insist on."""
+
+    review: ChangeReview
+    person: Person
+    trust: Trust
+    assume: bool
+    scope: PlanScope = PlanScope()
+
+    def decide(self, action: Action, copy: WorkingCopy, events: Sequence[AgentEvent]) -> Review:
+        """ALLOW, or DENY with a reason for the model; a person has been asked by then where one is there."""
+        if action.code:
+            return self._settled(self.review.of_code(action.code), "to run this program", action.code)
+        if not action.writes:
+            return Review(answer=Answer.ALLOW)
+        after = {w.path: w.text for w in action.writes}
+        outside = [path for path in after if not self.scope.covers(path)]
+        if outside:
+            return _denied(f"{outside[0]} is outside the approved plan; stay within it, or ask")
+        if (where := taint_of(events)) and (lost := _lost(after, copy)):
+            if not (self.person.present and self.person.approves(f"{lost}, after {where}", "\n".join(after))):
+                return _denied(f"{lost} is not possible after {where}: that text speaks to a machine and is only data")
+        before = {path: copy.original(path) for path in after}
+        said = self._of_change(before, after)
+        if said.answer is Answer.ALLOW and self.trust is Trust.ASK and not self.assume:
+            said = Review(answer=Answer.ASK, reason="every change is asked about (--trust ask)")
+        return self._settled(said, "this change", "\n".join(after))
+
+    def _of_change(self, before: Mapping[RepoPath, str | None], after: Mapping[RepoPath, str | None]) -> Review:
+        changed = {path: text for path, text in after.items() if text != before[path]}
+        if not changed:
+            return Review(answer=Answer.ALLOW)
+        return self.review.of_change({path: before[path] for path in changed}, changed)
+
+    def _settled(self, said: Review, what: str, detail: str) -> Review:
+        """The gates' answer, with a person's where they leave it to one."""
+        if said.answer is not Answer.ASK:
+            return said
+        if self.person.present and self.person.approves(f"{what}: {said.reason}", detail):
+            return Review(answer=Answer.ALLOW)
+        return _denied(f"a person has to allow it: {said.reason}")
+
+
+def _denied(reason: str) -> Review:
+    return Review(answer=Answer.DENY, reason=reason)
+
+
+def taint_of(events: Sequence[AgentEvent]) -> str:
+    """Where a text was met that speaks to a machine and that no person has seen; "" where none was."""
+    where = ""
+    for event in events:
+        if isinstance(event, Answered) and event.injected:
+            where = event.injected
+        elif isinstance(event, Seen):
+            where = ""
+    return where
+
+
+def _lost(after: Mapping[RepoPath, str | None], copy: WorkingCopy) -> str:
+    """What a change would do that taint takes away, "" for nothing."""
+    for path, text in after.items():
+        before = copy.get(path)
+        if text is None:
+            return "deleting a file"
+        if before is None:
+            return "creating a file"
+        if path.is_python and (new := {*_imports(text)} - {*_imports(before)}):
+            return f"importing {min(new)}"
+    return ""
+
+
+def _imports(text: str) -> Iterator[str]:
+    tree = parse_or_none(text)
+    for node in ast.walk(tree) if tree is not None else ():
+        yield from (imported.origin for imported in imports_of(node))

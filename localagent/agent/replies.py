@@ -1,0 +1,43 @@
+"""A model's reply becomes an event: bounded, with ids of its own where the model's are none, calls in its text found."""
+
+from collections.abc import Collection, Sequence
+
+from localagent.agent.events import AgentEvent, Replied
+from localagent.agent.text_calls import calls_in
+from localagent.domain.chat import ChatReply, ToolCall
+
+MOST_CALLS = 16
+_MOST_ARGUMENTS = 650_000  # the journal keeps lines below a megabyte
+_MOST_TEXT = 60_000
+_MOST_NAME = 64
+
+
+def as_event(reply: ChatReply, names: Collection[str], events: Sequence[AgentEvent]) -> Replied:
+    """The event of a reply. Calls beyond the bound are dropped; arguments beyond it become unreadable, and fail so."""
+    used = {call.id for e in events if isinstance(e, Replied) for call in e.calls}
+    calls = reply.calls
+    recovered = not calls and not reply.cut
+    if recovered:
+        calls = calls_in(reply.text, names, len(events))
+    kept: list[ToolCall] = []
+    left = _MOST_ARGUMENTS
+    for number, call in enumerate(calls[:MOST_CALLS]):
+        plain = call.id if 0 < len(call.id) <= 2 * _MOST_NAME and call.id.isprintable() and call.id not in used else ""
+        one = plain or f"call_{len(events)}_{number}"
+        used.add(one)
+        fits = len(call.arguments) <= left
+        left -= len(call.arguments) if fits else 0
+        kept.append(
+            ToolCall(
+                id=one,
+                name="".join(c for c in call.name[:_MOST_NAME] if c.isprintable()) or "?",
+                arguments=call.arguments if fits else "(too long)",
+            )
+        )
+    return Replied(
+        text=reply.text[:_MOST_TEXT],
+        calls=tuple(kept),
+        recovered=recovered and bool(kept),
+        prompt_tokens=reply.prompt_tokens,
+        reply_tokens=reply.reply_tokens,
+    )
