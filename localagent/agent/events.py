@@ -146,9 +146,7 @@ class EventLog(Protocol):
 class MemoryLog:
     """A log that lasts as long as the program; `keep` is told each event before it counts."""
 
-    def __init__(
-        self, events: tuple[AgentEvent, ...] = (), keep: Callable[[AgentEvent], None] | None = None
-    ) -> None:
+    def __init__(self, events: tuple[AgentEvent, ...] = (), keep: Callable[[AgentEvent], None] | None = None) -> None:
         self._events = list(events)
         self._keep = keep
 

@@ -17,8 +17,8 @@ from localagent.agent.events import (
     Ended,
     EndKind,
     EventLog,
-    Noted,
     NoReply,
+    Noted,
     Replied,
     ResultKind,
     Started,
@@ -155,7 +155,10 @@ class Loop:
         """The calls of the last reply, those that have no result yet; an outcome where one ends the session."""
         for call, started in pending_calls(self.log.events):
             if started:  # before the program was ended: whether it was done is not known, so it is not done again
-                answer, done = _answer(call, ResultKind.ERROR, "error: interrupted before it ended; call it again"), None
+                answer, done = (
+                    _answer(call, ResultKind.ERROR, "error: interrupted before it ended; call it again"),
+                    None,
+                )
             else:
                 self._append(Started(call_id=call.id))
                 answer, done = self._call(call)

@@ -15,9 +15,7 @@ from localagent.domain.chat import ToolCall
 _MOST_TEXT = 400_000
 _MOST_CALLS = 16
 _FUNCTION = re.compile(r"<function=([\w.-]{1,64})>(.*?)</function>", re.DOTALL)
-_PARAMETER = re.compile(
-    r"<parameter=([\w.-]{1,64})>(.*?)</parameter>(?=\s*(?:<parameter=|\Z))", re.DOTALL
-)
+_PARAMETER = re.compile(r"<parameter=([\w.-]{1,64})>(.*?)</parameter>(?=\s*(?:<parameter=|\Z))", re.DOTALL)
 _STARTS = re.compile(r"\{\s*\"|\[\s*\{\s*\"")
 _MARKS = ("<tool_call>", "```", "[TOOL_CALLS]", "<|python_tag|>", "<function=", "<|tool_call", '{"name"', '{ "name"')
 

@@ -4,7 +4,5 @@ from localagent.agent.tools import dialogue_tools, edit_tools, run_tools, search
 from localagent.agent.tools.tool import Tool
 
 TOOLS: dict[str, Tool] = {
-    tool.name: tool
-    for module in (search_tools, edit_tools, run_tools, dialogue_tools)
-    for tool in module.TOOLS
+    tool.name: tool for module in (search_tools, edit_tools, run_tools, dialogue_tools) for tool in module.TOOLS
 }

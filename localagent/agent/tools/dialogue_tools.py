@@ -6,7 +6,9 @@ from localagent.agent.tools.working_copy import ToolFault, ToolRefusal
 
 _MOST_STEPS = 30
 _MOST_TEXT = 4_000
-ASSUMED = "Nobody is there to answer. Do what the instruction says, in the plainest way, and say in finish what you assumed."
+ASSUMED = (
+    "Nobody is there to answer. Do what the instruction says, in the plainest way, and say in finish what you assumed."
+)
 
 
 def _plan(workshop: Workshop, given: Arguments) -> Action:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any
 
 from localagent.agent.agent_ports import CodeSearch, Judgement, PatchJudge, Person, TestRunner
 from localagent.agent.events import FileWrite
@@ -67,10 +67,8 @@ class Workshop:
     made_edits: Callable[[], Collection[tuple[str, str, str]]]
 
 
-class Prepare(Protocol):
-    """Makes the action of a call. ToolFault says what is wrong with its arguments."""
-
-    def __call__(self, workshop: Workshop, arguments: Arguments) -> Action: ...
+Prepare = Callable[[Workshop, Arguments], Action]
+"""Makes the action of a call. ToolFault says what is wrong with its arguments."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -79,7 +79,9 @@ class WorkingCopy:
         return path
 
     def _like(self, path: RepoPath) -> str:
-        same = [p for p in self.paths() if p.name == path.name] or [p for p in self.paths() if p.parts[0] == path.parts[0]]
+        same = [p for p in self.paths() if p.name == path.name] or [
+            p for p in self.paths() if p.parts[0] == path.parts[0]
+        ]
         return f"; files like it: {', '.join(same[:5])}" if same else "; search finds files"
 
 

@@ -164,7 +164,10 @@ def _told(ran: Results, before: Results, *, whole: bool) -> TestRun:
     gone = [n for n, t in before.tests.items() if whole and t.outcome.good and n not in ran.tests and not ran.missed]
     passed = sum(t.outcome is Outcome.PASSED for t in ran.tests.values())
     turned = sum(t.outcome.good for n, t in ran.tests.items() if n in was_bad)
-    counts = [f"{passed} passed", f"{len(bad)} failed" + (f" ({len(old)} of them before your changes, too)" if old else "")]
+    counts = [
+        f"{passed} passed",
+        f"{len(bad)} failed" + (f" ({len(old)} of them before your changes, too)" if old else ""),
+    ]
     counts += [f"{turned} failed before and pass now"] if turned else []
     counts += [f"{ran.missed} not run for want of time"] if ran.missed else []
     lines = [", ".join(counts)]

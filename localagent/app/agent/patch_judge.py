@@ -7,7 +7,7 @@ whoever gave the instruction said that nobody wants to be asked (`assume`); it n
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from localagent.agent.agent_ports import Judgement, JudgeAnswer, Person, TestOutcome
+from localagent.agent.agent_ports import JudgeAnswer, Judgement, Person, TestOutcome
 from localagent.app.agent.jail_runs import JailRuns
 from localagent.app.agent.request import DoRequest
 from localagent.app.agent.snapshot_tree import SnapshotTree

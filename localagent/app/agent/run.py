@@ -352,9 +352,7 @@ def _result(session: _Session, ended: Ended, judge: VerifyJudge) -> TaskResult:
         full=found.full if found is not None else None,
     )
     if ended.kind is EndKind.FINISHED and proof is not None:
-        return replace(
-            base, verdict=Verdict.ACCEPTED, reason=proof.reason, exit=0, remedy="", patch=proof.patch
-        )
+        return replace(base, verdict=Verdict.ACCEPTED, reason=proof.reason, exit=0, remedy="", patch=proof.patch)
     if ended.kind is EndKind.NEEDS_PERSON and proof is not None:
         number = Candidate(number=1, patch=proof.patch, edits=(), cost=0.0)
         take = f"read it, then `localagent apply {session.record.id} --choose 1`"

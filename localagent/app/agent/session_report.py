@@ -8,8 +8,8 @@ from localagent.agent.events import AgentEvent, Answered, Ended, EndKind, NoRepl
 from localagent.app.agent.patch_judge import Proof
 from localagent.app.agent.request import DoRequest
 from localagent.app.agent.snapshot_tree import SnapshotTree
-from localagent.report.verify_report import verification_json
 from localagent.repo.diff.write_diff import unified_diff
+from localagent.report.verify_report import verification_json
 from localagent.text.visible_text import one_line
 
 _SHOWN = 10

@@ -14,9 +14,7 @@ from localagent.gate.instruction_gates import answered, instructed, not_allowed_
 def instruction_reviewer(instruction: str) -> Reviewer:
     """Reviews patches as made for some instruction."""
 
-    def review(
-        request: GateRequest, policy: Policy, settings: Settings
-    ) -> tuple[PatchReview, tuple[TreeChange, ...]]:
+    def review(request: GateRequest, policy: Policy, settings: Settings) -> tuple[PatchReview, tuple[TreeChange, ...]]:
         asked, entries = review_changes(replace(request, approvals=False), instructed(policy), settings)
         decisions = (
             *not_allowed_at_all(entries, policy.instruction),
@@ -26,7 +24,9 @@ def instruction_reviewer(instruction: str) -> Reviewer:
         verdict = asked.verdict if unread else verdict_of(decisions, asked.rules)
         found = replace(asked, decisions=decisions, verdict=verdict)
         if request.approvals:
-            found = with_approval(found, request.approved_for or request.repo, policy.approvals, settings, request.service)
+            found = with_approval(
+                found, request.approved_for or request.repo, policy.approvals, settings, request.service
+            )
         return found, entries
 
     return review

@@ -39,7 +39,6 @@ from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.evidence.crosshair_equivalence import require_crosshair
 from localagent.verify.patch_verifier import PatchVerifier
 
-
 Reviewer = Callable[[GateRequest, Policy, Settings], tuple[PatchReview, tuple[TreeChange, ...]]]
 
 
