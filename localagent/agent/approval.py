@@ -55,17 +55,23 @@ class ChokePoint:
         if not action.writes:
             return Review(answer=Answer.ALLOW)
         after = {w.path: w.text for w in action.writes}
-        outside = [path for path in after if not self.scope.covers(path)]
-        if outside:
+        if outside := [path for path in after if not self.scope.covers(path)]:
             return _denied(f"{outside[0]} is outside the approved plan; stay within it, or ask")
-        if (where := taint_of(events)) and (lost := _lost(after, copy)):
-            if not (self.person.present and self.person.approves(f"{lost}, after {where}", "\n".join(after))):
-                return _denied(f"{lost} is not possible after {where}: that text speaks to a machine and is only data")
+        if lost := self._tainted(after, copy, events):
+            return _denied(lost)
         before = {path: copy.original(path) for path in after}
         said = self._of_change(before, after)
         if said.answer is Answer.ALLOW and self.trust is Trust.ASK and not self.assume:
             said = Review(answer=Answer.ASK, reason="every change is asked about (--trust ask)")
         return self._settled(said, "this change", "\n".join(after))
+
+    def _tainted(self, after: Mapping[RepoPath, str | None], copy: WorkingCopy, events: Sequence[AgentEvent]) -> str:
+        """Why a change may not be after a text that speaks to a machine; "" where it may, or a person lets it."""
+        where = taint_of(events)
+        lost = _lost(after, copy) if where else ""
+        if not lost or (self.person.present and self.person.approves(f"{lost}, after {where}", "\n".join(after))):
+            return ""
+        return f"{lost} is not possible after {where}: that text speaks to a machine and is only data"
 
     def _of_change(self, before: Mapping[RepoPath, str | None], after: Mapping[RepoPath, str | None]) -> Review:
         changed = {path: text for path, text in after.items() if text != before[path]}

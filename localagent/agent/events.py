@@ -1,7 +1,7 @@
-"""What happens in a session: frozen events, appended to one log and never changed. The log is the session.
+"""What happens in a session: frozen events, appended to one log and never changed.
 
-Everything else (the conversation, the working copy, the plan, the limits used up) is computed from it, so a session that
-was killed goes on where its last complete event stands.
+The log is the session. Everything else (the conversation, the working copy, the plan, what is used of the limits) is
+computed from it, so a session that was killed goes on where its last complete event stands.
 """
 
 from collections.abc import Callable, Mapping

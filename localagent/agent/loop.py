@@ -1,6 +1,6 @@
 """The loop: view, complete, calls, one choke point, results, append.
 
-Flow out of it is by typed outcomes. Whatever a model or its server does ends in one of them: nothing here raises for it.
+Flow out of it is by typed outcomes. Whatever a model or its server does ends in one of them: nothing raises for it.
 """
 
 import threading
@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from localagent.agent import context
-from localagent.agent.agent_ports import Answer, JudgeAnswer
+from localagent.agent.agent_ports import Answer
 from localagent.agent.approval import ChokePoint
 from localagent.agent.events import (
     AgentEvent,
@@ -24,7 +24,7 @@ from localagent.agent.events import (
     Started,
     pending_calls,
 )
-from localagent.agent.replies import as_event
+from localagent.agent.replies import as_event, outcome_of
 from localagent.agent.stuck import stuck
 from localagent.agent.tools.tool import Done, Tool, Workshop, parse_arguments
 from localagent.agent.tools.working_copy import ToolFault, ToolRefusal
@@ -67,11 +67,10 @@ class Loop:
 
     def run(self) -> Ended:
         """Until there is an outcome; it is in the log then."""
-        begin = self.clock()
-        faults = 0
+        begin, first, faults = self.clock(), len(self.log.events), 0
         ended = self._carry_out()
         while ended is None:
-            ended = self._over(begin)
+            ended = self._over(begin, first)
             if ended is not None:
                 break
             said = self._complete(begin)
@@ -89,9 +88,9 @@ class Loop:
         self.log.append(event)
         self.tell(event)
 
-    def _over(self, begin: float) -> Ended | None:
-        """Whether a limit is reached."""
-        replies = [e for e in self.log.events if isinstance(e, Replied)]
+    def _over(self, begin: float, first: int) -> Ended | None:
+        """Whether a limit is reached, counted since this run's first event."""
+        replies = [e for e in self.log.events[first:] if isinstance(e, Replied)]
         tokens = sum(max(0, r.prompt_tokens) + max(0, r.reply_tokens) for r in replies)
         spent = self.clock() - begin
         for used, most, what in (
@@ -166,7 +165,7 @@ class Loop:
             if said:
                 answer = replace(answer, injected=f"{call.name} {call.arguments[:80]}")
             self._append(answer)
-            if done is not None and (ended := _outcome(done)) is not None:
+            if done is not None and (ended := outcome_of(done)) is not None:
                 return ended
         refused = [e for e in self.log.events if isinstance(e, Answered) and e.tool == "finish"]
         if len([e for e in refused if e.kind is ResultKind.REFUSED]) >= _JUDGED:
@@ -193,12 +192,3 @@ class Loop:
 
 def _answer(call: ToolCall, kind: ResultKind, text: str) -> Answered:
     return Answered(call_id=call.id, tool=call.name, kind=kind, text=text)
-
-
-def _outcome(done: Done) -> Ended | None:
-    if done.asks:
-        return Ended(kind=EndKind.NEEDS_PERSON, reason=f"the model asks: {done.asks}")
-    if done.judgement is None:
-        return None
-    person = done.judgement.answer is JudgeAnswer.NEEDS_PERSON
-    return Ended(kind=EndKind.NEEDS_PERSON if person else EndKind.FINISHED, reason=done.judgement.reason)

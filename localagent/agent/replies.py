@@ -1,9 +1,11 @@
-"""A model's reply becomes an event: bounded, with ids of its own where the model's are none, calls in its text found."""
+"""A model's reply becomes an event: bounded, with ids where the model's are none, calls in its text found."""
 
 from collections.abc import Collection, Sequence
 
-from localagent.agent.events import AgentEvent, Replied
+from localagent.agent.agent_ports import JudgeAnswer
+from localagent.agent.events import AgentEvent, Ended, EndKind, Replied
 from localagent.agent.text_calls import calls_in
+from localagent.agent.tools.tool import Done
 from localagent.domain.chat import ChatReply, ToolCall
 
 MOST_CALLS = 16
@@ -41,3 +43,13 @@ def as_event(reply: ChatReply, names: Collection[str], events: Sequence[AgentEve
         prompt_tokens=reply.prompt_tokens,
         reply_tokens=reply.reply_tokens,
     )
+
+
+def outcome_of(done: Done) -> Ended | None:
+    """The end that a call means; None where the session goes on."""
+    if done.asks:
+        return Ended(kind=EndKind.NEEDS_PERSON, reason=f"the model asks: {done.asks}")
+    if done.judgement is None:
+        return None
+    person = done.judgement.answer is JudgeAnswer.NEEDS_PERSON
+    return Ended(kind=EndKind.NEEDS_PERSON if person else EndKind.FINISHED, reason=done.judgement.reason)

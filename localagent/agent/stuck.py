@@ -1,4 +1,4 @@
-"""Signs that a session goes round in circles. Each is said to the model once, with another way; then the session ends."""
+"""Signs that a session goes round in circles. Each is told once, with another way; then the session ends."""
 
 import hashlib
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What the gates of patches ask of a change that was made for an instruction, and which questions the instruction answers.
+"""What the gates of patches ask of a change made for an instruction, and which questions the instruction answers.
 
 The policy's section `[instruction]` says which files may change, how much, and which rules that ask what a change means
 are answered by somebody having asked for it. Nothing that a rule refuses outright is ever answered, and neither is what
@@ -22,8 +22,8 @@ from localagent.domain.policy import InstructionRules, Permission, Policy
 from localagent.gate.files.editable_paths import NOT_IN_TREE
 
 _NO_SECTION = (
-    "the policy has no section [instruction], so a change for an instruction may be what a repair may be: no file comes "
-    "or goes, and no test changes (docs/policy.md)"
+    "the policy has no section [instruction], so a change for an instruction may be what a repair may be: no file "
+    "comes or goes, and no test changes (docs/policy.md)"
 )
 _WORD = re.compile(r"\w+")
 _TAKES_AWAY = re.compile(r"\b(?:remov|delet|drop|retir|get rid|take out|no longer|nobody)", re.IGNORECASE)

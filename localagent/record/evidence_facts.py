@@ -24,7 +24,7 @@ SCHEMA = "localagent/evidence/1"
 
 
 class Builder(StrEnum):
-    """Who made a task's patch: the search, rules that answer findings, the hook's repairs of known mistakes, a model."""
+    """Who made a task's patch: the search, rules that answer findings, the hook's repairs, or a model."""
 
     FIX = "fix"
     REMEDIATE = "remediate"

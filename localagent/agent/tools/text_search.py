@@ -26,7 +26,7 @@ class TextSearch:
 
     def search(self, query: str) -> list[str]:
         """Lines that hold the query; where none does, those with the most of its words, and files of that name."""
-        found = [hit for hit in self._lines(re.compile(re.escape(query), re.IGNORECASE))]
+        found = list(self._lines(re.compile(re.escape(query), re.IGNORECASE)))
         if not found:
             words = sorted(set(re.findall(r"\w{3,}", query)), key=len, reverse=True)[:8]
             for word in words:

@@ -1,4 +1,4 @@
-"""The gates as the agent's choke point asks them: one file's change, or a program, before anything is applied or run."""
+"""The gates as the agent's choke point asks them: about a file's change, or a program, before it is applied or run."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""The proof of a change: named tests, the whole verification that `verify` gives any patch, and what that is worth here.
+"""The proof of a change: named tests, the verification that `verify` gives any patch, and what that is worth here.
 
 A change that is refused goes back to the model with the reason. What no test shows is told, and is accepted only where
 whoever gave the instruction said that nobody wants to be asked (`assume`); it never gets a grade better than C.

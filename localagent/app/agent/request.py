@@ -11,7 +11,7 @@ from localagent.jail.api import BackendKind
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DoRequest:
-    """What the user asked for, parsed. `tests` name what the instruction is to turn; `roles` those that a model plays."""
+    """What the user asked for, parsed. `tests` must pass in the end; `roles` are those that the model plays."""
 
     instruction: str
     repo: Path
