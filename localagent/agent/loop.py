@@ -26,7 +26,7 @@ from localagent.agent.events import (
 )
 from localagent.agent.replies import as_event, outcome_of
 from localagent.agent.stuck import stuck
-from localagent.agent.tools.tool import Done, Tool, Workshop, parse_arguments
+from localagent.agent.tools.tool import Done, Tool, Workshop, bounded, parse_arguments
 from localagent.agent.tools.working_copy import ToolFault, ToolRefusal
 from localagent.domain.chat import ChatFailure, ChatFault, ChatReply, ChatRequest, Sampling, ToolCall
 from localagent.ports import ChatModel
@@ -183,9 +183,9 @@ class Loop:
                 raise ToolRefusal(said.reason)
             done = action.perform()
         except ToolRefusal as no:
-            return _answer(call, ResultKind.REFUSED, f"refused: {no}"), None
+            return _answer(call, ResultKind.REFUSED, bounded(f"refused: {no}", self.workshop.limit, "left out")), None
         except ToolFault as fault:
-            return _answer(call, ResultKind.ERROR, f"error: {fault}"), None
+            return _answer(call, ResultKind.ERROR, bounded(f"error: {fault}", self.workshop.limit, "left out")), None
         answer = _answer(call, ResultKind.DONE, done.text)
         return replace(answer, writes=action.writes, plan=done.plan), done
 

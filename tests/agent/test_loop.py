@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 from support.agent_builder import FILES, Asked, Gates, Runs, calls, session, text
 
-from localagent.agent.agent_ports import Answer, Judgement, JudgeAnswer, Review
+from localagent.agent.agent_ports import Answer, JudgeAnswer, Judgement, Review
 from localagent.agent.approval import PlanScope, Trust
 from localagent.agent.events import Answered, EndKind, Noted, Replied, ResultKind, Started
 from localagent.agent.loop import Limits

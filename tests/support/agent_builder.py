@@ -8,8 +8,8 @@ from typing import Any
 
 from localagent.agent.agent_ports import (
     Answer,
-    Judgement,
     JudgeAnswer,
+    Judgement,
     Review,
     TestOutcome,
     TestRun,
@@ -102,7 +102,7 @@ class MemoryTree:
 class Gates:
     """Answers as a test wants, and keeps what was asked."""
 
-    answer: Review = Review(answer=Answer.ALLOW)
+    answer: Review = field(default_factory=lambda: Review(answer=Answer.ALLOW))
     injection: str = "\0"
     asked: list[Any] = field(default_factory=list)
 
@@ -122,8 +122,8 @@ class Gates:
 class Runs:
     """Tests that pass, and a judge that accepts, unless a test says otherwise."""
 
-    outcome: TestRun = TestRun(outcome=TestOutcome.PASSED, text="3 passed, 0 failed")
-    judgement: Judgement = Judgement(answer=JudgeAnswer.ACCEPTED, reason="proven")
+    outcome: TestRun = field(default_factory=lambda: TestRun(outcome=TestOutcome.PASSED, text="3 passed, 0 failed"))
+    judgement: Judgement = field(default_factory=lambda: Judgement(answer=JudgeAnswer.ACCEPTED, reason="proven"))
     ran: list[Any] = field(default_factory=list)
 
     def run_tests(self, writes: Mapping[RepoPath, str | None], tests: Sequence[str]) -> TestRun:
