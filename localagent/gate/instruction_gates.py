@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from localagent.code.source_text import parse_or_none
+from localagent.code.spans import lines_of
 from localagent.domain.diff import ChangeKind, TreeChange
 from localagent.domain.gate import Allow, Decision, Finding
 from localagent.domain.paths import RepoPath
@@ -151,7 +152,7 @@ def _keeps_fault(source: bytes, line: int) -> bool:
     """Whether the handler at a line does something with what it caught, so that it is not silenced."""
     tree = parse_or_none(source)
     for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, ast.ExceptHandler) and node.name and node.lineno <= line <= (node.end_lineno or line):
+        if isinstance(node, ast.ExceptHandler) and node.name and line in lines_of(node):
             used = [n for s in node.body for n in ast.walk(s) if isinstance(n, ast.Name) and n.id == node.name]
             if used:
                 return True
