@@ -5,7 +5,7 @@ trust level leaves to a person. A plan can only narrow what the policy allows.
 """
 
 import ast
-import fnmatch
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -29,24 +29,43 @@ class Trust(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlanScope:
-    """What an approved plan covers: globs of paths. Without one everything that the policy allows."""
+    """The files that a plan names, whole or by their ends; folders end in `/`. None named: everything."""
 
     paths: tuple[str, ...] = ()
 
     def covers(self, path: RepoPath) -> bool:
         """Whether a file may be changed under it."""
-        return not self.paths or any(fnmatch.fnmatchcase(path, pattern) for pattern in self.paths)
+        return not self.paths or self.names(path)
+
+    def names(self, path: RepoPath) -> bool:
+        """Whether it is among those that are named."""
+        return any(
+            path == named or path.endswith(f"/{named}") or (named.endswith("/") and path.startswith(named))
+            for named in self.paths
+        )
+
+
+_FILE = re.compile(r"(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.\w{1,8}\b|(?:[\w.@+-]+/)+")
+
+
+def scope_of(texts: Sequence[str]) -> PlanScope:
+    """The files and folders that some texts name."""
+    return PlanScope(paths=tuple(dict.fromkeys(found for text in texts for found in _FILE.findall(text))))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChokePoint:
-    """Decides on actions. `assume`: who gave the instruction wants no questions that the policy does not insist on."""
+    """Decides on actions. `assume`: who gave the instruction wants no questions that the policy does not insist on.
+
+    What `instruction` and the plan name may be changed; where the plan names files, nothing else. Without a plan
+    everything may that the policy allows, but for files to go.
+    """
 
     review: ChangeReview
     person: Person
     trust: Trust
     assume: bool
-    scope: PlanScope = PlanScope()
+    instruction: str = ""
 
     def decide(self, action: Action, copy: WorkingCopy, events: Sequence[AgentEvent]) -> Review:
         """ALLOW, or DENY with a reason for the model; a person has been asked by then where one is there."""
@@ -55,8 +74,8 @@ class ChokePoint:
         if not action.writes:
             return Review(answer=Answer.ALLOW)
         after = {w.path: w.text for w in action.writes}
-        if outside := [path for path in after if not self.scope.covers(path)]:
-            return _denied(f"{outside[0]} is outside the approved plan; stay within it, or ask")
+        if outside := self._outside(after, copy, events):
+            return _denied(outside)
         if lost := self._tainted(after, copy, events):
             return _denied(lost)
         before = {path: copy.original(path) for path in after}
@@ -64,6 +83,18 @@ class ChokePoint:
         if said.answer is Answer.ALLOW and self.trust is Trust.ASK and not self.assume:
             said = Review(answer=Answer.ASK, reason="every change is asked about (--trust ask)")
         return self._settled(said, "this change", "\n".join(after))
+
+    def _outside(self, after: Mapping[RepoPath, str | None], copy: WorkingCopy, events: Sequence[AgentEvent]) -> str:
+        """Why a change is outside what was planned; "" where it is within. What the session made itself may go."""
+        plan = next((e.plan for e in reversed(events) if isinstance(e, Answered) and e.plan), ())
+        planned, asked = scope_of(plan), scope_of([self.instruction])
+        for path, text in after.items():
+            named = planned.names(path) or asked.names(path)
+            if not named and not planned.covers(path):
+                return f"{path} is outside the plan; call plan again and name every file that has to change"
+            if text is None and not named and copy.original(path) is not None:
+                return f"neither plan nor instruction says that {path} is to go; call plan and name it"
+        return ""
 
     def _tainted(self, after: Mapping[RepoPath, str | None], copy: WorkingCopy, events: Sequence[AgentEvent]) -> str:
         """Why a change may not be after a text that speaks to a machine; "" where it may, or a person lets it."""

@@ -42,7 +42,7 @@ _NO_CALL = "error: your reply holds no tool call. Answer with a call of a tool; 
 class Limits:
     """What a session may use: replies of the model, seconds, tokens of prompts and replies together."""
 
-    steps: int = 80
+    steps: int = 200
     seconds: float = 1800.0
     tokens: int = 2_000_000
 

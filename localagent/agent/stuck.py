@@ -11,7 +11,7 @@ from localagent.domain.chat import ToolCall
 _SAME_CALLS = 3
 _TURNS = 3  # of two states
 _SILENT = 3  # replies without a call
-_ERRORS = 15  # results in a row
+_ERRORS = 20  # results in a row
 NOTE = "[stuck] "
 
 

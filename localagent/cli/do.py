@@ -41,7 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="what a person is asked: every change, plan and patch (default), or what the policy leaves to persons",
     )
     p.add_argument("--assume", action="store_true", help="do not ask where the policy does not insist on it")
-    p.add_argument("--max-steps", type=int, default=80, metavar="N", help="maximum number of the model's replies (80)")
+    p.add_argument(
+        "--max-steps", type=int, default=200, metavar="N", help="maximum number of the model's replies (200)"
+    )
     p.add_argument("--max-seconds", type=float, default=1800.0, metavar="S", help="time limit in seconds (1800)")
     p.add_argument("--max-tokens", type=int, default=2_000_000, metavar="T", help="maximum number of tokens (2000000)")
     p.add_argument("--python", default="", metavar="PY", help="the project's interpreter or virtual environment")

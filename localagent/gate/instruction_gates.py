@@ -10,10 +10,13 @@ import ast
 import difflib
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import pathspec
+
+from localagent.code.names import dotted_name
 from localagent.code.source_text import parse_or_none
 from localagent.code.spans import lines_of
 from localagent.domain.diff import ChangeKind, TreeChange
@@ -21,11 +24,14 @@ from localagent.domain.gate import Allow, Decision, Finding
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import InstructionRules, Permission, Policy
 from localagent.gate.files.editable_paths import NOT_IN_TREE
+from localagent.gate.tests import side_effects
 
 _NO_SECTION = (
     "the policy has no section [instruction], so a change for an instruction may be what a repair may be: no file "
     "comes or goes, and no test changes (docs/policy.md)"
 )
+_OPENERS = frozenset({"open", "Path", "PurePath", "pathlib", "os", "shutil", "io", "codecs", "tempfile", "sqlite3"})
+_AWAY = re.compile(r"/(?!dev/null$)[\w.~-]+|~|(?:.*/)?\.\.(?:/|$)")
 _WORD = re.compile(r"\w+")
 _TAKES_AWAY = re.compile(r"\b(?:remov|delet|drop|retir|get rid|take out|no longer|nobody)", re.IGNORECASE)
 _PYPROJECT = "pyproject.toml"
@@ -60,11 +66,50 @@ def instructed(policy: Policy) -> Policy:
     return replace(policy, patches=patches)
 
 
-def not_allowed_at_all(entries: Sequence[TreeChange], rules: InstructionRules | None) -> list[Decision]:
+def for_instruction(
+    decisions: Sequence[Decision], entries: Sequence[TreeChange], instruction: str, policy: Policy
+) -> list[Decision]:
+    """What stands against a change that was made for an instruction, of what the gates decided on it and beside it."""
+    return [
+        *_not_allowed_at_all(entries, policy.instruction),
+        *_outside(entries, policy),
+        *answered(decisions, entries, instruction, policy.instruction),
+    ]
+
+
+def _not_allowed_at_all(entries: Sequence[TreeChange], rules: InstructionRules | None) -> list[Decision]:
     """A refusal where files come or go under a policy without the section."""
     new = [e for e in entries if e.kind is not ChangeKind.MODIFIED] if rules is None else []
     findings = tuple(NOT_IN_TREE.finding(e.path, 0, _NO_SECTION) for e in new)
     return [Decision(gate="instruction", answer=Allow.DENY, findings=findings)] if new else []
+
+
+def _outside(entries: Sequence[TreeChange], policy: Policy) -> list[Decision]:
+    """Tests that newly open or change what lies outside of the repository: tests may write files, but not anywhere."""
+    tests = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in policy.paths.tests])
+    found = []
+    for entry in entries:
+        if entry.path.is_python and tests.match_file(entry.path.replace("\n", " ").lower()):
+            stood = {text for text, _ in _places_opened(entry.before)}
+            found += [
+                side_effects.DESTROYS.finding(
+                    entry.path, line, f"a test reaches for {text[:60]!r}, outside the repository"
+                )
+                for text, line in _places_opened(entry.after)
+                if text not in stood
+            ]
+    return [Decision(gate="instruction", answer=Allow.DENY, findings=tuple(found))] if found else []
+
+
+def _places_opened(source: bytes) -> Iterator[tuple[str, int]]:
+    """(path, line) of absolute paths, home folders and ways up that are given to what opens or changes files."""
+    tree = parse_or_none(source)
+    for node in ast.walk(tree) if tree is not None else ():
+        if not isinstance(node, ast.Call) or dotted_name(node.func).split(".")[0] not in _OPENERS:
+            continue
+        for part in (inner for argument in node.args for inner in ast.walk(argument)):
+            if isinstance(part, ast.Constant) and isinstance(part.value, str) and _AWAY.match(part.value):
+                yield part.value, node.lineno
 
 
 def answered(

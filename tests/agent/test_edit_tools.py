@@ -26,9 +26,10 @@ FILES = {"a.py": CLASS, "b.txt": "one\r\ntwo\r\nthree\r\n", "empty.txt": "", "ba
 
 
 def _one(tool, **arguments):
-    s = session([calls((tool, arguments)), calls(("read", {"path": "a.py"}))], files=FILES)
+    plan = calls(("plan", {"steps": [f"change {arguments['path']}"]}))
+    s = session([plan, calls((tool, arguments)), calls(("read", {"path": "a.py"}))], files=FILES)
     s.run()
-    return s.results[0], s.writes
+    return s.results[1], s.writes
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from support.agent_builder import FILES, Asked, Gates, Runs, calls, session, text
 
 from localagent.agent.agent_ports import Answer, JudgeAnswer, Judgement, Review
-from localagent.agent.approval import PlanScope, Trust
+from localagent.agent.approval import Trust
 from localagent.agent.events import Answered, EndKind, Noted, Replied, ResultKind, Started
 from localagent.agent.loop import Limits
 from localagent.domain.chat import ChatFailure, ChatFault, ChatRole
@@ -184,11 +184,28 @@ def test_trust_ask_asks_about_every_change():
     assert any("--trust ask" in heard for heard in s.person.heard)
 
 
-def test_a_plan_only_narrows():
-    s = session([EDIT, FINISH], scope=PlanScope(paths=("docs/*",)))
+def test_a_plan_that_names_files_narrows():
+    plan = calls(("plan", {"steps": ["change README.md", "run the tests"]}))
+    wider = calls(("plan", {"steps": ["change pkg/mod.py"]}))
+    s = session([plan, EDIT, wider, again(EDIT), FINISH])
+    assert s.run().kind is EndKind.FINISHED
+    assert "outside the plan" in s.results[1].text
+    assert len(s.gates.asked) == 1
+    assert s.writes
+    vague = session([calls(("plan", {"steps": ["look", "change it"]})), EDIT, FINISH])
+    assert vague.run().kind is EndKind.FINISHED
+
+
+def test_files_go_only_where_it_was_said():
+    gone = calls(("delete", {"path": "README.md"}))
+    s = session([gone, calls(("plan", {"steps": ["delete README.md"]})), again(gone), FINISH])
     s.run()
-    assert "outside the approved plan" in s.results[0].text
-    assert s.gates.asked == []
+    assert [r.kind for r in s.results[:3]] == [ResultKind.REFUSED, ResultKind.DONE, ResultKind.DONE]
+    made = session(
+        [calls(("create", {"path": "x.md", "content": "x"})), calls(("delete", {"path": "x.md"})), EDIT, FINISH]
+    )
+    made.run()
+    assert all(r.kind is ResultKind.DONE for r in made.results)
 
 
 def test_a_program_is_reviewed_before_it_runs():

@@ -24,7 +24,7 @@ DONE: Calls = [("finish", {"summary": "done"})]
 ADD: Calls = [
     ("search", {"query": "label"}),
     ("read", {"path": "shop/labels.py"}),
-    ("plan", {"steps": ["add shout", "test it"]}),
+    ("plan", {"steps": ["add shop/extra.py, drop shop/old.py", "tests/test_extra.py"]}),
     (
         "create",
         {"path": "shop/extra.py", "content": 'def shout(text):\n    """Loud."""\n    return text.upper() + "!"\n'},

@@ -8,7 +8,7 @@ import pytest
 from localagent.domain.diff import ChangeKind, FileMode, TreeChange
 from localagent.domain.gate import Allow
 from localagent.domain.paths import RepoPath
-from localagent.gate.instruction_gates import answered, instructed, is_named_rename, not_allowed_at_all
+from localagent.gate.instruction_gates import for_instruction, instructed, is_named_rename
 from localagent.gate.patch_gates import PatchGates
 from localagent.policy.load import load_policy
 
@@ -35,8 +35,7 @@ def _change(path, before, after):
 def _rules(instruction, *changes, policy=DEFAULT):
     """The rules that stand against some changes."""
     decisions = PatchGates(instructed(policy)).review(changes, everything=True)
-    left = answered(decisions, changes, instruction, policy.instruction)
-    left = [*not_allowed_at_all(changes, policy.instruction), *left]
+    left = for_instruction(decisions, changes, instruction, policy)
     return {f.rule for d in left if d.answer is not Allow.ALLOW for f in d.findings}
 
 
@@ -48,6 +47,7 @@ def _rules(instruction, *changes, policy=DEFAULT):
         ("pkg/new.py", None, "X = 1\n"),
         ("pkg/old.py", "X = 1\n", None),
         ("tests/test_new.py", None, TEST),
+        ("tests/test_new.py", None, "def test_a(tmp_path):\n    (tmp_path / 'x').write_text('/a/b ../c')\n"),
         ("tests/test_mod.py", TEST, TEST + "\n\ndef test_more():\n    assert load(2) == 3\n"),
     ],
 )
@@ -77,6 +77,9 @@ def test_what_an_instruction_may_change(path, before, after):
         ("tests/test_mod.py", TEST, TEST.replace("== 2", "== 3"), "test-changed"),
         ("requirements.txt", "a==1\n", "a==1\nevil==2\n", "dependency-edit"),
         ("a.bin", None, "x", "path-not-editable"),
+        ("tests/test_new.py", None, "def test_a():\n    open('/var/x/y', 'w').write('x')\n", "test-destroys"),
+        ("tests/test_new.py", None, "from pathlib import Path\n\nX = Path('~/x').read_text()\n", "test-destroys"),
+        ("tests/test_new.py", None, "import os\n\n\ndef test_a():\n    os.listdir('../..')\n", "test-destroys"),
     ],
 )
 def test_what_no_instruction_allows(path, before, after, rule):

@@ -14,7 +14,7 @@ from localagent.agent.agent_ports import (
     TestOutcome,
     TestRun,
 )
-from localagent.agent.approval import ChokePoint, PlanScope, Trust
+from localagent.agent.approval import ChokePoint, Trust
 from localagent.agent.events import AgentEvent, Answered, Ended, MemoryLog, writes_of
 from localagent.agent.loop import Limits, Loop
 from localagent.agent.prompts import opening
@@ -192,7 +192,6 @@ def session(
     limits: Limits = Limits(steps=60),  # noqa: B008 - frozen
     events: tuple[AgentEvent, ...] = (),
     context: int | None = None,
-    scope: PlanScope = PlanScope(),  # noqa: B008 - frozen
     keep: Callable[[AgentEvent], None] | None = None,
 ) -> Session:
     """A session over files in memory."""
@@ -213,7 +212,7 @@ def session(
             assume=assume,
             made_edits=lambda: (),
         ),
-        choke=ChokePoint(review=gates, person=person, trust=trust, assume=assume, scope=scope),
+        choke=ChokePoint(review=gates, person=person, trust=trust, assume=assume, instruction="make it so"),
         log=log,
         limits=limits,
         sampling=Sampling(),

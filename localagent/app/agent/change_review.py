@@ -10,7 +10,7 @@ from localagent.domain.gate import Allow, Decision, Finding
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
 from localagent.gate.content.prompt_injection import spoken_in
-from localagent.gate.instruction_gates import answered, instructed, not_allowed_at_all
+from localagent.gate.instruction_gates import for_instruction, instructed
 from localagent.gate.patch_gates import PatchGates
 from localagent.gate.rule_catalogue import rule_texts
 from localagent.text.visible_text import one_line
@@ -35,15 +35,8 @@ class GateReview:
         entries = self._tree.changes(after)
         if any(e.kind is ChangeKind.DELETED and e.before_mode is FileMode.EXECUTABLE for e in entries):
             return Review(answer=Answer.DENY, reason="a program that can be started is deleted by a person only")
-        decisions = [
-            *not_allowed_at_all(entries, self._policy.instruction),
-            *answered(
-                self._gates.review(entries, everything=False, own_packages=self._own),
-                entries,
-                self._instruction,
-                self._policy.instruction,
-            ),
-        ]
+        asked = self._gates.review(entries, everything=False, own_packages=self._own)
+        decisions = for_instruction(asked, entries, self._instruction, self._policy)
         return self._said(decisions)
 
     def of_code(self, code: str) -> Review:

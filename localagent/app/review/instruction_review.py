@@ -8,7 +8,7 @@ from localagent.app.settings import Settings
 from localagent.domain.diff import TreeChange
 from localagent.domain.policy import Policy
 from localagent.domain.review import PatchReview, PatchVerdict
-from localagent.gate.instruction_gates import answered, instructed, not_allowed_at_all
+from localagent.gate.instruction_gates import for_instruction, instructed
 
 
 def instruction_reviewer(instruction: str) -> Reviewer:
@@ -16,10 +16,7 @@ def instruction_reviewer(instruction: str) -> Reviewer:
 
     def review(request: GateRequest, policy: Policy, settings: Settings) -> tuple[PatchReview, tuple[TreeChange, ...]]:
         asked, entries = review_changes(replace(request, approvals=False), instructed(policy), settings)
-        decisions = (
-            *not_allowed_at_all(entries, policy.instruction),
-            *answered(asked.decisions, entries, instruction, policy.instruction),
-        )
+        decisions = tuple(for_instruction(asked.decisions, entries, instruction, policy))
         unread = asked.verdict is PatchVerdict.REFUSED and not entries
         verdict = asked.verdict if unread else verdict_of(decisions, asked.rules)
         found = replace(asked, decisions=decisions, verdict=verdict)
