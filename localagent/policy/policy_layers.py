@@ -275,7 +275,8 @@ def combine(
     names, decided = [base.name], dict.fromkeys(facts(policy), base.name)
     idle: dict[str, tuple[str, ...]] = {}
     for part in _parts(system, repository, lines):
-        over = policy_of(_overlaid(values, part.values), part.faults, taken)
+        given = {k: v for k, v in part.values.items() if k in values or k != "instruction"}  # none can be given later
+        over = policy_of(_overlaid(values, given), part.faults, taken)
         lines += part.faults.lines
         joined = meet(policy, over)
         before, after = facts(policy), facts(joined)
