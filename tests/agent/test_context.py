@@ -1,5 +1,7 @@
 """The conversation: append-only until it is condensed, and then still whole."""
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,7 +31,7 @@ events = st.lists(
 )
 
 
-def _log(script):
+def _log(script: Any) -> Any:
     log = []
     for number, (kind, value) in enumerate(script):
         if kind == "step":
@@ -40,14 +42,14 @@ def _log(script):
 
 
 @given(events, st.integers(0, 40))
-def test_what_is_rendered_of_less_is_a_prefix_of_what_is_rendered_of_more(script, cut):
+def test_what_is_rendered_of_less_is_a_prefix_of_what_is_rendered_of_more(script: Any, cut: int) -> None:
     log = _log(script)
     less, more = context.render(OPENING, log[:cut]), context.render(OPENING, log)
     assert more[: len(less)] == less
 
 
 @given(events)
-def test_condensing_ends_and_keeps_calls_and_results_in_pairs(script):
+def test_condensing_ends_and_keeps_calls_and_results_in_pairs(script: Any) -> None:
     log = _log(script)
     for _ in range(10):
         step = context.condense(log)
@@ -61,8 +63,8 @@ def test_condensing_ends_and_keeps_calls_and_results_in_pairs(script):
         raise AssertionError("it goes on for ever")
 
 
-def test_room_is_made_and_the_last_result_stays():
-    log = [event for number in range(8) for event in _step(number, 500)]
+def test_room_is_made_and_the_last_result_stays() -> None:
+    log: list[Any] = [event for number in range(8) for event in _step(number, 500)]
     before = context.estimate(context.render(OPENING, log), ())
     log.append(context.condense(log))
     assert isinstance(log[-1], Condensed)
@@ -71,7 +73,7 @@ def test_room_is_made_and_the_last_result_stays():
     assert after[-1].text == "x\n" * 500
 
 
-def test_a_budget_leaves_room_for_a_reply():
+def test_a_budget_leaves_room_for_a_reply() -> None:
     assert context.reserve(8192) == 2000
     assert context.reserve(1_000_000) == 20_000
     assert context.prompt_budget(8192) == 6192

@@ -1,5 +1,7 @@
 """Edits of the copy: exact, told where they are ambiguous, and never one that breaks a file that parsed."""
 
+from typing import Any
+
 import pytest
 from support.agent_builder import calls, session
 
@@ -25,7 +27,7 @@ def twice(x):
 FILES = {"a.py": CLASS, "b.txt": "one\r\ntwo\r\nthree\r\n", "empty.txt": "", "bad.py": "def f(:\n"}
 
 
-def _one(tool, **arguments):
+def _one(tool: str, **arguments: Any) -> Any:
     plan = calls(("plan", {"steps": [f"change {arguments['path']}"]}))
     s = session([plan, calls((tool, arguments)), calls(("read", {"path": "a.py"}))], files=FILES)
     s.run()
@@ -44,13 +46,13 @@ def _one(tool, **arguments):
         ({"path": "c.py", "old": "a", "new": "b"}, "there is no file c.py"),
     ],
 )
-def test_what_cannot_be_edited_is_told(arguments, says):
+def test_what_cannot_be_edited_is_told(arguments: dict[str, str], says: str) -> None:
     result, writes = _one("edit", **arguments)
     assert (result.kind, writes) == (ResultKind.ERROR, {})
     assert says in result.text
 
 
-def test_an_edit_answers_with_its_surroundings():
+def test_an_edit_answers_with_its_surroundings() -> None:
     result, writes = _one("edit", path="a.py", old="return 1", new="return 11")
     assert result.text == (
         "edited a.py:\n4\t    @property\n5\t    def size(self):\n6\t        return 11\n7\t\n8\t    def twice(self):"
@@ -58,17 +60,17 @@ def test_an_edit_answers_with_its_surroundings():
     assert writes["a.py"] == CLASS.replace("return 1\n", "return 11\n")
 
 
-def test_line_ends_stay():
+def test_line_ends_stay() -> None:
     _, writes = _one("edit", path="b.txt", old="one\ntwo", new="one\n2")
     assert writes["b.txt"] == "one\r\n2\r\nthree\r\n"
 
 
-def test_files_that_did_not_parse_may_be_mended_or_not():
+def test_files_that_did_not_parse_may_be_mended_or_not() -> None:
     _, writes = _one("edit", path="bad.py", old="(:", new="((:")
     assert writes["bad.py"] == "def f((:\n"
 
 
-def test_empty_files_can_be_filled():
+def test_empty_files_can_be_filled() -> None:
     _, writes = _one("edit", path="empty.txt", old="", new="x\n")
     assert writes["empty.txt"] == "x\n"
 
@@ -81,12 +83,12 @@ def test_empty_files_can_be_filled():
         "\ndef twice(self):\n    return 3",
     ],
 )
-def test_a_method_is_replaced_however_it_is_indented(source):
+def test_a_method_is_replaced_however_it_is_indented(source: str) -> None:
     _, writes = _one("replace_function", path="a.py", name="A.twice", source=source)
     assert "    def twice(self):\n        return 3\n\n\ndef twice(x):\n" in writes["a.py"]
 
 
-def test_decorators_stay_or_are_replaced():
+def test_decorators_stay_or_are_replaced() -> None:
     _, writes = _one("replace_function", path="a.py", name="size", source="def size(self):\n    return 2\n")
     assert "    @property\n    def size(self):\n        return 2\n" in writes["a.py"]
     _, writes = _one("replace_function", path="a.py", name="size", source="@cache\ndef size(self):\n    return 2\n")
@@ -103,13 +105,13 @@ def test_decorators_stay_or_are_replaced():
         ("A.twice", "def twice(self)\n    pass\n", "the whole definition of twice"),
     ],
 )
-def test_replacements_are_whole_definitions(name, source, says):
+def test_replacements_are_whole_definitions(name: str, source: str, says: str) -> None:
     result, writes = _one("replace_function", path="a.py", name=name, source=source)
     assert says in result.text
     assert bool(writes) == (not says)
 
 
-def test_create_and_delete():
+def test_create_and_delete() -> None:
     result, writes = _one("create", path="pkg/new.py", content="X = 1\n")
     assert (result.text, writes) == ("created pkg/new.py, 1 lines", {"pkg/new.py": "X = 1\n"})
     result, _ = _one("create", path="a.py", content="X = 1\n")

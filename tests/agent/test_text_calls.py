@@ -23,18 +23,18 @@ CODE = 'if a < b and c > d:\n    return "</x>"\n'
         "<function=read>\n<parameter=path>\na.py\n</parameter>\n</function>",
     ],
 )
-def test_one_call(said):
+def test_one_call(said: str) -> None:
     (call,) = calls_in(said, NAMES, 7)
     assert (call.name, json.loads(call.arguments), call.id) == ("read", {"path": "a.py"}, "text_7")
 
 
-def test_code_in_parameters_is_not_xml():
+def test_code_in_parameters_is_not_xml() -> None:
     said = f"<function=edit>\n<parameter=path>\na.py\n</parameter>\n<parameter=new>\n{CODE}</parameter>\n</function>"
     (call,) = calls_in(said, NAMES, 0)
     assert json.loads(call.arguments)["new"] == CODE.rstrip("\n")
 
 
-def test_two_calls_and_a_list():
+def test_two_calls_and_a_list() -> None:
     one = '<tool_call>{"name": "read", "arguments": {"path": "a"}}</tool_call>'
     two = '<function=run_tests><parameter=tests>["tests/a.py"]</parameter></function>'
     assert [c.name for c in calls_in(one + one, NAMES, 0)] == ["read", "read"]
@@ -53,5 +53,5 @@ def test_two_calls_and_a_list():
         '```{"a":' * 20_000,
     ],
 )
-def test_talk_and_what_is_cut_are_no_calls(said):
+def test_talk_and_what_is_cut_are_no_calls(said: str) -> None:
     assert calls_in(said, NAMES, 0) == ()

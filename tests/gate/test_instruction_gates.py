@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ TEST = "from pkg.mod import load\n\n\ndef test_load():\n    assert load(1) == 2\
 PROJECT = '[project]\nname = "a"\ndependencies = []\n\n[tool.pytest.ini_options]\naddopts = "-q"\n'
 
 
-def _change(path, before, after):
+def _change(path: str, before: str | None, after: str | None) -> Any:
     kind = ChangeKind.ADDED if before is None else ChangeKind.DELETED if after is None else ChangeKind.MODIFIED
     return TreeChange(
         path=RepoPath(path),
@@ -32,7 +33,7 @@ def _change(path, before, after):
     )
 
 
-def _rules(instruction, *changes, policy=DEFAULT):
+def _rules(instruction: str, *changes: Any, policy: Any = DEFAULT) -> Any:
     """The rules that stand against some changes."""
     decisions = PatchGates(instructed(policy)).review(changes, everything=True)
     left = for_instruction(decisions, changes, instruction, policy)
@@ -51,7 +52,7 @@ def _rules(instruction, *changes, policy=DEFAULT):
         ("tests/test_mod.py", TEST, TEST + "\n\ndef test_more():\n    assert load(2) == 3\n"),
     ],
 )
-def test_what_an_instruction_may_change(path, before, after):
+def test_what_an_instruction_may_change(path: str, before: str | None, after: str | None) -> None:
     assert _rules("do it", _change(path, before, after)) == set()
 
 
@@ -82,17 +83,17 @@ def test_what_an_instruction_may_change(path, before, after):
         ("tests/test_new.py", None, "import os\n\n\ndef test_a():\n    os.listdir('../..')\n", "test-destroys"),
     ],
 )
-def test_what_no_instruction_allows(path, before, after, rule):
+def test_what_no_instruction_allows(path: str, before: str | None, after: str | None, rule: str) -> None:
     found = _rules("do it, in the tests, requirements.txt and everywhere", _change(path, before, after))
     assert found & {rule, "assert-trivial", "test-trivial"}, found
 
 
-def test_weaker_tests_are_refused_whoever_asks():
+def test_weaker_tests_are_refused_whoever_asks() -> None:
     gates = instructed(DEFAULT)
     assert gates.patches.weaker_tests.value == "deny"
 
 
-def test_a_rename_that_is_named_may_change_tests():
+def test_a_rename_that_is_named_may_change_tests() -> None:
     after = TEST.replace("load", "read_all")
     change = _change("tests/test_mod.py", TEST, after)
     assert _rules("rename `load` to `read_all` everywhere, and in the tests", change) <= {"test-deleted"}
@@ -113,12 +114,12 @@ def test_a_rename_that_is_named_may_change_tests():
         (PROJECT + '[build-system]\nrequires = ["x"]\n', "in pyproject.toml build-system requires x", False),
     ],
 )
-def test_dependencies_are_those_that_were_named(after, instruction, allowed):
+def test_dependencies_are_those_that_were_named(after: str | None, instruction: str, allowed: bool) -> None:
     assert (_rules(instruction, _change("pyproject.toml", PROJECT, after)) == set()) == allowed
 
 
 @pytest.mark.parametrize(("use", "allowed"), [("errors.append(error)", True), ("pass", False), ("return None", False)])
-def test_a_fault_that_is_kept_is_not_silenced(use, allowed):
+def test_a_fault_that_is_kept_is_not_silenced(use: str, allowed: bool) -> None:
     before = "def f(xs):\n    return xs\n"
     after = (
         "def f(xs):\n    errors = []\n    for x in xs:\n        try:\n            x()\n"
@@ -127,7 +128,7 @@ def test_a_fault_that_is_kept_is_not_silenced(use, allowed):
     assert ("broad-except" not in _rules("collect them", _change("pkg/mod.py", before, after))) == allowed
 
 
-def test_without_the_section_no_more_than_a_repair():
+def test_without_the_section_no_more_than_a_repair() -> None:
     bare = replace(DEFAULT, instruction=None)
     assert _rules("x", _change("pkg/mod.py", "X = 1\n", "X = 2\n"), policy=bare) == set()
     assert "path-not-in-tree" in _rules("x", _change("pkg/new.py", None, "X = 1\n"), policy=bare)

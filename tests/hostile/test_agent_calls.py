@@ -1,6 +1,7 @@
 """Hostile replies of a model: what they ask for is refused with its reason, nothing is written, nothing crashes."""
 
 import json
+from typing import Any
 
 import pytest
 from support.agent_builder import FILES, calls, session
@@ -14,7 +15,7 @@ WRITERS = ("read", "edit", "create", "delete", "replace_function")
 LINKS = {"out": "is a symbolic link, which is neither followed nor changed"}
 
 
-def _arguments(tool, path):
+def _arguments(tool: str, path: str) -> Any:
     more = {
         "read": {},
         "edit": {"old": "a", "new": "b"},
@@ -43,7 +44,7 @@ def _arguments(tool, path):
         ("out", "symbolic link"),
     ],
 )
-def test_paths_that_lead_elsewhere(tool, path, says):
+def test_paths_that_lead_elsewhere(tool: str, path: str, says: str) -> None:
     s = session([calls((tool, _arguments(tool, path))), EDIT, FINISH], links=LINKS)
     assert s.run().kind is EndKind.FINISHED
     assert list(s.writes) == ["pkg/mod.py"]
@@ -54,7 +55,7 @@ def test_paths_that_lead_elsewhere(tool, path, says):
     assert s.results[0].text.isprintable()
 
 
-def test_ten_thousand_calls_in_a_reply_are_bounded():
+def test_ten_thousand_calls_in_a_reply_are_bounded() -> None:
     many = ChatReply(
         text="", calls=tuple(ToolCall(id="same", name="search", arguments='{"query": "f"}') for _ in range(10_000))
     )
@@ -80,7 +81,7 @@ def test_ten_thousand_calls_in_a_reply_are_bounded():
         '{"path": ' + "9" * 6000 + "}",
     ],
 )
-def test_odd_arguments_are_errors(arguments):
+def test_odd_arguments_are_errors(arguments: str) -> None:
     for tool in ("create", "read"):
         s = session([calls((tool, arguments)), EDIT, FINISH])
         assert s.run().kind is EndKind.FINISHED
@@ -89,21 +90,21 @@ def test_odd_arguments_are_errors(arguments):
 
 
 @pytest.mark.parametrize("name", ["", "x" * 100_000, "\x1b[2J", "__class__", "edit'; drop", "🦀"])
-def test_odd_names_are_errors(name):
+def test_odd_names_are_errors(name: str) -> None:
     s = session([calls((name, {"path": "pkg/mod.py"})), EDIT, FINISH])
     assert s.run().kind is EndKind.FINISHED
     assert s.results[0].kind is ResultKind.ERROR
 
 
 @pytest.mark.parametrize("content", ["x\0y", "\ud800", "x" * 500_000])
-def test_contents_that_are_no_text_or_too_long(content):
+def test_contents_that_are_no_text_or_too_long(content: str) -> None:
     s = session([calls(("create", {"path": "new.txt", "content": content})), EDIT, FINISH])
     s.run()
     assert s.results[0].text.startswith("refused: ")
     assert list(s.writes) == ["pkg/mod.py"]
 
 
-def test_what_a_file_says_cannot_drive_a_terminal_or_end_a_result():
+def test_what_a_file_says_cannot_drive_a_terminal_or_end_a_result() -> None:
     files = {**FILES, "evil.txt": "\x1b[2J\u202e hidden\r\x07\n"}
     s = session(
         [calls(("read", {"path": "evil.txt"})), calls(("search", {"query": "hidden"})), EDIT, FINISH], files=files
@@ -114,7 +115,7 @@ def test_what_a_file_says_cannot_drive_a_terminal_or_end_a_result():
 
 
 @pytest.mark.parametrize("tests", [["-p evil"], ["--rootdir=/"], ["../x"], ["/etc"], [""], ["a.py"] * 1 + ["x"] * 60])
-def test_tests_are_no_options_and_no_ways_out(tests):
+def test_tests_are_no_options_and_no_ways_out(tests: list[str]) -> None:
     s = session([calls(("run_tests", {"tests": tests})), EDIT, FINISH])
     s.run()
     assert s.results[0].kind is not ResultKind.DONE
