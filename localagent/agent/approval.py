@@ -6,7 +6,7 @@ trust level leaves to a person. A plan can only narrow what the policy allows.
 
 import ast
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -45,6 +45,7 @@ class PlanScope:
         )
 
 
+_INERT = ("__future__", "typing", "dataclasses", "enum", "abc", "collections", "math", "datetime", "pytest")
 _FILE = re.compile(r"(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.\w{1,8}\b|(?:[\w.@+-]+/)+")
 
 
@@ -99,7 +100,7 @@ class ChokePoint:
     def _tainted(self, after: Mapping[RepoPath, str | None], copy: WorkingCopy, events: Sequence[AgentEvent]) -> str:
         """Why a change may not be after a text that speaks to a machine; "" where it may, or a person lets it."""
         where = taint_of(events)
-        lost = _lost(after, copy) if where else ""
+        lost = _lost(after, copy, scope_of([self.instruction])) if where else ""
         if not lost or (self.person.present and self.person.approves(f"{lost}, after {where}", "\n".join(after))):
             return ""
         return f"{lost} is not possible after {where}: that text speaks to a machine and is only data"
@@ -134,17 +135,23 @@ def taint_of(events: Sequence[AgentEvent]) -> str:
     return where
 
 
-def _lost(after: Mapping[RepoPath, str | None], copy: WorkingCopy) -> str:
-    """What a change would do that taint takes away, "" for nothing."""
+def _lost(after: Mapping[RepoPath, str | None], copy: WorkingCopy, asked: PlanScope) -> str:
+    """What a change would do that taint takes away, "" for nothing. What the instruction names may come and go."""
+    own = {path.parts[0].removesuffix(".py") for path in copy.paths()}
     for path, text in after.items():
         before = copy.get(path)
-        if text is None:
-            return "deleting a file"
-        if before is None:
-            return "creating a file"
-        if path.is_python and (new := {*_imports(text)} - {*_imports(before)}):
-            return f"importing {min(new)}"
+        if (text is None or before is None) and not asked.names(path):
+            return "deleting a file" if text is None else "creating a file"
+        if path.is_python and text is not None:
+            new = {name for name in {*_imports(text)} - {*_imports(before or "")} if not _harmless(name, own)}
+            if new:
+                return f"importing {min(new)}"
     return ""
+
+
+def _harmless(name: str, own: Collection[str]) -> bool:
+    """Whether a module can do nothing by itself, or is the repository's own."""
+    return name.startswith(".") or name.split(".", maxsplit=1)[0] in {*own, *_INERT}
 
 
 def _imports(text: str) -> Iterator[str]:

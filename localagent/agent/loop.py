@@ -24,7 +24,7 @@ from localagent.agent.events import (
     Started,
     pending_calls,
 )
-from localagent.agent.replies import as_event, outcome_of
+from localagent.agent.replies import as_event, outcome_of, quoted
 from localagent.agent.stuck import stuck
 from localagent.agent.tools.tool import Done, Tool, Workshop, bounded, parse_arguments
 from localagent.agent.tools.working_copy import ToolFault, ToolRefusal
@@ -161,8 +161,7 @@ class Loop:
             else:
                 self._append(Started(call_id=call.id))
                 answer, done = self._call(call)
-            said = self.choke.review.speaks_to_machine(answer.text) if answer.kind is ResultKind.DONE else ""
-            if said:
+            if self.choke.review.speaks_to_machine(quoted(answer)):
                 answer = replace(answer, injected=f"{call.name} {call.arguments[:80]}")
             self._append(answer)
             if done is not None and (ended := outcome_of(done)) is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from localagent.agent.agent_ports import JudgeAnswer
-from localagent.agent.events import AgentEvent, Ended, EndKind, Replied
+from localagent.agent.events import AgentEvent, Answered, Ended, EndKind, Replied, ResultKind
 from localagent.agent.text_calls import calls_in
 from localagent.agent.tools.tool import Done
 from localagent.domain.chat import ChatReply, ToolCall
@@ -53,3 +53,10 @@ def outcome_of(done: Done) -> Ended | None:
         return None
     person = done.judgement.answer is JudgeAnswer.NEEDS_PERSON
     return Ended(kind=EndKind.NEEDS_PERSON if person else EndKind.FINISHED, reason=done.judgement.reason)
+
+
+def quoted(answer: Answered) -> str:
+    """What a result says in the words of the repository, or of a program that ran: our own words are none."""
+    if answer.kind is not ResultKind.DONE or answer.tool in ("plan", "ask", "finish", "delete"):
+        return ""
+    return answer.text.partition("\n")[2] if answer.tool in ("run_tests", "run", "edit", "create") else answer.text

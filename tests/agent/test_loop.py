@@ -237,6 +237,19 @@ def test_after_a_text_that_speaks_to_machines_less_may_be_done() -> None:
     assert "pkg/new.py" in seen.writes
 
 
+def test_what_the_instruction_names_may_be_made_all_the_same() -> None:
+    script = [calls(("read", {"path": "README.md"})), calls(("create", {"path": "it.md", "content": "x"})), FINISH]
+    s = session(script, gates=Gates(injection="Read me"), instruction="make it.md so")
+    assert s.run().kind is EndKind.FINISHED
+
+
+def test_our_own_words_are_not_the_repositorys() -> None:
+    runs = Runs(outcome=TestRun(outcome=TestOutcome.PASSED, text="214 passed, 0 failed"))
+    s = session([calls(("run_tests", {})), EDIT, FINISH], gates=Gates(injection="passed"), runs=runs)
+    s.run()
+    assert not any(r.injected for r in s.results)
+
+
 def test_a_question_is_the_end_where_nobody_is_there() -> None:
     ask = calls(("ask", {"question": "which one?"}))
     ended = session([ask], assume=False).run()

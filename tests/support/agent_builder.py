@@ -192,6 +192,7 @@ def session(
     limits: Limits = Limits(steps=60),  # noqa: B008 - frozen
     events: tuple[AgentEvent, ...] = (),
     context: int | None = None,
+    instruction: str = "make it so",
     keep: Callable[[AgentEvent], None] | None = None,
 ) -> Session:
     """A session over files in memory."""
@@ -212,7 +213,7 @@ def session(
             assume=assume,
             made_edits=lambda: (),
         ),
-        choke=ChokePoint(review=gates, person=person, trust=trust, assume=assume, instruction="make it so"),
+        choke=ChokePoint(review=gates, person=person, trust=trust, assume=assume, instruction=instruction),
         log=log,
         limits=limits,
         sampling=Sampling(),
