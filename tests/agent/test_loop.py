@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from support.agent_builder import FILES, Asked, Gates, Runs, calls, session, text
 
-from localagent.agent.agent_ports import Answer, JudgeAnswer, Judgement, Review
+from localagent.agent.agent_ports import Answer, JudgeAnswer, Judgement, Review, TestOutcome, TestRun
 from localagent.agent.approval import Trust
 from localagent.agent.events import Answered, EndKind, Noted, Replied, ResultKind, Started
 from localagent.agent.loop import Limits
