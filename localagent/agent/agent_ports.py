@@ -57,7 +57,7 @@ class ChangeReview(Protocol):
         ...
 
 
-class TestOutcome(StrEnum):
+class SuiteOutcome(StrEnum):
     """How a run of tests ended."""
 
     PASSED = "passed"  # all that passed before, and all that was named
@@ -67,17 +67,17 @@ class TestOutcome(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TestRun:
+class SuiteReport:
     """What the tests say of the working copy. `text` is for a model: counts, then failures, the new ones first."""
 
-    outcome: TestOutcome
+    outcome: SuiteOutcome
     text: str
 
 
-class TestRunner(Protocol):
+class SuiteRunner(Protocol):
     """Runs tests and code on the working copy, in jails."""
 
-    def run_tests(self, writes: Mapping[RepoPath, str | None], tests: Sequence[str]) -> TestRun:
+    def run_tests(self, writes: Mapping[RepoPath, str | None], tests: Sequence[str]) -> SuiteReport:
         """`tests` are pytest arguments; none: the whole suite."""
         ...
 

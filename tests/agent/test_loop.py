@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from support.agent_builder import FILES, Asked, Gates, Runs, calls, session, text
 
-from localagent.agent.agent_ports import Answer, JudgeAnswer, Judgement, Review, TestOutcome, TestRun
+from localagent.agent.agent_ports import Answer, JudgeAnswer, Judgement, Review, SuiteOutcome, SuiteReport
 from localagent.agent.approval import Trust
 from localagent.agent.events import Answered, EndKind, Noted, Replied, ResultKind, Started
 from localagent.agent.loop import Limits
@@ -244,7 +244,7 @@ def test_what_the_instruction_names_may_be_made_all_the_same() -> None:
 
 
 def test_our_own_words_are_not_the_repositorys() -> None:
-    runs = Runs(outcome=TestRun(outcome=TestOutcome.PASSED, text="214 passed, 0 failed"))
+    runs = Runs(outcome=SuiteReport(outcome=SuiteOutcome.PASSED, text="214 passed, 0 failed"))
     s = session([calls(("run_tests", {})), EDIT, FINISH], gates=Gates(injection="passed"), runs=runs)
     s.run()
     assert not any(r.injected for r in s.results)

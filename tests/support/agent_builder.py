@@ -11,8 +11,8 @@ from localagent.agent.agent_ports import (
     JudgeAnswer,
     Judgement,
     Review,
-    TestOutcome,
-    TestRun,
+    SuiteOutcome,
+    SuiteReport,
 )
 from localagent.agent.approval import ChokePoint, Trust
 from localagent.agent.events import AgentEvent, Answered, Ended, MemoryLog, writes_of
@@ -122,11 +122,13 @@ class Gates:
 class Runs:
     """Tests that pass, and a judge that accepts, unless a test says otherwise."""
 
-    outcome: TestRun = field(default_factory=lambda: TestRun(outcome=TestOutcome.PASSED, text="3 passed, 0 failed"))
+    outcome: SuiteReport = field(
+        default_factory=lambda: SuiteReport(outcome=SuiteOutcome.PASSED, text="3 passed, 0 failed")
+    )
     judgement: Judgement = field(default_factory=lambda: Judgement(answer=JudgeAnswer.ACCEPTED, reason="proven"))
     ran: list[Any] = field(default_factory=list)
 
-    def run_tests(self, writes: Mapping[RepoPath, str | None], tests: Sequence[str]) -> TestRun:
+    def run_tests(self, writes: Mapping[RepoPath, str | None], tests: Sequence[str]) -> SuiteReport:
         self.ran.append(("tests", dict(writes), tuple(tests)))
         return self.outcome
 

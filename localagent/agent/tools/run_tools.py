@@ -1,6 +1,6 @@
 """Running: run_tests and run. Both happen in a jail, on a copy of the copy."""
 
-from localagent.agent.agent_ports import TestOutcome
+from localagent.agent.agent_ports import SuiteOutcome
 from localagent.agent.tools.tool import Action, Arguments, Done, Kind, Parameter, Tool, Workshop, bounded
 from localagent.agent.tools.working_copy import ToolFault
 
@@ -19,7 +19,7 @@ def _run_tests(workshop: Workshop, given: Arguments) -> Action:
 
     def perform() -> Done:
         ran = workshop.tests.run_tests(workshop.copy.writes, tests)
-        if ran.outcome is TestOutcome.COULD_NOT_RUN:
+        if ran.outcome is SuiteOutcome.COULD_NOT_RUN:
             raise ToolFault(ran.text)
         return Done(text=bounded(ran.text, workshop.limit, "run fewer tests"))
 

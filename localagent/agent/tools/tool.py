@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from localagent.agent.agent_ports import CodeSearch, Judgement, PatchJudge, Person, TestRunner
+from localagent.agent.agent_ports import CodeSearch, Judgement, PatchJudge, Person, SuiteRunner
 from localagent.agent.events import FileWrite
 from localagent.agent.tools.working_copy import ToolFault, WorkingCopy
 from localagent.domain.chat import ToolSchema
@@ -59,7 +59,7 @@ class Workshop:
 
     copy: WorkingCopy
     search: CodeSearch
-    tests: TestRunner
+    tests: SuiteRunner
     judge: PatchJudge
     person: Person
     limit: int

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from localagent.agent.agent_ports import TestOutcome, TestRun
+from localagent.agent.agent_ports import SuiteOutcome, SuiteReport
 from localagent.app.agent.snapshot_tree import SnapshotTree
 from localagent.domain.outcome import Failure, Outcome, TestResult
 from localagent.domain.paths import RepoPath
@@ -52,7 +52,7 @@ class Results:
 
 @dataclass(kw_only=True)
 class JailRuns:
-    """`TestRunner` in jails."""
+    """`SuiteRunner` in jails."""
 
     jail: Jail
     task: Task
@@ -66,15 +66,15 @@ class JailRuns:
     _kept: dict[tuple[tuple[tuple[RepoPath, str | None], ...], tuple[str, ...]], Results] = field(default_factory=dict)
     _pools: list[JailPool] = field(default_factory=list)
 
-    def run_tests(self, writes: Mapping[RepoPath, str | None], tests: Sequence[str]) -> TestRun:
+    def run_tests(self, writes: Mapping[RepoPath, str | None], tests: Sequence[str]) -> SuiteReport:
         """`tests` are pytest arguments; none: the whole suite."""
         try:
             before = self._before if self._before is not None else self._whole_before()
             ran = self._results(writes, tuple(tests))
         except NoTests:
-            return TestRun(outcome=TestOutcome.NO_TESTS, text="there are no tests here")
+            return SuiteReport(outcome=SuiteOutcome.NO_TESTS, text="there are no tests here")
         except (AnswerIsNo, WorkerLost) as no:
-            return TestRun(outcome=TestOutcome.COULD_NOT_RUN, text=one_line(str(no), 800))
+            return SuiteReport(outcome=SuiteOutcome.COULD_NOT_RUN, text=one_line(str(no), 800))
         return _told(ran, before, whole=not tests)
 
     def _whole_before(self) -> Results:
@@ -156,7 +156,7 @@ class JailRuns:
             pool.cancel()
 
 
-def _told(ran: Results, before: Results, *, whole: bool) -> TestRun:
+def _told(ran: Results, before: Results, *, whole: bool) -> SuiteReport:
     """Counts first, then what failed: new failures before those that were there."""
     bad, was_bad = ran.bad, before.bad
     new = [name for name in bad if name not in was_bad]
@@ -178,7 +178,7 @@ def _told(ran: Results, before: Results, *, whole: bool) -> TestRun:
     if gone:
         lines.append(f"passed before and are not there any more: {', '.join(gone[:_SHOWN])}")
     good = not new and not gone and not ran.missed
-    return TestRun(outcome=TestOutcome.PASSED if good else TestOutcome.FAILED, text="\n".join(lines))
+    return SuiteReport(outcome=SuiteOutcome.PASSED if good else SuiteOutcome.FAILED, text="\n".join(lines))
 
 
 def _failure(name: str, failure: Failure | None) -> list[str]:

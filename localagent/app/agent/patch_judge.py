@@ -7,7 +7,7 @@ whoever gave the instruction said that nobody wants to be asked (`assume`); it n
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from localagent.agent.agent_ports import JudgeAnswer, Judgement, Person, TestOutcome
+from localagent.agent.agent_ports import JudgeAnswer, Judgement, Person, SuiteOutcome
 from localagent.app.agent.jail_runs import JailRuns
 from localagent.app.agent.request import DoRequest
 from localagent.app.agent.snapshot_tree import SnapshotTree
@@ -59,7 +59,7 @@ class VerifyJudge:
         """Never raises for what the change does; CannotEnforce where it cannot be judged at all."""
         del summary  # a model's word proves nothing
         quick = self.runs.run_tests(writes, ())
-        if quick.outcome not in (TestOutcome.PASSED, TestOutcome.NO_TESTS):
+        if quick.outcome not in (SuiteOutcome.PASSED, SuiteOutcome.NO_TESTS):
             return Judgement(answer=JudgeAnswer.REFUSED, reason=f"not finished, the tests fail: {quick.text}")
         if self.request.tests and (why := self._named(writes)):
             return Judgement(answer=JudgeAnswer.REFUSED, reason=why)
