@@ -1,5 +1,6 @@
 """Sessions on disk: a task's folder with `session.json` beside the journal, which is the session."""
 
+import contextlib
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,11 +115,12 @@ def open_session(record: TaskRecord) -> Session:
 
 
 def sessions(settings: Settings) -> tuple[Session, ...]:
-    """Every session that can be read, newest first."""
+    """Every session that can be read, newest first; `session show` says what is wrong with another."""
     found = []
     for record in TaskStore(settings.state_dir).list():
         if is_session(record):
-            found.append(open_session(record))
+            with contextlib.suppress(RecordDamaged):
+                found.append(open_session(record))
     return tuple(found)
 
 
