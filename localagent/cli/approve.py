@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from localagent.app import Settings
+from localagent.app.agent.session_store import instruction_of
 from localagent.app.review.approvals import Approving, approve
 from localagent.cli.gate import read_patch
 from localagent.cli.render import Render
@@ -101,10 +102,11 @@ def _chosen(patches: list[dict[str, Any]], task: str, number: int | None) -> dic
 
 
 def _request(args: argparse.Namespace, settings: Settings) -> Approving:
-    is_file = args.what == "-" or Path(args.what).is_file()
+    is_file, instruction = args.what == "-" or Path(args.what).is_file(), ""
     if not is_file:
         record = TaskStore(settings.state_dir).open(args.what)
         patch, repo, task = _of_task(record, args.choose), Path(record.task.repo), record.id
+        instruction = instruction_of(record)
         if args.repo is not None and args.repo.resolve() != repo:
             raise UsageFault(f"--repo: task {task} is of {repo}, not of {args.repo}")
     else:
@@ -114,7 +116,15 @@ def _request(args: argparse.Namespace, settings: Settings) -> Approving:
         if faults:
             raise UsageFault(faults)
         patch = _read(args.what)
-    return Approving(patch=patch, repo=repo, reason=args.reason, policy=args.policy, task=task, withdraw=args.withdraw)
+    return Approving(
+        patch=patch,
+        repo=repo,
+        reason=args.reason,
+        policy=args.policy,
+        task=task,
+        withdraw=args.withdraw,
+        instruction=instruction,
+    )
 
 
 def _of_task(record: TaskRecord, choose: int | None) -> bytes:

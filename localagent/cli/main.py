@@ -22,6 +22,8 @@ from localagent.record.state_schema import base_of, ready
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "repair": {
         "fix": ("fix", "repair a repository until its failing tests pass"),
+        "do": ("do", "change a repository as an instruction says, by a model"),
+        "session": ("session", "list, show, resume, undo, export sessions of `do`"),
         "show": ("show", "show the report of a past task"),
         "history": ("history", "list past tasks"),
         "stats": ("stats", "statistics over past tasks"),

@@ -25,6 +25,7 @@ _STAGES = {
     "needed parts": "checking which parts of the patch the tests need",
     "strength": "measuring the strength of the evidence",
     "record": "writing the record",
+    "agent": "the model works on the instruction",
 }
 
 
@@ -60,6 +61,8 @@ def describe(event: Event) -> str:
             )
         case "strength" if data.get("grade"):
             return f"  strength {data.get('grade')} of A to E"
+        case "tool":
+            return f"  {data.get('tool')}: {data.get('text')}"
         case "warning":
             return f"  warning: {data.get('text')}"
     return ""

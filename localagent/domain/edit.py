@@ -6,7 +6,7 @@ the bytes the parent candidate produced). Lines are 1-based.
 
 import hashlib
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import Enum, StrEnum
 
 from localagent.domain.paths import RepoPath
 
@@ -154,13 +154,27 @@ class Reading:
         return min(0.0, self.ratio)
 
 
+class FileFate(Enum):
+    """Whether a file stands before and after a change. A repair only changes files."""
+
+    CHANGED = "changed"
+    CREATED = "created"
+    DELETED = "deleted"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileChange:
-    """Whole-file before and after, from memory; never read back from a workspace."""
+    """Whole-file before and after, from memory; never read back from a workspace. What is not there is empty."""
 
     path: RepoPath
     before: bytes
     after: bytes
+    fate: FileFate = FileFate.CHANGED
+
+    @property
+    def is_change(self) -> bool:
+        """Whether anything differs."""
+        return self.before != self.after or self.fate is not FileFate.CHANGED
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -176,6 +190,8 @@ class Patch:
         for c in self.changes:
             name = c.path.encode("utf-8", "surrogateescape")
             h.update(len(name).to_bytes(8, "big") + name + len(c.after).to_bytes(8, "big") + c.after)
+            if c.fate is not FileFate.CHANGED:
+                h.update(c.fate.value.encode())
         return "sha256:" + h.hexdigest()
 
     def after(self, path: RepoPath) -> bytes | None:

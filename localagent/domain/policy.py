@@ -153,6 +153,25 @@ class PatchRules:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class InstructionRules:
+    """What a change made for an instruction (`localagent do`) may be, beside what is asked of any patch.
+
+    Patterns as in PathRules: a file must match `editable`, and neither `denied` nor what `patches` denies; new files,
+    too. What matches `critical`, beside what `patches.critical` names, needs a person whatever was instructed.
+    `new_tests`: whether tests may be added; they are never made weaker. `answered` are ids of rules that ask what a
+    change means, where the instruction is the answer. `narrowed` as in PathRules.
+    """
+
+    editable: tuple[str, ...]
+    denied: tuple[str, ...]
+    critical: tuple[str, ...]
+    new_tests: Permission
+    answered: tuple[str, ...]
+    size: SizeRules
+    narrowed: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CommandRule:
     """One prefix of commands. `argv` is a word a place, each a choice of words; a word may hold `*`.
 
@@ -207,7 +226,8 @@ class Policy:
     `deny_at` is the severity from which a newly introduced danger is refused; `unanswered` whether a patch may pass
     that ruff or mypy crashed on; `min_strength` what the evidence must reach before `fix` or `verify` accepts a patch;
     `accept_at` the least confidence, from 0 to 1, that a repair is right before `fix` accepts it.
-    `commands` holds the rules of every layer that has some: a command needs the leave of each.
+    `commands` holds the rules of every layer that has some: a command needs the leave of each. `instruction` is None
+    where a policy has no such section: then a change for an instruction may be what a repair may be.
     """
 
     name: str
@@ -230,3 +250,4 @@ class Policy:
     patches: PatchRules
     commands: tuple[CommandRules, ...]
     approvals: ApprovalRules
+    instruction: InstructionRules | None = None

@@ -16,6 +16,7 @@ from localagent.domain.policy import (
     ApprovalRules,
     DangerRule,
     DependencyRules,
+    InstructionRules,
     JailLevel,
     LeastStrength,
     PatchRules,
@@ -164,6 +165,7 @@ def policy_of(values: dict[str, Any], faults: Faults, taken: frozenset[str] = fr
         patches=_patches(patches, path_rules.tests),
         commands=(parse_commands(commands, _rule_id),),
         approvals=_approvals(top.take_table("approvals")),
+        instruction=_instruction(top.take_table("instruction")) if "instruction" in values else None,
     )
     for table in (danger, repair, checks, jail, verification, top):
         table.close()
@@ -196,6 +198,19 @@ def _patches(table: Table, tests: tuple[str, ...]) -> PatchRules:
         allowed_in_tests=table.take_texts("allowed_in_tests", required=True),
         size=_size(table.take_table("size")),
         lenient=(*tests, *configuration),
+    )
+    table.close()
+    return rules
+
+
+def _instruction(table: Table) -> InstructionRules:
+    rules = InstructionRules(
+        editable=table.take_texts("editable", required=True, valid=pattern_fault),
+        denied=table.take_texts("denied", required=True, valid=pattern_fault),
+        critical=table.take_texts("critical", required=True, valid=pattern_fault),
+        new_tests=table.take_choice("new_tests", Permission),
+        answered=table.take_texts("answered", required=True),
+        size=_size(table.take_table("size")),
     )
     table.close()
     return rules

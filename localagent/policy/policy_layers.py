@@ -15,6 +15,7 @@ from localagent.domain.gate import Severity
 from localagent.domain.policy import (
     ApprovalRules,
     DependencyRules,
+    InstructionRules,
     JailLevel,
     LeastStrength,
     PatchRules,
@@ -70,6 +71,7 @@ def meet(earlier: Policy, later: Policy) -> Policy:
         patches=_patches(earlier.patches, later.patches),
         commands=_union(earlier.commands, later.commands),
         approvals=_approvals(earlier.approvals, later.approvals),
+        instruction=_instruction(earlier.instruction, later.instruction),
     )
 
 
@@ -129,6 +131,21 @@ def _patches(one: PatchRules, other: PatchRules) -> PatchRules:
         allowed_in_tests=tuple(rule for rule in one.allowed_in_tests if rule in other.allowed_in_tests),
         size=_size(one.size, other.size),
         lenient=one.lenient,  # more tests must not mean more places where tests' liberties hold
+        narrowed=_narrowed(one.editable, one.narrowed, other.editable, other.narrowed),
+    )
+
+
+def _instruction(one: InstructionRules | None, other: InstructionRules | None) -> InstructionRules | None:
+    """None is the tightest: without the section nothing is allowed beyond a repair."""
+    if one is None or other is None:
+        return None
+    return InstructionRules(
+        editable=one.editable,
+        denied=_union(one.denied, other.denied),
+        critical=_union(one.critical, other.critical),
+        new_tests=tighter(one.new_tests, other.new_tests),
+        answered=tuple(rule for rule in one.answered if rule in other.answered),
+        size=_size(one.size, other.size),
         narrowed=_narrowed(one.editable, one.narrowed, other.editable, other.narrowed),
     )
 
@@ -258,7 +275,8 @@ def combine(
     names, decided = [base.name], dict.fromkeys(facts(policy), base.name)
     idle: dict[str, tuple[str, ...]] = {}
     for part in _parts(system, repository, lines):
-        over = policy_of(_overlaid(values, part.values), part.faults, taken)
+        given = {k: v for k, v in part.values.items() if k in values or k != "instruction"}  # none can be given later
+        over = policy_of(_overlaid(values, given), part.faults, taken)
         lines += part.faults.lines
         joined = meet(policy, over)
         before, after = facts(policy), facts(joined)

@@ -24,11 +24,12 @@ SCHEMA = "localagent/evidence/1"
 
 
 class Builder(StrEnum):
-    """Who made a task's patch: the search, the rules that answer findings, or the hook's repairs of known mistakes."""
+    """Who made a task's patch: the search, rules that answer findings, the hook's repairs, or a model."""
 
     FIX = "fix"
     REMEDIATE = "remediate"
     HOOK = "hook"
+    DO = "do"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -4,6 +4,7 @@ Shows that nothing was cut out, reordered or altered within what is there. Does 
 tail is a shorter, valid journal), nor keep the same user from writing a whole new one: that takes a signature.
 """
 
+import fcntl
 import os
 import threading
 import time
@@ -15,6 +16,7 @@ from typing import Any
 
 from localagent.domain.edit import digest_of
 from localagent.domain.task import Event
+from localagent.errors import UsageFault
 from localagent.fs.atomic_files import CannotRecord, RecordDamaged, read_bounded
 from localagent.fs.openat import open_append, write_all
 from localagent.text.strict_json import dump, load
@@ -32,7 +34,7 @@ class Journal:
     The first failure to write is raised as CannotRecord; after it events are dropped, so that a task can still end.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, new: bool = True) -> None:
         self._lock = threading.Lock()
         self._previous = BEFORE_FIRST
         self._sequence = 0
@@ -41,9 +43,32 @@ class Journal:
         self._broken = False
         self._path = path
         try:
-            self._descriptor = open_append(path, new=True)
+            self._descriptor = open_append(path, new=new)
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(self._descriptor)
+            raise UsageFault(
+                f"another localagent is writing the journal {path}", remedy="wait until it has ended, or end it"
+            ) from error
         except OSError as error:
             raise _cannot(path, error) from error
+
+    @classmethod
+    def reopened(cls, path: Path) -> "Journal":
+        """A journal that goes on where its last whole line stands. RecordDamaged if it was altered."""
+        journal = cls(path, new=False)
+        try:
+            check = verify_journal(path)
+            if check.standing is JournalStatus.ALTERED:
+                raise RecordDamaged(f"{path}: {check.reason}", remedy="it cannot be gone on with; begin anew")
+            if check.standing is JournalStatus.TORN:
+                whole = read_bounded(path, _MOST_BYTES).rfind(b"\n") + 1
+                os.ftruncate(journal._descriptor, whole)
+        except BaseException:
+            journal.close()
+            raise
+        journal._sequence, journal._previous = check.lines, check.tip
+        return journal
 
     @property
     def tip(self) -> tuple[int, str]:
@@ -66,7 +91,7 @@ class Journal:
             try:
                 write_all(self._descriptor, line)
                 self._previous, self._sequence = digest_of(line), self._sequence + 1
-                self._sync(now=event.kind == "stage" or event.kind.startswith("full"))
+                self._sync(now=event.kind == "stage" or event.kind.startswith(("full", "agent-")))
             except OSError as error:
                 self._broken = True
                 raise _cannot(self._path, error) from error

@@ -4,7 +4,7 @@ import base64
 import binascii
 from typing import Any
 
-from localagent.domain.edit import FileChange, Patch, digest_of
+from localagent.domain.edit import FileChange, FileFate, Patch, digest_of
 from localagent.domain.paths import RepoPath
 from localagent.errors import UsageFault
 from localagent.fs.atomic_files import RecordDamaged
@@ -25,6 +25,7 @@ def patch_json(patch: Patch) -> dict[str, Any]:
                 "before_digest": digest_of(change.before),
                 "after": base64.b64encode(change.after).decode("ascii"),
                 "after_digest": digest_of(change.after),
+                **({"fate": change.fate.value} if change.fate is not FileFate.CHANGED else {}),
             }
             for change in patch.changes
         ],
@@ -38,8 +39,13 @@ def parse_patch(found: object, source: str) -> Patch:
         if table["schema"] != SCHEMA or not isinstance(table["changes"], list):
             raise ValueError("another schema")
         changes = tuple(
-            FileChange(path=RepoPath(_text(c["path"])), before=_bytes(c, "before"), after=_bytes(c, "after"))
-            for c in (_exactly(c, _CHANGE) for c in table["changes"])
+            FileChange(
+                path=RepoPath(_text(c["path"])),
+                before=_bytes(c, "before"),
+                after=_bytes(c, "after"),
+                fate=FileFate(c.get("fate", FileFate.CHANGED.value)),
+            )
+            for c in (_exactly(c, _CHANGE | ({*c} & {"fate"})) for c in table["changes"])
         )
         paths = [c.path for c in changes]
         if paths != sorted(set(paths)):

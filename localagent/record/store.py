@@ -59,10 +59,20 @@ class TaskRecord:
         return self.dir / "journal.jsonl"
 
     def save_result(
-        self, result: TaskResult, *, diff: bytes | None = None, proposed: Sequence[bytes] = ()
+        self,
+        result: TaskResult,
+        *,
+        diff: bytes | None = None,
+        proposed: Sequence[bytes] = (),
+        agent: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
-        """Keep the report; returns it. `diff` is the accepted patch as a unified diff, `proposed` the proposals'."""
+        """Keep the report; returns it. `diff` is the accepted patch as a unified diff, `proposed` the proposals'.
+
+        `agent` is what a session of `localagent do` adds.
+        """
         report = report_json(self.task, result, diff, proposed)
+        if agent is not None:
+            report["agent"] = agent
         write_private(self.dir / "report.json", dump(report, indent=2))
         return report
 

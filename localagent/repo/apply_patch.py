@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from localagent.domain.edit import FileChange, Patch, digest_of
+from localagent.domain.edit import FileChange, FileFate, Patch, digest_of
 from localagent.domain.paths import RepoPath
 from localagent.errors import AnswerIsNo
 from localagent.fs import openat
@@ -95,7 +95,9 @@ def land(patch: Patch, repo: Path, undo_dir: Path, *, made: Collection[RepoPath]
         _recover(root, undo_dir)
         if landing_state(undo_dir) is LandState.LANDED:
             raise AnswerIsNo("this patch is already applied", remedy="`localagent undo` takes it back")
-        files = tuple(_inspected(root, c, made=c.path in made) for c in patch.changes if c.before != c.after)
+        made = {*made, *(c.path for c in patch.changes if c.fate is FileFate.CREATED)}
+        _make_folders(root, [c.path for c in patch.changes if c.fate is FileFate.CREATED])
+        files = tuple(_inspected(root, c, made=c.path in made) for c in patch.changes if c.is_change)
         blobs = {digest_of(data): data for c in patch.changes for data in (c.before, c.after)}
         landing = ApplyRecord(repo=str(root_path), state=LandState.LANDING, files=files)
         with _reported(f"cannot keep what undo needs in {undo_dir}"):
@@ -170,6 +172,14 @@ def _reported(what: str) -> Iterator[None]:
         ) from error
 
 
+def _make_folders(root: int, paths: Collection[RepoPath]) -> None:
+    """The folders of new files. They stay when the files go again."""
+    with _reported("cannot make the folder of a new file"):
+        for path in paths:
+            with openat.parent_directory(root, path.parts, make_mode=0o777):
+                pass
+
+
 def _inspected(root: int, change: FileChange, *, made: bool) -> FileRecord:
     before = None if made else change.before
     seen = _compare(root, change.path, before, "is not what the patch was made for")
@@ -178,7 +188,7 @@ def _inspected(root: int, change: FileChange, *, made: bool) -> FileRecord:
         path=change.path,
         temporary=f".localagent-{secrets.token_hex(8)}.tmp",
         before=ABSENT if before is None else digest_of(before),
-        after=digest_of(change.after),
+        after=ABSENT if change.fate is FileFate.DELETED else digest_of(change.after),
         mode=stat.S_IMODE(seen.st_mode) & (0o666 if made else 0o7777),
         uid=os.geteuid() if made else seen.st_uid,
         gid=seen.st_gid if inherits else os.getegid(),

@@ -88,6 +88,7 @@ def report_json(
         "findings": [_finding(f) for f in result.findings],
         "warnings": list(result.warnings),
         "assessment": assessment_json(result.assessment),
+        "agent": None,
         "attestation": None if result.attestation is None else dict(result.attestation),
     }
 

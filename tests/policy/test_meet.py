@@ -58,6 +58,9 @@ count = st.integers(1, 900)
 permission = st.sampled_from(["allow", "deny"])
 
 
+ANSWERED = ("guard-gone", "test-changed", "magic-value")
+
+
 def some(**keys: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
     return st.fixed_dictionaries({}, optional=keys)
 
@@ -133,6 +136,14 @@ layers = some(
         allowed_in_tests=st.lists(st.sampled_from(RULES), max_size=4),
         size=size,
     ),
+    instruction=some(
+        editable=patterns,
+        denied=patterns,
+        critical=patterns,
+        new_tests=permission,
+        answered=st.lists(st.sampled_from(ANSWERED), max_size=3),
+        size=size,
+    ),
     danger=some(deny_at=st.sampled_from([s.value for s in Severity]), rule=st.lists(danger, max_size=1)),
 )
 
@@ -192,6 +203,13 @@ def allowed(policy: Policy) -> set[object]:
     found |= {"tests may be made weaker"} if q.weaker_tests is Permission.ALLOW else set()
     for name, rules in (("size", policy.size), ("patches.size", q.size)):
         found |= {(name, f.name, n) for f in fields(rules) for n in range(1, 1000, 111) if n <= getattr(rules, f.name)}
+    if (i := policy.instruction) is not None:
+        wide = [p for p in PATHS if matches((i.editable, *i.narrowed), p) and not matches((i.denied,), p)]
+        found |= {("instructed", path) for path in wide}
+        found |= {("instructed without a person", path) for path in PATHS if not matches((i.critical,), path)}
+        found |= {"new tests"} if i.new_tests is Permission.ALLOW else set()
+        found |= {("answered", rule) for rule in ANSWERED if rule in i.answered}
+        found |= {("i", f.name, n) for f in fields(i.size) for n in range(1, 1000, 111) if n <= getattr(i.size, f.name)}
     for key, most in BUILT_IN.items():
         limit = getattr(policy.limits, key)
         found |= {(key, n) for n in (*range(1, most, max(1, most // 40)), most) if limit is None or n <= limit}
@@ -303,7 +321,7 @@ def test_every_key_of_a_policy_meets() -> None:
     joined, wanted = facts(meet(loose, tight)), facts(meet(tight, loose))
     differ = {key for key, value in facts(loose).items() if facts(tight).get(key) != value} - {"name"}
     assert len(differ) >= 12
-    assert {key for key in differ if joined[key] == facts(loose)[key] != wanted[key]} == set()
+    assert {key for key in differ if joined.get(key) == facts(loose)[key] != wanted.get(key)} == set()
 
 
 def test_the_law_looks_at_every_key() -> None:

@@ -25,7 +25,7 @@ MODULES = {  # top-level module -> rooms where it may be imported
     "sqlite3": {"daemon"},
     "starlette": {"daemon"},
     "uvicorn": {"daemon"},
-    "h11": {"daemon", "protocol"},
+    "h11": {"daemon", "protocol", "llm"},
     "pickle": NOWHERE,
     "marshal": NOWHERE,
     "shelve": NOWHERE,

@@ -15,7 +15,7 @@ from localagent.domain.edit import Patch, digest_of
 from localagent.fs.atomic_files import RecordDamaged
 from localagent.record.audit.entry import AuditKind, Entry
 from localagent.record.store import TaskRecord
-from localagent.repo.apply_record import load_landing
+from localagent.repo.apply_record import ABSENT, load_landing
 
 Changed = dict[str, tuple[str, str]]  # digests before and after, by path
 
@@ -40,7 +40,11 @@ def hold_undo(settings: Settings, record: TaskRecord) -> None:
     # a file that a patch leaves as it was is not in the record of its landing
     known = [{path: both for path, both in one.items() if both[0] != both[1]} for one in _known(facts)]
     if not any(
-        {path: (before, after) for path, before, after in told if digest_of_landing(path, before, after) != test}
+        {
+            path: (_side(before), _side(after))
+            for path, before, after in told
+            if digest_of_landing(path, before, after) != test
+        }
         in known
         for test in _tests(mine)
     ):
@@ -48,6 +52,11 @@ def hold_undo(settings: Settings, record: TaskRecord) -> None:
             f"what stands in {record.dir / 'undo'} is not what task {record.id} changed: it was altered",
             remedy="nothing was written; restore the files by hand, from git or a backup",
         )
+
+
+def _side(digest: str) -> str:
+    """One side of a file as the facts tell it, where what is not there is empty."""
+    return digest_of(b"") if digest == ABSENT else digest
 
 
 def _tests(mine: Sequence[Entry]) -> list[Any]:

@@ -99,6 +99,11 @@ def replay(record: TaskRecord, settings: Settings, sink: Sink, stop: Stop, *, re
     """Do it again. AnswerIsNo or RecordDamaged with the reason where it cannot be; jail and usage faults propagate."""
     facts, _, mine = recorded_facts(settings, record)
     if (builder := facts.get("origin", {}).get("builder", Builder.FIX.value)) != Builder.FIX:
+        if builder == Builder.DO:
+            raise AnswerIsNo(
+                f"task {record.id} was made by a model's tool calls, which are not replayed",
+                remedy=f"`localagent session export {record.id}` has every call and its result",
+            )
         verb = "hook fix" if builder == Builder.HOOK else builder
         raise AnswerIsNo(
             f"task {record.id} was made by {verb}: rules answered findings, and there is no trajectory to go again",

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from localagent.app.policies import open_policy
+from localagent.app.review.instruction_review import instruction_reviewer
 from localagent.app.review.patch_gate import GateRequest, review_patch
 from localagent.app.settings import Settings
 from localagent.domain.edit import Patch
@@ -32,7 +33,10 @@ _MOST_REASON = 2000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Approving:
-    """What is approved, or taken back: a diff for a repository. `task` is the task it came from, if any."""
+    """What is approved, or taken back: a diff for a repository. `task` is the task it came from, if any.
+
+    `instruction`: what it was made for, where it was made for one.
+    """
 
     patch: bytes
     repo: Path
@@ -40,6 +44,7 @@ class Approving:
     policy: Path | None = None
     task: str = ""
     withdraw: bool = False
+    instruction: str = ""
 
 
 def account() -> str:
@@ -67,7 +72,10 @@ def approve(request: Approving, settings: Settings) -> tuple[PatchApproval, str]
     who = account()
     refuse_approver(policy.approvals, who)
     gate = GateRequest(patch=request.patch, repo=request.repo, policy=request.policy, everything=True, approvals=False)
-    review = review_patch(gate, settings)
+    if request.instruction:
+        review = instruction_reviewer(request.instruction)(gate, policy, settings)[0]
+    else:
+        review = review_patch(gate, settings)
     approval = PatchApproval(
         patch=review.digest,
         change=review.change,
@@ -102,13 +110,25 @@ def needs_person(patch: Patch, policy: Policy) -> tuple[str, ...]:
 
 
 def refuse_unapproved(
-    patch: Patch, repo: Path, named: Path | None, settings: Settings, *, task: str, service: Approvals | None = None
+    patch: Patch,
+    repo: Path,
+    named: Path | None,
+    settings: Settings,
+    *,
+    task: str,
+    service: Approvals | None = None,
+    instruction: str = "",
 ) -> None:
     """AnswerIsNo where a patch touches what needs a person and nobody approved it for the tree as it stands.
 
-    CannotEnforce where only the service may take approvals and there is none to ask.
+    CannotEnforce where only the service may take approvals and there is none to ask. `instruction`: what the patch was
+    made for, where it was made for one; then the policy's `[instruction]` says what may change.
     """
     policy = open_policy(settings, named, repo).policy
+    if instruction:
+        asked = GateRequest(patch=unified_diff(patch), repo=repo, policy=named, everything=True, service=service)
+        _refuse_unless_allowed(instruction_reviewer(instruction)(asked, policy, settings)[0], policy, task)
+        return
     critical = needs_person(patch, policy)
     if not critical:
         return
@@ -124,6 +144,18 @@ def refuse_unapproved(
     raise AnswerIsNo(
         f"{', '.join(critical)} needs a person, and nobody {'else ' if others else ''}approved this change",
         remedy=approve_by(task, policy.approvals),
+    )
+
+
+def _refuse_unless_allowed(review: PatchReview, policy: Policy, task: str) -> None:
+    """AnswerIsNo for a patch that the gates refuse, or ask a person about."""
+    if review.verdict is PatchVerdict.ALLOWED:
+        return
+    found = "; ".join(sorted({f"{f.message} [{f.rule}]" for d in review.decisions for f in d.findings}))
+    if review.verdict is PatchVerdict.REFUSED:
+        raise AnswerIsNo(f"the gates refuse this patch: {found}", remedy="see `localagent gate`")
+    raise AnswerIsNo(
+        f"this patch needs a person, and nobody approved it: {found}", remedy=approve_by(task, policy.approvals)
     )
 
 

@@ -4,7 +4,7 @@ The patch is applied to a private copy: what the gates judge is what runs. Nothi
 """
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,11 +39,20 @@ from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.evidence.crosshair_equivalence import require_crosshair
 from localagent.verify.patch_verifier import PatchVerifier
 
+Reviewer = Callable[[GateRequest, Policy, Settings], tuple[PatchReview, tuple[TreeChange, ...]]]
 
-def run_verify(request: VerifyRequest, settings: Settings, sink: Sink, stop: Stop | None = None) -> Verification:
+
+def run_verify(
+    request: VerifyRequest,
+    settings: Settings,
+    sink: Sink,
+    stop: Stop | None = None,
+    *,
+    reviewer: Reviewer = review_changes,
+) -> Verification:
     """The verification. UsageFault for a wrong policy, interpreter, revision, or check that `[commands]` denies.
 
-    Every other outcome is returned.
+    Every other outcome is returned. `reviewer` puts the patch to the gates.
     """
     policy = open_policy(settings, request.policy, request.repo).policy
     refuse_denied(request.checks, policy)
@@ -55,7 +64,7 @@ def run_verify(request: VerifyRequest, settings: Settings, sink: Sink, stop: Sto
     try:
         if request.crosshair:
             require_crosshair()
-        return _work(run, policy, settings, stop or Stop())
+        return _work(run, policy, settings, stop or Stop(), reviewer)
     except (KeyboardInterrupt, Interrupted):
         return run.answer(VerifyVerdict.INTERRUPTED, "the tree is as it was", exit_code=130)
     except CannotEnforce as fault:
@@ -65,14 +74,14 @@ def run_verify(request: VerifyRequest, settings: Settings, sink: Sink, stop: Sto
         return run.answer(VerifyVerdict.COULD_NOT, str(no), remedy=no.remedy)
 
 
-def _work(run: VerifyRun, policy: Policy, settings: Settings, stop: Stop) -> Verification:
+def _work(run: VerifyRun, policy: Policy, settings: Settings, stop: Stop, reviewer: Reviewer) -> Verification:
     request = run.request
     with contextlib.ExitStack() as stack:
         scratch = stack.enter_context(scratch_folder(settings.scratch_dir))
         with run.timed("snapshot"):
             old = _tree_before(run, scratch / "old")
         with run.timed("gates"):
-            review, changes = review_changes(
+            review, changes = reviewer(
                 GateRequest(
                     patch=request.patch,
                     repo=Path(old.store),

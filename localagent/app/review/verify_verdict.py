@@ -80,7 +80,10 @@ class Judge:
         now = {t.id for t in baseline.tests}
         if old:
             self._run.known["added"] = tuple(sorted(now - old))
-            self._run.known["removed"] = tuple(sorted(old - now - set(baseline.unstable)))
+            gone = old - now - set(baseline.unstable)
+            if gone and baseline.collect_failures:  # files that need the patch to be collected
+                gone -= self._verifier.ids(self._subject.after)
+            self._run.known["removed"] = tuple(sorted(gone))
 
     def _removed(self) -> list[str]:
         gone = self._run.known.get("removed", ())

@@ -27,6 +27,7 @@ MAGIC = question(
     not_match=(
         introduced("def f(x):\n    if x == 'latest':\n        return 1\n    return x\n"),
         introduced("def f(x):\n    if x.endswith('.py'):\n        return 1\n    return x\n"),
+        introduced("def f(x):\n    if x[0] in ' \\t':\n        return 1\n    return x\n"),
     ),
 )
 _CODE = re.compile(
@@ -59,7 +60,7 @@ def magic(source: Source) -> Signs:
                 elif isinstance(value, str | int) and value not in TRIVIAL and _asks(one) & _DIGESTS:
                     yield f"a digest compared with {str(value)[:40]!r}", node
                 elif (isinstance(value, str) and _TESTED.match(value)) or (
-                    isinstance(value, str) and value not in _KNOWN and _ODD.search(value)
+                    isinstance(value, str) and value not in _KNOWN and value.strip() and _ODD.search(value)
                 ):
                     yield f"a comparison with {value[:40]!r}", node
                 elif isinstance(value, int) and abs(value) > 999 and value & (value - 1) and value % 1000:

@@ -88,6 +88,16 @@ _AMBIGUITY = Fields(
     }
 )
 _PROVENANCE = Fields({**each("edit model"), "operator": among(WRITTEN), "origin": _ORIGIN})
+_AGENT = Fields(
+    {
+        **each("steps replies prompt_tokens reply_tokens assume claim unfinished verification"),
+        "grade": GRADE,
+        "trust": among(frozenset({"ask", "plan", "auto"})),
+        "tools": Named(matching(r"[a-z_]{1,20}"), never),
+        "model_faults": Named(matching(r"[a-z ]{1,20}"), never),
+        **each("roles plan changed not_shown refused speaks_to_machine", _TEXTS),
+    }
+)
 _DIAGNOSIS = Fields({"kind": _KIND, **each("symptom cause fix"), **each("lines may_affect", _TEXTS)})
 
 
@@ -121,6 +131,7 @@ def redacted_report(report: Mapping[str, Any], rules: frozenset[str]) -> dict[st
             "budget": Fields(each("max_candidates max_seconds jobs")),
             **each("python pytest", VERSION),
             "assessment": _ASSESSMENT,
+            "agent": _AGENT,
             "attestation": Fields({"file": among(frozenset({"attestation.intoto.jsonl"})), "key": HEX}),
         }
     )

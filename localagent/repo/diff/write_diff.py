@@ -6,7 +6,7 @@ A rendering only: what is applied by us is the patch, never this text. Not promi
 import difflib
 from collections.abc import Iterator, Sequence
 
-from localagent.domain.edit import FileChange, Patch
+from localagent.domain.edit import FileChange, FileFate, Patch
 
 _CONTEXT = 3
 _MAX_MATCHED_LINES = 4_000
@@ -17,17 +17,29 @@ _Block = tuple[str, int, int, int, int]
 
 def unified_diff(patch: Patch) -> bytes:
     """The diff of every change, in the patch's order; empty for a patch that changes nothing."""
-    return b"".join(_file_diff(c) for c in patch.changes if c.before != c.after)
+    return b"".join(_file_diff(c) for c in patch.changes if c.is_change)
 
 
 def _file_diff(change: FileChange) -> bytes:
     old, new = quoted_name("a/" + change.path), quoted_name("b/" + change.path)
     tab = b"\t" if " " in change.path else b""  # ends a name with blanks, as git writes it
-    out = [b"diff --git " + old + b" " + new + b"\n", b"--- " + old + tab + b"\n", b"+++ " + new + tab + b"\n"]
+    out = [b"diff --git " + old + b" " + new + b"\n"]
+    if change.fate is FileFate.CREATED:
+        out += [b"new file mode 100644\n"]
+        old = b"/dev/null"
+    elif change.fate is FileFate.DELETED:
+        out += [b"deleted file mode 100644\n"]
+        new = b"/dev/null"
+    if change.before or change.after:
+        out += [b"--- " + _named(old, tab), b"+++ " + _named(new, tab)]
     before, after = _lines(change.before), _lines(change.after)
     for hunk in _hunks(_blocks(before, after)):
         out += _hunk_text(hunk, before, after)
     return b"".join(out)
+
+
+def _named(name: bytes, tab: bytes) -> bytes:
+    return name + (tab if name != b"/dev/null" else b"") + b"\n"
 
 
 def quoted_name(name: str) -> bytes:

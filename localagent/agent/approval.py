@@ -1,0 +1,160 @@
+"""The choke point: allow, ask or deny every call before anything is applied or run. There is no way around it.
+
+In order: what the plan covers, what a text met on the way took away (taint), the gates and the policy, and what the
+trust level leaves to a person. A plan can only narrow what the policy allows.
+"""
+
+import ast
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from localagent.agent.agent_ports import Answer, ChangeReview, Person, Review
+from localagent.agent.events import AgentEvent, Answered, Seen
+from localagent.agent.tools.tool import Action
+from localagent.agent.tools.working_copy import WorkingCopy
+from localagent.code.names import imports_of
+from localagent.code.source_text import parse_or_none
+from localagent.domain.paths import RepoPath
+
+
+class Trust(StrEnum):
+    """What a person is asked about: every change, the plan, or nothing but what the policy leaves to persons."""
+
+    ASK = "ask"
+    PLAN = "plan"
+    AUTO = "auto"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlanScope:
+    """The files that a plan names, whole or by their ends; folders end in `/`. None named: everything."""
+
+    paths: tuple[str, ...] = ()
+
+    def covers(self, path: RepoPath) -> bool:
+        """Whether a file may be changed under it."""
+        return not self.paths or self.names(path)
+
+    def names(self, path: RepoPath) -> bool:
+        """Whether it is among those that are named."""
+        return any(
+            path == named or path.endswith(f"/{named}") or (named.endswith("/") and path.startswith(named))
+            for named in self.paths
+        )
+
+
+_INERT = ("__future__", "typing", "dataclasses", "enum", "abc", "collections", "math", "datetime", "pytest")
+_FILE = re.compile(r"(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.\w{1,8}\b|(?:[\w.@+-]+/)+")
+
+
+def scope_of(texts: Sequence[str]) -> PlanScope:
+    """The files and folders that some texts name."""
+    return PlanScope(paths=tuple(dict.fromkeys(found for text in texts for found in _FILE.findall(text))))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChokePoint:
+    """Decides on actions. `assume`: who gave the instruction wants no questions that the policy does not insist on.
+
+    What `instruction` and the plan name may be changed; where the plan names files, nothing else. Without a plan
+    everything may that the policy allows, but for files to go.
+    """
+
+    review: ChangeReview
+    person: Person
+    trust: Trust
+    assume: bool
+    instruction: str = ""
+
+    def decide(self, action: Action, copy: WorkingCopy, events: Sequence[AgentEvent]) -> Review:
+        """ALLOW, or DENY with a reason for the model; a person has been asked by then where one is there."""
+        if action.code:
+            return self._settled(self.review.of_code(action.code), "to run this program", action.code)
+        if not action.writes:
+            return Review(answer=Answer.ALLOW)
+        after = {w.path: w.text for w in action.writes}
+        if outside := self._outside(after, copy, events):
+            return _denied(outside)
+        if lost := self._tainted(after, copy, events):
+            return _denied(lost)
+        before = {path: copy.original(path) for path in after}
+        said = self._of_change(before, after)
+        if said.answer is Answer.ALLOW and self.trust is Trust.ASK and not self.assume:
+            said = Review(answer=Answer.ASK, reason="every change is asked about (--trust ask)")
+        return self._settled(said, "this change", "\n".join(after))
+
+    def _outside(self, after: Mapping[RepoPath, str | None], copy: WorkingCopy, events: Sequence[AgentEvent]) -> str:
+        """Why a change is outside what was planned; "" where it is within. What the session made itself may go."""
+        plan = next((e.plan for e in reversed(events) if isinstance(e, Answered) and e.plan), ())
+        planned, asked = scope_of(plan), scope_of([self.instruction])
+        for path, text in after.items():
+            named = planned.names(path) or asked.names(path)
+            if not named and not planned.covers(path):
+                return f"{path} is outside the plan; call plan again and name every file that has to change"
+            if text is None and not named and copy.original(path) is not None:
+                return f"neither plan nor instruction says that {path} is to go; call plan and name it"
+        return ""
+
+    def _tainted(self, after: Mapping[RepoPath, str | None], copy: WorkingCopy, events: Sequence[AgentEvent]) -> str:
+        """Why a change may not be after a text that speaks to a machine; "" where it may, or a person lets it."""
+        where = taint_of(events)
+        lost = _lost(after, copy, scope_of([self.instruction])) if where else ""
+        if not lost or (self.person.present and self.person.approves(f"{lost}, after {where}", "\n".join(after))):
+            return ""
+        return f"{lost} is not possible after {where}: that text speaks to a machine and is only data"
+
+    def _of_change(self, before: Mapping[RepoPath, str | None], after: Mapping[RepoPath, str | None]) -> Review:
+        changed = {path: text for path, text in after.items() if text != before[path]}
+        if not changed:
+            return Review(answer=Answer.ALLOW)
+        return self.review.of_change({path: before[path] for path in changed}, changed)
+
+    def _settled(self, said: Review, what: str, detail: str) -> Review:
+        """The gates' answer, with a person's where they leave it to one."""
+        if said.answer is not Answer.ASK:
+            return said
+        if self.person.present and self.person.approves(f"{what}: {said.reason}", detail):
+            return Review(answer=Answer.ALLOW)
+        return _denied(f"a person has to allow it: {said.reason}")
+
+
+def _denied(reason: str) -> Review:
+    return Review(answer=Answer.DENY, reason=reason)
+
+
+def taint_of(events: Sequence[AgentEvent]) -> str:
+    """Where a text was met that speaks to a machine and that no person has seen; "" where none was."""
+    where = ""
+    for event in events:
+        if isinstance(event, Answered) and event.injected:
+            where = event.injected
+        elif isinstance(event, Seen):
+            where = ""
+    return where
+
+
+def _lost(after: Mapping[RepoPath, str | None], copy: WorkingCopy, asked: PlanScope) -> str:
+    """What a change would do that taint takes away, "" for nothing. What the instruction names may come and go."""
+    own = {path.parts[0].removesuffix(".py") for path in copy.paths()}
+    for path, text in after.items():
+        before = copy.get(path)
+        if (text is None or before is None) and not asked.names(path):
+            return "deleting a file" if text is None else "creating a file"
+        if path.is_python and text is not None:
+            new = {name for name in {*_imports(text)} - {*_imports(before or "")} if not _harmless(name, own)}
+            if new:
+                return f"importing {min(new)}"
+    return ""
+
+
+def _harmless(name: str, own: Collection[str]) -> bool:
+    """Whether a module can do nothing by itself, or is the repository's own."""
+    return name.startswith(".") or name.split(".", maxsplit=1)[0] in {*own, *_INERT}
+
+
+def _imports(text: str) -> Iterator[str]:
+    tree = parse_or_none(text)
+    for node in ast.walk(tree) if tree is not None else ():
+        yield from (imported.origin for imported in imports_of(node))

@@ -1,0 +1,233 @@
+"""What happens in a session: frozen events, appended to one log and never changed.
+
+The log is the session. Everything else (the conversation, the working copy, the plan, what is used of the limits) is
+computed from it, so a session that was killed goes on where its last complete event stands.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from localagent.domain.chat import ToolCall
+from localagent.domain.paths import RepoPath
+from localagent.errors import UsageFault
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileWrite:
+    """What a path of the working copy becomes; `text` None: it goes."""
+
+    path: RepoPath
+    text: str | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PersonSaid:
+    """A person's words to the model: an answer, a correction."""
+
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Noted:
+    """The program's words to the model that answer no call: what was wrong with a reply, what is left."""
+
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Replied:
+    """A reply of the model. `recovered`: the calls stood as text in it. Tokens are -1 where they are not known."""
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    recovered: bool = False
+    prompt_tokens: int = -1
+    reply_tokens: int = -1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NoReply:
+    """The model, or its server, gave none."""
+
+    fault: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Started:
+    """A call is about to be carried out; written before it is."""
+
+    call_id: str
+
+
+class ResultKind(StrEnum):
+    """How a call ended."""
+
+    DONE = "done"
+    ERROR = "error"  # the call was wrong, or what it ran failed to run
+    REFUSED = "refused"  # the call was understood, and may not be
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answered:
+    """The result of a call, with what it changed: one event, so that neither stands without the other.
+
+    `plan` are the steps of a `plan` call. `injected` says where a text was met that speaks to a machine.
+    """
+
+    call_id: str
+    tool: str
+    kind: ResultKind
+    text: str
+    writes: tuple[FileWrite, ...] = ()
+    plan: tuple[str, ...] = ()
+    injected: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Condensed:
+    """From here on the results of the first `upto` events are shown as one line each; `summary`: as a summary."""
+
+    upto: int
+    summary: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Undone:
+    """Writes of the events from `since` on are taken back."""
+
+    since: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seen:
+    """A person has seen what was met that speaks to a machine."""
+
+    where: str
+
+
+class EndKind(StrEnum):
+    """How a session ended, for the time being."""
+
+    FINISHED = "finished"
+    NEEDS_PERSON = "needs-person"
+    LIMITS_EXCEEDED = "limits-exceeded"
+    GAVE_UP = "gave-up"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ended:
+    """The outcome. A session that is resumed goes on after it."""
+
+    kind: EndKind
+    reason: str
+
+
+AgentEvent = (
+    PersonSaid | Noted | Replied | NoReply | Started | Answered | Condensed | Undone | Seen | Ended
+)  # fmt: skip
+
+
+class EventLog(Protocol):
+    """Keeps events, durably, before whoever appends goes on."""
+
+    @property
+    def events(self) -> tuple[AgentEvent, ...]:
+        """All of them, oldest first."""
+        ...
+
+    def append(self, event: AgentEvent) -> None:
+        """Add one."""
+        ...
+
+
+class MemoryLog:
+    """A log that lasts as long as the program; `keep` is told each event before it counts."""
+
+    def __init__(self, events: tuple[AgentEvent, ...] = (), keep: Callable[[AgentEvent], None] | None = None) -> None:
+        self._events = list(events)
+        self._keep = keep
+
+    @property
+    def events(self) -> tuple[AgentEvent, ...]:
+        """All of them, oldest first."""
+        return tuple(self._events)
+
+    def append(self, event: AgentEvent) -> None:
+        """Add one."""
+        if self._keep is not None:
+            self._keep(event)
+        self._events.append(event)
+
+
+_KINDS: dict[str, type[AgentEvent]] = {
+    "agent-person": PersonSaid,
+    "agent-note": Noted,
+    "agent-reply": Replied,
+    "agent-no-reply": NoReply,
+    "agent-started": Started,
+    "agent-result": Answered,
+    "agent-condensed": Condensed,
+    "agent-undone": Undone,
+    "agent-seen": Seen,
+    "agent-ended": Ended,
+}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+
+
+def event_json(event: AgentEvent) -> tuple[str, dict[str, Any]]:
+    """The kind of an event and its data as JSON values."""
+    data: dict[str, Any] = {name: getattr(event, name) for name in type(event).__dataclass_fields__}
+    match event:
+        case Replied():
+            data["calls"] = [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in event.calls]
+        case Answered():
+            data["writes"] = [{"path": str(w.path), "text": w.text} for w in event.writes]
+            data |= {"kind": event.kind.value, "plan": list(event.plan)}
+        case Ended():
+            data["kind"] = event.kind.value
+    return _NAMES[type(event)], data
+
+
+def event_of(kind: str, data: Mapping[str, Any]) -> AgentEvent | None:
+    """The event back from its JSON; None for kinds that are none of a session's. ValueError for a damaged one."""
+    made = _KINDS.get(kind)
+    if made is None:
+        return None
+    try:
+        values = dict(data)
+        if made is Replied:
+            values["calls"] = tuple(ToolCall(**c) for c in values["calls"])
+        elif made is Answered:
+            values["writes"] = tuple(FileWrite(path=RepoPath(w["path"]), text=w["text"]) for w in values["writes"])
+            values |= {"kind": ResultKind(values["kind"]), "plan": tuple(values["plan"])}
+        elif made is Ended:
+            values["kind"] = EndKind(values["kind"])
+        return made(**values)
+    except (TypeError, KeyError, UsageFault) as error:
+        raise ValueError(f"not an event of a session: {kind}: {error}") from error
+
+
+def writes_of(events: tuple[AgentEvent, ...]) -> dict[RepoPath, str | None]:
+    """What the working copy has become, by path, in the order of the first write; what was undone is left out."""
+    done: list[tuple[int, FileWrite]] = []
+    for number, event in enumerate(events):
+        if isinstance(event, Answered):
+            done += [(number, write) for write in event.writes]
+        elif isinstance(event, Undone):
+            done = [(n, write) for n, write in done if n < event.since]
+    return {write.path: write.text for _, write in done}
+
+
+def pending_calls(events: tuple[AgentEvent, ...]) -> tuple[tuple[ToolCall, bool], ...]:
+    """Calls of the last reply that have no result, and whether each was started."""
+    last = max((n for n, e in enumerate(events) if isinstance(e, Replied)), default=-1)
+    if last < 0:
+        return ()
+    reply, after = events[last], events[last + 1 :]
+    assert isinstance(reply, Replied)
+    answered = {e.call_id for e in after if isinstance(e, Answered)}
+    started = {e.call_id for e in after if isinstance(e, Started)}
+    return tuple((call, call.id in started) for call in reply.calls if call.id not in answered)

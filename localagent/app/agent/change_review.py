@@ -1,0 +1,72 @@
+"""The gates as the agent's choke point asks them: about a file's change, or a program, before it is applied or run."""
+
+from collections.abc import Mapping
+
+from localagent.agent.agent_ports import Answer, Review
+from localagent.app.agent.snapshot_tree import SnapshotTree
+from localagent.app.review.code_gates import findings_on
+from localagent.domain.diff import ChangeKind, FileMode
+from localagent.domain.gate import Allow, Decision, Finding
+from localagent.domain.paths import RepoPath
+from localagent.domain.policy import Policy
+from localagent.gate.content.prompt_injection import spoken_in
+from localagent.gate.instruction_gates import for_instruction, instructed
+from localagent.gate.patch_gates import PatchGates
+from localagent.gate.rule_catalogue import rule_texts
+from localagent.text.visible_text import one_line
+
+_SHOWN = 3
+
+
+class GateReview:
+    """`ChangeReview` by the gates of patches, as the policy's `[instruction]` has them."""
+
+    def __init__(self, policy: Policy, instruction: str, tree: SnapshotTree, own_packages: frozenset[str]) -> None:
+        self._policy = policy
+        self._instruction = instruction
+        self._tree = tree
+        self._own = own_packages
+        self._gates = PatchGates(instructed(policy))
+        self._rules = rule_texts(instructed(policy))
+
+    def of_change(self, before: Mapping[RepoPath, str | None], after: Mapping[RepoPath, str | None]) -> Review:
+        """Of files as they were in the tree at the start, and as they are to be; None: no such file."""
+        del before  # the tree knows
+        entries = self._tree.changes(after)
+        if any(e.kind is ChangeKind.DELETED and e.before_mode is FileMode.EXECUTABLE for e in entries):
+            return Review(answer=Answer.DENY, reason="a program that can be started is deleted by a person only")
+        asked = self._gates.review(entries, everything=False, own_packages=self._own)
+        decisions = for_instruction(asked, entries, self._instruction, self._policy)
+        return self._said(decisions)
+
+    def of_code(self, code: str) -> Review:
+        """Of a program that is to run in the jail."""
+        found = findings_on((("run.py", code.encode("utf-8", "replace")),), self._policy)
+        if not found:
+            return Review(answer=Answer.ALLOW)
+        return Review(answer=Answer.DENY, reason=self._told(found))
+
+    def speaks_to_machine(self, text: str) -> str:
+        """The words of a text that speak to a machine; "" where none do."""
+        said = spoken_in(text.encode("utf-8", "replace"))
+        return said[0] if said else ""
+
+    def _said(self, decisions: list[Decision]) -> Review:
+        open_ = [d for d in decisions if d.answer is not Allow.ALLOW]
+        if not open_:
+            return Review(answer=Answer.ALLOW)
+        found = [f for d in open_ for f in d.findings]
+        firm = [f for f in found if f.rule not in self._rules or not self._rules[f.rule].asks_person]
+        if firm or any(d.answer is Allow.ERROR for d in open_) or not found:
+            return Review(answer=Answer.DENY, reason=self._told(tuple(firm or found)))
+        return Review(answer=Answer.ASK, reason=self._told(tuple(found)))
+
+    def _told(self, found: tuple[Finding, ...]) -> str:
+        """What was found, where, and what to do about the first."""
+        shown = "; ".join(
+            f"{f.path or ''}{f':{f.line}' if f.line else ''} {one_line(f.message, 200)} [{f.rule}]".strip()
+            for f in found[:_SHOWN]
+        )
+        more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        rule = self._rules.get(found[0].rule) if found else None
+        return f"{shown}{more}" + (f"; what to do: {rule.remedy}" if rule is not None else "")

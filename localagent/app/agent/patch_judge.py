@@ -1,0 +1,140 @@
+"""The proof of a change: named tests, the verification that `verify` gives any patch, and what that is worth here.
+
+A change that is refused goes back to the model with the reason. What no test shows is told, and is accepted only where
+whoever gave the instruction said that nobody wants to be asked (`assume`); it never gets a grade better than C.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from localagent.agent.agent_ports import JudgeAnswer, Judgement, Person, SuiteOutcome
+from localagent.app.agent.jail_runs import JailRuns
+from localagent.app.agent.request import DoRequest
+from localagent.app.agent.snapshot_tree import SnapshotTree
+from localagent.app.cancellation import Stop
+from localagent.app.review.instruction_review import instruction_reviewer
+from localagent.app.review.verify_patch import run_verify
+from localagent.app.review.verify_run import VerifyRequest
+from localagent.app.settings import Settings
+from localagent.domain.claim import Claim
+from localagent.domain.edit import Patch
+from localagent.domain.gate import Allow
+from localagent.domain.paths import RepoPath
+from localagent.domain.policy import Policy
+from localagent.domain.strength import Grade, Strength
+from localagent.domain.verification import PersonReason, Verification, VerifyVerdict
+from localagent.errors import AnswerIsNo, CannotEnforce
+from localagent.ports import Sink
+from localagent.repo.diff.write_diff import unified_diff
+
+_MOST_WITHOUT_TURNED = Grade("C")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Proof:
+    """What the last judgement rests on."""
+
+    patch: Patch
+    verification: Verification
+    answer: JudgeAnswer
+    reason: str
+
+
+@dataclass(kw_only=True)
+class VerifyJudge:
+    """`PatchJudge` by the verification of patches."""
+
+    request: DoRequest
+    settings: Settings
+    policy: Policy
+    tree: SnapshotTree
+    runs: JailRuns
+    person: Person
+    sink: Sink
+    stop: Stop
+    named_fail: Callable[[], bool]
+    proof: Proof | None = None
+
+    def judge(self, writes: Mapping[RepoPath, str | None], summary: str) -> Judgement:
+        """Never raises for what the change does; CannotEnforce where it cannot be judged at all."""
+        del summary  # a model's word proves nothing
+        quick = self.runs.run_tests(writes, ())
+        if quick.outcome not in (SuiteOutcome.PASSED, SuiteOutcome.NO_TESTS):
+            return Judgement(answer=JudgeAnswer.REFUSED, reason=f"not finished, the tests fail: {quick.text}")
+        if self.request.tests and (why := self._named(writes)):
+            return Judgement(answer=JudgeAnswer.REFUSED, reason=why)
+        patch = self.tree.patch(writes)
+        found = run_verify(
+            VerifyRequest(
+                patch=unified_diff(patch),
+                repo=self.request.repo,
+                checks=self.request.checks,
+                python=self.request.python,
+                seed=self.request.seed,
+                policy=self.request.policy,
+                backend=self.request.backend,
+                claim=Claim.FIXES if self.named_fail() else Claim.ADDS,
+                seconds=self.request.limits.seconds,
+            ),
+            self.settings,
+            self.sink,
+            self.stop,
+            reviewer=instruction_reviewer(self.request.instruction),
+        )
+        found = replace(found, strength=_at_most_c(found))
+        answer, reason = self._answer(found)
+        if answer is JudgeAnswer.ACCEPTED and self._wants_to_see():
+            shown = unified_diff(patch).decode("utf-8", "replace")
+            if not (self.person.present and self.person.approves(f"this patch ({reason})", shown)):
+                answer = JudgeAnswer.NEEDS_PERSON
+                reason = f"a patch was made and passes every check ({reason}); a person has to take it"
+        self.proof = Proof(patch=patch, verification=found, answer=answer, reason=reason)
+        return Judgement(answer=answer, reason=reason)
+
+    def _wants_to_see(self) -> bool:
+        return not self.request.assume and self.request.trust.value != "auto"
+
+    def _named(self, writes: Mapping[RepoPath, str | None]) -> str:
+        """Why the tests that were named do not hold, "" where they do."""
+        try:
+            if self.runs.passes(writes, self.request.tests):
+                return ""
+            return f"not finished: {self.runs.run_tests(writes, self.request.tests).text}"
+        except AnswerIsNo as no:
+            return f"the tests that were named cannot be run: {no}"
+
+    def _answer(self, found: Verification) -> tuple[JudgeAnswer, str]:
+        said = f"{found.headline}: {found.reason}" if found.headline else found.reason
+        match found.verdict:
+            case VerifyVerdict.VERIFIED | VerifyVerdict.CHARACTERIZED:
+                return JudgeAnswer.ACCEPTED, said
+            case VerifyVerdict.UNPROVEN if self.request.assume:
+                return JudgeAnswer.ACCEPTED, f"the tests pass as before, and none shows the change itself: {said}"
+            case VerifyVerdict.CANNOT_ENFORCE:
+                raise CannotEnforce(found.reason, remedy=found.remedy)
+            case VerifyVerdict.REFUSED | VerifyVerdict.REFUTED | VerifyVerdict.COULD_NOT:
+                return JudgeAnswer.REFUSED, f"{said}{_findings(found)}"
+            case VerifyVerdict.NEEDS_PERSON if found.asked is PersonReason.GATES:
+                return JudgeAnswer.NEEDS_PERSON, f"{said}{_findings(found)}"
+        return JudgeAnswer.NEEDS_PERSON, said
+
+
+def _at_most_c(found: Verification) -> Strength | None:
+    """The strength, capped where no test failed before and passes now."""
+    strength = found.strength
+    turned = found.full.fail_to_pass if found.full is not None else ()
+    if strength is None or turned or not strength.grade.reaches(Grade("B")):
+        return strength
+    return replace(
+        strength,
+        grade=_MOST_WITHOUT_TURNED,
+        limits=(*strength.limits, "no test failed before and passes now, so none shows what was added"),
+    )
+
+
+def _findings(found: Verification) -> str:
+    if found.review is None:
+        return ""
+    open_ = [f for d in found.review.decisions if d.answer is not Allow.ALLOW for f in d.findings]
+    shown = "; ".join(f"{f.path or ''}:{f.line} {f.message} [{f.rule}]" for f in open_[:4])
+    return f" ({shown})" if shown else ""

@@ -1,0 +1,425 @@
+"""One session from instruction to record: builds the parts, runs the loop, proves, keeps what came of it.
+
+The journal is written before anything is done; the report whatever the outcome. The repository is changed only when the
+request says `apply`, and then by the one way that lands every patch.
+"""
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from localagent.agent.agent_ports import Person
+from localagent.agent.approval import ChokePoint
+from localagent.agent.context import result_limit
+from localagent.agent.events import AgentEvent, Answered, Ended, EndKind, MemoryLog, Replied, ResultKind, writes_of
+from localagent.agent.loop import Loop
+from localagent.agent.prompts import opening
+from localagent.agent.tools.catalogue import TOOLS
+from localagent.agent.tools.text_search import TextSearch
+from localagent.agent.tools.tool import Workshop
+from localagent.agent.tools.working_copy import WorkingCopy
+from localagent.app.agent.change_review import GateReview
+from localagent.app.agent.chat_model import open_chat_model
+from localagent.app.agent.jail_runs import JailRuns
+from localagent.app.agent.patch_judge import VerifyJudge
+from localagent.app.agent.request import DoOutcome, DoRequest
+from localagent.app.agent.session_report import agent_json, explanation
+from localagent.app.agent.session_store import Session, journal_log, save_session
+from localagent.app.agent.snapshot_tree import SnapshotTree
+from localagent.app.cancellation import Stop
+from localagent.app.command_rules import refuse_denied
+from localagent.app.evidence.task_evidence import TaskEvidence, audit_log, begin, land_recorded, open_signer, setting_of
+from localagent.app.fix.environment import interpreter_of, interpreter_remark, left_out
+from localagent.app.jail_level import least_level
+from localagent.app.policies import OpenPolicy, open_policy
+from localagent.app.settings import Settings
+from localagent.domain.chat import Sampling
+from localagent.domain.edit import Candidate
+from localagent.domain.paths import RepoPath
+from localagent.domain.policy import Permission
+from localagent.domain.task import Budget, Event, Snapshot, Stage, Task, TaskResult, Verdict
+from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, Interrupted, LocalagentError
+from localagent.fs.atomic_files import CannotRecord, RecordDamaged, read_bounded, write_through
+from localagent.jail.api import open_jail, scratch_folder
+from localagent.ports import ChatModel, Sink
+from localagent.record.attest.dsse import Signer
+from localagent.record.evidence_facts import Builder, TaskOrigin
+from localagent.record.journal import Journal
+from localagent.record.store import TaskRecord, TaskStore
+from localagent.repair.search.event_fanout import combined
+from localagent.repo.diff.write_diff import unified_diff
+from localagent.repo.snapshot import take_snapshot
+from localagent.repo.top_level_modules import importable_names
+from localagent.report.task_report import write_report
+from localagent.text.strict_json import load
+from localagent.text.visible_text import one_line
+
+_MOST_SNAPSHOT_BYTES = 256 << 20
+
+
+class Absent:
+    """Nobody is there to be asked."""
+
+    @property
+    def present(self) -> bool:
+        """Never."""
+        return False
+
+    def approves(self, what: str, detail: str) -> bool:
+        """Nobody says yes."""
+        del what, detail
+        return False
+
+    def answer(self, question: str) -> str:
+        """Nobody answers."""
+        del question
+        return ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Session:
+    """What the parts of one run share."""
+
+    request: DoRequest
+    settings: Settings
+    opened: OpenPolicy
+    record: TaskRecord
+    evidence: TaskEvidence
+    model: ChatModel
+    person: Person
+    sink: Sink
+    stop: Stop
+    log: MemoryLog
+    begin: float
+    known: dict[str, Any]
+
+
+def run_do(
+    request: DoRequest, settings: Settings, sink: Sink, stop: Stop | None = None, person: Person | None = None
+) -> DoOutcome:
+    """A new session. UsageFault for a wrong request, AnswerIsNo without a model; nothing is kept then."""
+    opened = open_policy(settings, request.policy, request.repo)
+    refuse_denied(request.checks, opened.policy)
+    signer = open_signer(settings)
+    model = open_chat_model(request.model)
+    audit_log(settings).ready()
+    record = TaskStore(settings.state_dir).create(
+        Task(
+            id="",
+            repo=str(request.repo.resolve()),
+            tests=request.tests,
+            checks=request.checks,
+            text=request.instruction,
+            python=request.python,
+            seed=request.seed,
+            budget=Budget(max_seconds=request.limits.seconds),
+        )
+    )
+    save_session(record, request)
+    evidence = _evidence(settings, record, opened, request, signer)
+    with Journal(record.journal_path) as journal, contextlib.closing(model):
+        begin_at = time.monotonic()
+        session = _Session(
+            request=request,
+            settings=settings,
+            opened=opened,
+            record=record,
+            evidence=evidence,
+            model=model,
+            person=person or Absent(),
+            sink=combined((journal, sink)),
+            stop=stop or Stop(),
+            log=journal_log(journal, begin_at),
+            begin=begin_at,
+            known={},
+        )
+        evidence.started(apply=request.apply)
+        return _kept(session, journal, resumed=False)
+
+
+def resume_do(
+    kept: Session, settings: Settings, sink: Sink, stop: Stop | None = None, person: Person | None = None
+) -> DoOutcome:
+    """A kept session goes on at its last complete event. AnswerIsNo for one that is finished."""
+    if kept.state == EndKind.FINISHED.value:
+        raise AnswerIsNo(f"session {kept.record.id} is finished", remedy=f"`localagent show {kept.record.id}` shows it")
+    request = kept.request
+    opened = open_policy(settings, request.policy, request.repo)
+    model = open_chat_model(request.model)
+    evidence = _evidence(settings, kept.record, opened, request, open_signer(settings))
+    with Journal.reopened(kept.record.journal_path) as journal, contextlib.closing(model):
+        begin_at = time.monotonic()
+        session = _Session(
+            request=request,
+            settings=settings,
+            opened=opened,
+            record=kept.record,
+            evidence=evidence,
+            model=model,
+            person=person or Absent(),
+            sink=combined((journal, sink)),
+            stop=stop or Stop(),
+            log=journal_log(journal, begin_at, kept.events),
+            begin=begin_at,
+            known={},
+        )
+        return _kept(session, journal, resumed=True)
+
+
+def _evidence(
+    settings: Settings, record: TaskRecord, opened: OpenPolicy, request: DoRequest, signer: Signer | None
+) -> TaskEvidence:
+    setting = setting_of(
+        opened.recorded(),
+        opened.policy.name,
+        opened.policy.least_jail_level.value,
+        use_model=True,
+        model=request.model,
+        backend=request.backend.value if request.backend is not None else "",
+        origin=TaskOrigin(builder=Builder.DO),
+    )
+    return begin(settings, record, opened.recorded(), setting, signer)
+
+
+def _kept(session: _Session, journal: Journal, *, resumed: bool) -> DoOutcome:
+    """The session's result on the record, whatever it is."""
+    try:
+        result = _answer(session, resumed=resumed)
+    except BaseException as fault:
+        code = fault.exit_code if isinstance(fault, LocalagentError) else InternalFault.exit_code
+        reason = str(fault) if isinstance(fault, LocalagentError) else f"{type(fault).__name__}: {fault}"
+        _record(session, TaskResult(verdict=Verdict.FAULT, reason=reason, exit=code), journal)
+        raise
+    return _record(session, result, journal)
+
+
+def _answer(session: _Session, *, resumed: bool) -> TaskResult:
+    """The result; refusals and interruptions become results of their own."""
+    try:
+        return _worked(session, resumed=resumed)
+    except (KeyboardInterrupt, Interrupted):
+        reason = "interrupted; the tree is as it was"
+        remedy = f"`localagent session resume {session.record.id}` goes on"
+        return TaskResult(verdict=Verdict.INTERRUPTED, reason=reason, exit=130, remedy=remedy)
+    except CannotEnforce as fault:
+        verdict = Verdict.CANNOT_ENFORCE
+        return TaskResult(verdict=verdict, reason=str(fault), exit=fault.exit_code, remedy=fault.remedy)
+    except AnswerIsNo as no:
+        return TaskResult(verdict=Verdict.NEEDS_PERSON, reason=str(no), exit=no.exit_code, remedy=no.remedy)
+
+
+def _worked(session: _Session, *, resumed: bool) -> TaskResult:
+    request, settings, policy = session.request, session.settings, session.opened.policy
+    jail = open_jail(
+        backend=request.backend,
+        allow_third_party=policy.third_party_binaries is Permission.ALLOW,
+        least=least_level(settings, policy),
+    )
+    task = session.record.task
+    with contextlib.ExitStack() as stack:
+        scratch = stack.enter_context(scratch_folder(settings.scratch_dir))
+        with _timed(session, Stage.SNAPSHOT.value):
+            snapshot = take_snapshot(Path(task.repo), scratch / "store")
+        if resumed:
+            _hold_tree(session, snapshot)
+        else:
+            session.evidence.snapshot(snapshot)
+        tree = SnapshotTree(snapshot)
+        session.known.update(tree=tree, jail_backend=jail.backend, jail_level=jail.level, digest=snapshot.digest)
+        session.known["warnings"] = (*interpreter_remark(task, Path(snapshot.store)), *left_out(snapshot))
+        runs = JailRuns(
+            jail=jail,
+            task=task,
+            tree=tree,
+            python=interpreter_of(task),
+            scratch=scratch,
+            sandbox_dir=settings.sandbox_dir,
+            limits=policy.limits,
+        )
+        cancelled = threading.Event()
+        stack.enter_context(session.stop.calling(runs.cancel))
+        stack.enter_context(session.stop.calling(cancelled.set))
+        judge = VerifyJudge(
+            request=request,
+            settings=settings,
+            policy=policy,
+            tree=tree,
+            runs=runs,
+            person=session.person,
+            sink=session.sink,
+            stop=session.stop,
+            named_fail=lambda: bool(request.tests) and not runs.passes({}, request.tests),
+        )
+        session.known["judge"] = judge
+        loop = _loop(session, tree, runs, judge, cancelled)
+        with _timed(session, "agent"):
+            return _result(session, loop.run(), judge)
+
+
+def _loop(
+    session: _Session, tree: SnapshotTree, runs: JailRuns, judge: VerifyJudge, cancelled: threading.Event
+) -> Loop:
+    request, log = session.request, session.log
+    copy = WorkingCopy(tree, lambda: writes_of(log.events))
+    review = GateReview(session.opened.policy, request.instruction, tree, importable_names(Path(tree.snapshot.store)))
+    return Loop(
+        model=session.model,
+        opening=opening(request.instruction, request.tests),
+        tools=TOOLS,
+        workshop=Workshop(
+            copy=copy,
+            search=TextSearch(copy),
+            tests=runs,
+            judge=judge,
+            person=session.person,
+            limit=result_limit(session.model.context_tokens),
+            assume=request.assume,
+            made_edits=lambda: _made_edits(log.events),
+        ),
+        choke=ChokePoint(
+            review=review,
+            person=session.person,
+            trust=request.trust,
+            assume=request.assume,
+            instruction=request.instruction,
+        ),
+        log=log,
+        limits=request.limits,
+        sampling=Sampling(seed=request.seed),
+        metadata={"role": request.roles[0]},
+        cancelled=cancelled,
+        tell=lambda event: _tell(session, event),
+    )
+
+
+def _made_edits(events: tuple[AgentEvent, ...]) -> set[tuple[str, str, str]]:
+    """(path, old, new) of the edits that were made."""
+    done = {e.call_id for e in events if isinstance(e, Answered) and e.tool == "edit" and e.kind is ResultKind.DONE}
+    found = set()
+    for event in events:
+        for call in event.calls if isinstance(event, Replied) else ():
+            if call.id in done:
+                given = load(call.arguments.encode("utf-8", "surrogateescape"))
+                found.add((str(given["path"]), str(given["old"]), str(given["new"])))
+    return found
+
+
+def _tell(session: _Session, event: AgentEvent) -> None:
+    """What a person sees of an event while the session is at work."""
+    if isinstance(event, Answered):
+        data = {"tool": event.tool, "kind": event.kind.value, "text": one_line(event.text.partition("\n")[0], 160)}
+        session.sink.emit(Event(kind="tool", at_seconds=time.monotonic() - session.begin, data=data))
+
+
+@contextlib.contextmanager
+def _timed(session: _Session, stage: str) -> Iterator[None]:
+    begin_at = time.monotonic()
+    session.sink.emit(Event(kind="stage", at_seconds=begin_at - session.begin, data={"stage": stage}))
+    try:
+        yield
+    finally:
+        session.known.setdefault("seconds", {})[stage] = time.monotonic() - begin_at
+
+
+def _hold_tree(session: _Session, snapshot: Snapshot) -> None:
+    """AnswerIsNo where a file that the session changed is not as it was when the session began."""
+    path = session.record.dir / "snapshot.json"
+    try:
+        kept = load(read_bounded(path, _MOST_SNAPSHOT_BYTES))
+        was = {RepoPath(entry[0]): str(entry[3]) for entry in kept["entries"]}
+    except FileNotFoundError:
+        session.evidence.snapshot(snapshot)
+        return
+    except (ValueError, TypeError, KeyError, IndexError) as error:
+        raise RecordDamaged(f"{path} is damaged: {error}") from error
+    now = {p: e.digest or e.target for p, e in snapshot.entries.items()}
+    moved = [str(p) for p in writes_of(session.log.events) if was.get(p) != now.get(p)]
+    if moved:
+        raise AnswerIsNo(
+            f"changed since the session began: {', '.join(moved[:5])}",
+            remedy="put them back as they were, or give the instruction anew on the tree as it is",
+        )
+
+
+def _result(session: _Session, ended: Ended, judge: VerifyJudge) -> TaskResult:
+    """The outcome as a task's result."""
+    proof = judge.proof
+    found = proof.verification if proof is not None else None
+    base = TaskResult(
+        verdict=Verdict.GAVE_UP,
+        reason=explanation(ended, session.log.events),
+        exit=AnswerIsNo.exit_code,
+        remedy="see the report's section `agent`; say more in the instruction, or take a larger model",
+        baseline=found.baseline if found is not None else None,
+        full=found.full if found is not None else None,
+    )
+    if ended.kind is EndKind.FINISHED and proof is not None:
+        return replace(base, verdict=Verdict.ACCEPTED, reason=proof.reason, exit=0, remedy="", patch=proof.patch)
+    if ended.kind is EndKind.NEEDS_PERSON and proof is not None:
+        number = Candidate(number=1, patch=proof.patch, edits=(), cost=0.0)
+        take = f"read it, then `localagent apply {session.record.id} --choose 1`"
+        proposed = () if found is None or found.full is None else (found.full,)
+        return replace(
+            base, verdict=Verdict.NEEDS_PERSON, reason=proof.reason, remedy=take, proposals=(number,), proposed=proposed
+        )
+    if ended.kind is EndKind.NEEDS_PERSON:
+        answer = f"say it in the instruction; or `localagent session resume {session.record.id} --say TEXT`"
+        return replace(base, verdict=Verdict.NEEDS_PERSON, reason=ended.reason, remedy=answer)
+    return base
+
+
+def _record(session: _Session, result: TaskResult, journal: Journal) -> DoOutcome:
+    """Keeps patch, evidence and report, writes what the request names, lands the patch when asked."""
+    record, request, evidence, known = session.record, session.request, session.evidence, session.known
+    judge = known.get("judge")
+    replies = [e for e in session.log.events if isinstance(e, Replied)]
+    result = replace(
+        result,
+        model_name=session.model.name,
+        model_digest=session.model.digest,
+        model_tokens=sum(max(0, r.prompt_tokens) + max(0, r.reply_tokens) for r in replies),
+        seconds=known.get("seconds", {}),
+        jail_backend=known.get("jail_backend", ""),
+        jail_level=known.get("jail_level", ""),
+        snapshot_digest=known.get("digest", ""),
+        warnings=known.get("warnings", ()),
+    )
+    diff = unified_diff(result.patch) if result.patch is not None else b""
+    proposed = [unified_diff(c.patch) for c in result.proposals]
+    agent = agent_json(request, session.log.events, known.get("tree"), judge.proof if judge is not None else None)
+    applied = False
+    try:
+        if result.patch is not None:
+            record.save_patch(result.patch)
+        for number, candidate in enumerate(result.proposals, 1):
+            record.save_proposal(number, candidate.patch)
+        signed = evidence.ended(result, diff, journal.tip, proposed)
+        if result.patch is not None and request.apply and not result.exit:
+            land_recorded(session.settings, record, result.patch, request.repo.resolve())
+            applied = True
+        if diff and not result.exit and request.out is not None:
+            write_through(request.out, diff)
+        result = replace(result, attestation=signed)
+        report = record.save_result(result, diff=diff or None, proposed=proposed, agent=agent)
+        evidence.reported(report)
+    except (CannotRecord, RecordDamaged, AnswerIsNo) as no:
+        reason = f"{result.reason}, but {no}"
+        result = replace(result, verdict=Verdict.NEEDS_PERSON, reason=reason, exit=no.exit_code, remedy=no.remedy)
+        report = record.save_result(result, diff=diff or None, proposed=proposed, agent=agent)
+    if request.report is not None:
+        write_report(request.report, report)
+    return DoOutcome(
+        exit=result.exit,
+        reason=result.reason,
+        remedy=result.remedy,
+        session=record.id,
+        diff=diff if not result.exit else b"",
+        proposal=proposed[0] if proposed else b"",
+        report=report,
+        warnings=result.warnings,
+        applied=applied,
+    )

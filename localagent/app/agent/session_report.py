@@ -1,0 +1,76 @@
+"""What a session adds to its task's report, and how its outcome reads for a person."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from localagent.agent.events import AgentEvent, Answered, Ended, EndKind, NoReply, Replied, ResultKind, writes_of
+from localagent.app.agent.patch_judge import Proof
+from localagent.app.agent.request import DoRequest
+from localagent.app.agent.snapshot_tree import SnapshotTree
+from localagent.repo.diff.write_diff import unified_diff
+from localagent.report.verify_report import verification_json
+from localagent.text.visible_text import one_line
+
+_SHOWN = 10
+NO_TEST = "no test failed before and passes now: nothing shows that the change does what was asked"
+
+
+def agent_json(
+    request: DoRequest, events: Sequence[AgentEvent], tree: SnapshotTree | None, proof: Proof | None
+) -> dict[str, Any]:
+    """The section `agent` of the report."""
+    replies = [e for e in events if isinstance(e, Replied)]
+    results = [e for e in events if isinstance(e, Answered)]
+    found = proof.verification if proof is not None else None
+    accepted_writes = writes_of(tuple(events))
+    return {
+        "steps": len(results),
+        "replies": len(replies),
+        "prompt_tokens": sum(max(0, r.prompt_tokens) for r in replies),
+        "reply_tokens": sum(max(0, r.reply_tokens) for r in replies),
+        "tools": dict(Counter(r.tool for r in results)),
+        "roles": list(request.roles),
+        "trust": request.trust.value,
+        "assume": request.assume,
+        "plan": list(next((r.plan for r in reversed(results) if r.plan), ())),
+        "changed": [str(path) for path in accepted_writes],
+        "claim": found.claim.value if found is not None and found.claim is not None else None,
+        "grade": found.strength.grade.value if found is not None and found.strength is not None else None,
+        "not_shown": not_shown(proof),
+        "refused": [one_line(r.text, 300) for r in results if r.kind is ResultKind.REFUSED][-_SHOWN:],
+        "speaks_to_machine": sorted({r.injected for r in results if r.injected})[:_SHOWN],
+        "model_faults": dict(Counter(e.fault for e in events if isinstance(e, NoReply))),
+        "unfinished": _nearest(events, tree, proof),
+        "verification": verification_json(found) if found is not None else None,
+    }
+
+
+def not_shown(proof: Proof | None) -> list[str]:
+    """What no test shows."""
+    if proof is None:
+        return []
+    full, strength = proof.verification.full, proof.verification.strength
+    found = [] if full is not None and full.fail_to_pass else [NO_TEST]
+    found += list(strength.limits) if strength is not None else []
+    return list(dict.fromkeys(found))
+
+
+def _nearest(events: Sequence[AgentEvent], tree: SnapshotTree | None, proof: Proof | None) -> str:
+    """The state in which a session ended without an accepted patch; for a person to read, never applied."""
+    last = events[-1] if events else None
+    if tree is None or (isinstance(last, Ended) and last.kind is EndKind.FINISHED and proof is not None):
+        return ""
+    return unified_diff(tree.patch(writes_of(tuple(events)))).decode("utf-8", "surrogateescape")
+
+
+def explanation(ended: Ended, events: Sequence[AgentEvent]) -> str:
+    """Why there is no patch: what was tried, and what was seen last."""
+    results = [e for e in events if isinstance(e, Answered)]
+    changed = ", ".join(map(str, writes_of(tuple(events)))) or "nothing"
+    tests = next((r for r in reversed(results) if r.tool == "run_tests"), None)
+    bad = next((r for r in reversed(results) if r.kind is not ResultKind.DONE), None)
+    parts = [ended.reason, f"{len(results)} tool calls; changed: {changed}"]
+    parts += [f"the tests said last: {one_line(tests.text, 200)}"] if tests is not None else []
+    parts += [f"the last problem: {one_line(bad.text, 200)}"] if bad is not None else []
+    return "; ".join(parts)

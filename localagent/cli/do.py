@@ -1,0 +1,148 @@
+"""`localagent do`: from an instruction to a proven patch, by a model that calls tools."""
+
+import argparse
+import math
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from localagent.agent.approval import Trust
+from localagent.agent.loop import Limits
+from localagent.app import Settings
+from localagent.app.agent.request import DoOutcome, DoRequest
+from localagent.app.agent.run import run_do
+from localagent.app.cancellation import Stop
+from localagent.cli.backend import add_backend, backend_of
+from localagent.cli.exit_signals import stop_on_signals
+from localagent.cli.fix import command_fault
+from localagent.cli.progress import JsonSink, PlainSink
+from localagent.cli.render import Render
+from localagent.cli.terminal_person import TerminalPerson
+from localagent.errors import UsageFault
+from localagent.ports import Sink
+
+ROLES = ("implementer",)
+_MOST_INSTRUCTION = 20_000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of the verb."""
+    p = parser
+    p.add_argument("instruction", metavar="INSTRUCTION", help="what is to be changed, in words")
+    p.add_argument("--repo", default=".", metavar="DIR", help="a git repository or a plain folder (default: .)")
+    p.add_argument("--test", action="append", default=[], metavar="SPEC", help="a test that must pass in the end")
+    p.add_argument("--check", action="append", default=[], metavar="CMD", help="a command that must exit 0 (no shell)")
+    p.add_argument("--model", default="", metavar="M", help="unix:SOCKET of a model server (chat completions)")
+    p.add_argument("--roles", default="implementer", metavar="LIST", help=f"roles for the model: {', '.join(ROLES)}")
+    p.add_argument(
+        "--trust",
+        choices=[t.value for t in Trust],
+        default=Trust.PLAN.value,
+        help="what a person is asked: every change, plan and patch (default), or what the policy leaves to persons",
+    )
+    p.add_argument("--assume", action="store_true", help="do not ask where the policy does not insist on it")
+    p.add_argument(
+        "--max-steps", type=int, default=200, metavar="N", help="maximum number of the model's replies (200)"
+    )
+    p.add_argument("--max-seconds", type=float, default=1800.0, metavar="S", help="time limit in seconds (1800)")
+    p.add_argument("--max-tokens", type=int, default=2_000_000, metavar="T", help="maximum number of tokens (2000000)")
+    p.add_argument("--python", default="", metavar="PY", help="the project's interpreter or virtual environment")
+    p.add_argument("--seed", type=int, default=0, metavar="K", help="random seed (0)")
+    p.add_argument("--policy", default="", metavar="NAME|FILE", help="the policy to use (default: default)")
+    add_backend(p)
+    p.add_argument("--out", default="", metavar="FILE", help="write the accepted patch to FILE, as a unified diff")
+    p.add_argument("--report", default="", metavar="FILE", help="write the report to FILE, as JSON, always")
+    p.add_argument("--apply", action="store_true", help="write an accepted patch into the repository")
+    p.add_argument("--json", action="store_true", help="print events as JSON, one per line")
+    p.add_argument("--quiet", action="store_true", help="do not show progress")
+
+
+def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    """Exit codes as in docs/errors.md."""
+    request = _request(args)
+    stop = Stop()
+    stop_on_signals(stop)
+    outcome = run_do(request, settings, sink_of(args, render), stop, person_of(args, render))
+    show_outcome(outcome, args, render)
+    return outcome.exit
+
+
+def sink_of(args: argparse.Namespace, render: Render) -> Sink:
+    """Where progress goes."""
+    return JsonSink(render) if args.json else PlainSink(render, quiet=args.quiet)
+
+
+def person_of(args: argparse.Namespace, render: Render) -> TerminalPerson | None:
+    """Whoever sits at the terminal; nobody where there is none, or where no question is wanted."""
+    ask = sys.stdin.isatty() and sys.stderr.isatty() and not args.json and not getattr(args, "assume", False)
+    return TerminalPerson(render) if ask and getattr(args, "trust", "plan") != Trust.AUTO.value else None
+
+
+def show_outcome(outcome: DoOutcome, args: argparse.Namespace, render: Render) -> None:
+    """The outcome, as JSON or for a person."""
+    if args.json:
+        render.json({"event": "result", "session": outcome.session, "report": outcome.report})
+        return
+    if shown := outcome.diff or outcome.proposal:
+        render.line(shown.decode("utf-8", "replace").rstrip("\n"))
+        render.line()
+    render.line(outcome.reason)
+    agent = outcome.report.get("agent", {})
+    if outcome.diff and agent.get("grade"):
+        render.line(f"strength {agent['grade']} of A to E for the claim {agent['claim']!r}")
+    for text in agent.get("not_shown", ()) if outcome.diff else ():
+        render.note(f"not shown: {text}")
+    for text in agent.get("speaks_to_machine", ()):
+        render.note(f"warning: speaks to a machine, and was not obeyed: {text}")
+    if outcome.remedy:
+        render.line(f"  what to do: {outcome.remedy}")
+    for warning in outcome.warnings:
+        render.note(f"warning: {warning}")
+    render.note(f"details: localagent show {outcome.session}; localagent session show {outcome.session}")
+    if outcome.applied:
+        render.note(f"applied; to revert it: localagent undo {outcome.session}")
+    elif outcome.diff:
+        render.note(f"to apply it: localagent apply {outcome.session}")
+
+
+def _request(args: argparse.Namespace) -> DoRequest:
+    faults: list[str] = []
+    if not args.instruction.strip() or len(args.instruction) > _MOST_INSTRUCTION:
+        faults.append(f"INSTRUCTION: say what is to be changed, in at most {_MOST_INSTRUCTION} characters")
+    if not Path(args.repo).is_dir():
+        faults.append(f"--repo: {args.repo} is not a directory")
+    if args.trust == Trust.AUTO.value and args.apply:
+        faults.append("--trust auto and --apply: what nobody looks at is not written into the tree; use `apply` later")
+    roles = tuple(r.strip() for r in args.roles.split(",") if r.strip())
+    if unknown := [r for r in roles if r not in ROLES]:
+        faults.append(f"--roles: {unknown[0]!r} is none; known: {', '.join(ROLES)}")
+    for name, value in (("--max-steps", args.max_steps), ("--max-tokens", args.max_tokens)):
+        if value < 1:
+            faults.append(f"{name}: at least 1")
+    if not 0 < args.max_seconds < math.inf:
+        faults.append("--max-seconds: must be positive and finite")
+    faults += [fault for fault in map(command_fault, args.check) if fault]
+    for name, value in (("--out", args.out), ("--report", args.report)):
+        if value and (not Path(value).absolute().parent.is_dir() or Path(value).is_dir()):
+            faults.append(f"{name}: {value} is a directory, or its directory does not exist")
+    if faults:
+        raise UsageFault(faults, remedy="`localagent do --help` lists the options")
+    path: Callable[[str], Path | None] = lambda value: Path(value) if value else None  # noqa: E731
+    return DoRequest(
+        instruction=args.instruction.strip(),
+        repo=Path(args.repo),
+        tests=tuple(args.test),
+        checks=tuple(args.check),
+        python=args.python,
+        model=args.model,
+        roles=roles or ROLES,
+        trust=Trust(args.trust),
+        assume=args.assume,
+        limits=Limits(steps=args.max_steps, seconds=args.max_seconds, tokens=args.max_tokens),
+        seed=args.seed,
+        policy=path(args.policy),
+        backend=backend_of(args),
+        out=path(args.out),
+        report=path(args.report),
+        apply=args.apply,
+    )

@@ -1,0 +1,127 @@
+"""`localagent session`: the sessions of `do`: list, show, resume, undo, export."""
+
+import argparse
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from localagent.agent.events import Answered, writes_of
+from localagent.agent.loop import Limits
+from localagent.app import Settings
+from localagent.app.agent.run import resume_do
+from localagent.app.agent.session_control import as_atif, as_json_lines, as_markdown, say, undo_steps
+from localagent.app.agent.session_store import Session, open_session, sessions
+from localagent.app.cancellation import Stop
+from localagent.cli.do import person_of, show_outcome, sink_of
+from localagent.cli.exit_signals import stop_on_signals
+from localagent.cli.render import Render
+from localagent.errors import UsageFault
+from localagent.fs.atomic_files import write_through
+from localagent.record.store import TaskStore
+from localagent.text.visible_text import one_line
+
+_FORMATS = {"markdown": lambda kept: as_markdown(kept).encode(), "jsonl": as_json_lines, "atif": as_atif}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """`session list|show|resume|undo|export`."""
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    p = actions.add_parser("list", help="list the sessions, newest first", allow_abbrev=False)
+    p.add_argument("--json", action="store_true", help="one JSON object per line")
+    p = actions.add_parser("show", help="show a session's transcript", allow_abbrev=False)
+    _id(p)
+    p.add_argument("--json", action="store_true", help="its events, one JSON object per line")
+    p = actions.add_parser("resume", help="go on with a session", allow_abbrev=False)
+    _id(p)
+    p.add_argument("--say", default="", metavar="TEXT", help="tell the model something first: an answer, a correction")
+    p.add_argument("--model", default="", metavar="M", help="another model (default: the session's)")
+    p.add_argument("--assume", action="store_true", help="do not ask where the policy does not insist on it")
+    p.add_argument("--max-steps", type=int, metavar="N", help="maximum number of replies from here on")
+    p.add_argument("--out", type=Path, metavar="FILE", help="write the accepted patch to FILE, as a unified diff")
+    p.add_argument("--report", type=Path, metavar="FILE", help="write the report to FILE, as JSON, always")
+    p.add_argument("--json", action="store_true", help="print events as JSON, one per line")
+    p.add_argument("--quiet", action="store_true", help="do not show progress")
+    p = actions.add_parser("undo", help="take back the last step in the session's copy, or all", allow_abbrev=False)
+    _id(p)
+    p.add_argument("--all", action="store_true", help="every step")
+    p = actions.add_parser("export", help="write a session's transcript", allow_abbrev=False)
+    _id(p)
+    p.add_argument("--format", choices=sorted(_FORMATS), default="markdown", help="default: markdown")
+    p.add_argument("--out", type=Path, metavar="FILE", help="write to FILE instead of standard output")
+
+
+def _id(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("id", metavar="ID", nargs="?", help="a unique prefix is enough (default: the newest)")
+
+
+def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    """0 done; `resume` ends as `do` does."""
+    if args.action == "list":
+        for kept in sessions(settings):
+            _listed(kept, args, render)
+        return 0
+    kept = _session(args.id, settings)
+    if args.action == "resume":
+        return _resume(kept, args, settings, render)
+    if args.action == "undo":
+        for path in undo_steps(kept, time.monotonic(), every=args.all):
+            render.line(f"taken back in the session: {path}")
+        return 0
+    as_json = args.action == "show" and args.json
+    data = as_json_lines(kept) if as_json else _FORMATS[getattr(args, "format", "markdown")](kept)
+    out = getattr(args, "out", None)
+    if out is not None:
+        write_through(out, data)
+    else:
+        render.line(data.decode("utf-8", "replace").rstrip("\n"))
+    return 0
+
+
+def _session(wanted: str | None, settings: Settings) -> Session:
+    if wanted is not None:
+        return open_session(TaskStore(settings.state_dir).open(wanted))
+    found = sessions(settings)
+    if not found:
+        raise UsageFault("there is no session yet", remedy="`localagent do INSTRUCTION` begins one")
+    return found[0]
+
+
+def _listed(kept: Session, args: argparse.Namespace, render: Render) -> None:
+    steps = sum(isinstance(e, Answered) for e in kept.events)
+    files = [str(path) for path in writes_of(kept.events)]
+    if args.json:
+        render.json(
+            {
+                "session": kept.record.id,
+                "state": kept.state,
+                "repo": str(kept.request.repo),
+                "instruction": kept.request.instruction,
+                "steps": steps,
+                "changed": files,
+            }
+        )
+        return
+    told = f"{steps} steps, {len(files)} files"
+    render.line(f"{kept.record.id}  {kept.state:15} {told:20} {one_line(kept.request.instruction, 60)}")
+
+
+def _resume(kept: Session, args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    limits = kept.request.limits
+    if args.max_steps is not None:
+        limits = Limits(steps=args.max_steps, seconds=limits.seconds, tokens=limits.tokens)
+    request = replace(
+        kept.request,
+        limits=limits,
+        model=args.model or kept.request.model,
+        assume=args.assume or kept.request.assume,
+        out=args.out,
+        report=args.report,
+    )
+    kept = replace(kept, request=request)
+    if args.say.strip():
+        kept = say(kept, time.monotonic(), args.say.strip()[:4000])
+    stop = Stop()
+    stop_on_signals(stop)
+    outcome = resume_do(kept, settings, sink_of(args, render), stop, person_of(args, render))
+    show_outcome(outcome, args, render)
+    return outcome.exit

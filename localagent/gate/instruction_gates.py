@@ -1,0 +1,204 @@
+"""What the gates of patches ask of a change made for an instruction, and which questions the instruction answers.
+
+The policy's section `[instruction]` says which files may change, how much, and which rules that ask what a change means
+are answered by somebody having asked for it. Nothing that a rule refuses outright is ever answered, and neither is what
+guards accounts, money, keys or deployments. Some questions are answered only where the change is what the words of the
+instruction name: a test that differs by a named rename, a line of dependencies all of whose words were said.
+"""
+
+import ast
+import difflib
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pathspec
+
+from localagent.code.names import dotted_name
+from localagent.code.source_text import parse_or_none
+from localagent.code.spans import lines_of
+from localagent.domain.diff import ChangeKind, TreeChange
+from localagent.domain.gate import Allow, Decision, Finding
+from localagent.domain.paths import RepoPath
+from localagent.domain.policy import InstructionRules, Permission, Policy
+from localagent.gate.files.editable_paths import NOT_IN_TREE
+from localagent.gate.tests import side_effects
+
+_NO_SECTION = (
+    "the policy has no section [instruction], so a change for an instruction may be what a repair may be: no file "
+    "comes or goes, and no test changes (docs/policy.md)"
+)
+_OPENERS = frozenset({"open", "Path", "PurePath", "pathlib", "os", "shutil", "io", "codecs", "tempfile", "sqlite3"})
+_AWAY = re.compile(r"/(?!dev/null$)[\w.~-]+|~|(?:.*/)?\.\.(?:/|$)")
+_WORD = re.compile(r"\w+")
+_TAKES_AWAY = re.compile(r"\b(?:remov|delet|drop|retir|get rid|take out|no longer|nobody)", re.IGNORECASE)
+_PYPROJECT = "pyproject.toml"
+_TEXT_LISTS = ("requirements.txt", "requirements-dev.txt", "dev-requirements.txt", "README.md")
+_RUNS_TESTS = ("pytest", "coverage", "tox", "nox", "hatch", "pdm", "poetry")
+
+
+def instructed(policy: Policy) -> Policy:
+    """The policy for patches as it holds for a change made for an instruction; tests are never made weaker."""
+    rules = policy.instruction
+    if rules is None:
+        patches = replace(
+            policy.patches,
+            editable=policy.paths.editable,
+            narrowed=(*policy.patches.narrowed, *policy.paths.narrowed),
+            denied=(*policy.patches.denied, *policy.paths.denied),
+            tests=Permission.DENY,
+            weaker_tests=Permission.DENY,
+            size=policy.size,
+        )
+        return replace(policy, patches=patches)
+    patches = replace(
+        policy.patches,
+        editable=rules.editable,
+        narrowed=rules.narrowed,
+        denied=(*policy.patches.denied, *rules.denied),
+        critical=(*policy.patches.critical, *rules.critical),
+        tests=policy.patches.tests if rules.new_tests is Permission.ALLOW else Permission.DENY,
+        weaker_tests=Permission.DENY,
+        size=rules.size,
+    )
+    return replace(policy, patches=patches)
+
+
+def for_instruction(
+    decisions: Sequence[Decision], entries: Sequence[TreeChange], instruction: str, policy: Policy
+) -> list[Decision]:
+    """What stands against a change that was made for an instruction, of what the gates decided on it and beside it."""
+    return [
+        *_not_allowed_at_all(entries, policy.instruction),
+        *_outside(entries, policy),
+        *answered(decisions, entries, instruction, policy.instruction),
+    ]
+
+
+def _not_allowed_at_all(entries: Sequence[TreeChange], rules: InstructionRules | None) -> list[Decision]:
+    """A refusal where files come or go under a policy without the section."""
+    new = [e for e in entries if e.kind is not ChangeKind.MODIFIED] if rules is None else []
+    findings = tuple(NOT_IN_TREE.finding(e.path, 0, _NO_SECTION) for e in new)
+    return [Decision(gate="instruction", answer=Allow.DENY, findings=findings)] if new else []
+
+
+def _outside(entries: Sequence[TreeChange], policy: Policy) -> list[Decision]:
+    """Tests that newly open or change what lies outside of the repository: tests may write files, but not anywhere."""
+    tests = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in policy.paths.tests])
+    found = []
+    for entry in entries:
+        if entry.path.is_python and tests.match_file(entry.path.replace("\n", " ").lower()):
+            stood = {text for text, _ in _places_opened(entry.before)}
+            found += [
+                side_effects.DESTROYS.finding(
+                    entry.path, line, f"a test reaches for {text[:60]!r}, outside the repository"
+                )
+                for text, line in _places_opened(entry.after)
+                if text not in stood
+            ]
+    return [Decision(gate="instruction", answer=Allow.DENY, findings=tuple(found))] if found else []
+
+
+def _places_opened(source: bytes) -> Iterator[tuple[str, int]]:
+    """(path, line) of absolute paths, home folders and ways up that are given to what opens or changes files."""
+    tree = parse_or_none(source)
+    for node in ast.walk(tree) if tree is not None else ():
+        if not isinstance(node, ast.Call) or dotted_name(node.func).split(".")[0] not in _OPENERS:
+            continue
+        for part in (inner for argument in node.args for inner in ast.walk(argument)):
+            if isinstance(part, ast.Constant) and isinstance(part.value, str) and _AWAY.match(part.value):
+                yield part.value, node.lineno
+
+
+def answered(
+    decisions: Sequence[Decision], entries: Sequence[TreeChange], instruction: str, rules: InstructionRules | None
+) -> list[Decision]:
+    """The decisions without the findings that the instruction answers."""
+    if rules is None:
+        return list(decisions)
+    asked = _Asked(instruction=instruction, rules=rules, entries={e.path: e for e in entries})
+    found = []
+    for decision in decisions:
+        kept = tuple(f for f in decision.findings if not asked.answers(f))
+        allowed = decision.answer is Allow.DENY and bool(decision.findings) and not kept
+        found.append(replace(decision, answer=Allow.ALLOW if allowed else decision.answer, findings=kept))
+    return found
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Asked:
+    """What was instructed, and for which changes."""
+
+    instruction: str
+    rules: InstructionRules
+    entries: Mapping[RepoPath, TreeChange]
+
+    def answers(self, finding: Finding) -> bool:
+        """Whether the instruction says what a finding asks."""
+        if finding.rule not in self.rules.answered or finding.path is None:
+            return False
+        entry = self.entries.get(finding.path)
+        match finding.rule:
+            case "broad-except" | "bare-except":
+                return entry is not None and _keeps_fault(entry.after, finding.line)
+            case "test-changed" | "test-fixture-changed":
+                return entry is not None and is_named_rename(entry.before, entry.after, self.instruction)
+            case "test-gone-with-feature":
+                return _TAKES_AWAY.search(self.instruction) is not None
+            case "dependency-edit" | "test-configuration":
+                return entry is not None and self._spelled_out(entry)
+        return True
+
+    def _spelled_out(self, entry: TreeChange) -> bool:
+        """Whether the file is named, and no word or number of the new lines is new to file and instruction."""
+        if entry.kind is not ChangeKind.MODIFIED or entry.path.name not in self.instruction:
+            return False
+        if entry.path.name == _PYPROJECT and not _runs_alike(entry.before, entry.after):
+            return False
+        before, after = _lines(entry.before), _lines(entry.after)
+        new = [x[2:] for x in difflib.ndiff(before, after) if x.startswith("+ ")]
+        known = {*_WORD.findall(self.instruction), *_WORD.findall("\n".join(before))}
+        listed = entry.path.name in (_PYPROJECT, *_TEXT_LISTS)
+        return listed and all(word in known for line in new for word in _WORD.findall(line))
+
+
+def _lines(data: bytes) -> list[str]:
+    return data.decode("utf-8", "replace").splitlines()
+
+
+def _runs_alike(before: bytes, after: bytes) -> bool:
+    """Whether a pyproject.toml builds, tests and starts as before: only what it says of the project differs."""
+    old, new = _toml(before), _toml(after)
+    if old is None or new is None:
+        return False
+    tools = [{k: v for k, v in t.get("tool", {}).items() if k in (*_RUNS_TESTS, "localagent")} for t in (old, new)]
+    return tools[0] == tools[1] and old.get("build-system") == new.get("build-system")
+
+
+def _toml(data: bytes) -> dict[str, Any] | None:
+    try:
+        return tomllib.loads(data.decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def is_named_rename(before: bytes, after: bytes, instruction: str) -> bool:
+    """Whether two texts are one but for a name that became another, both of which the instruction names."""
+    old, new = before.decode("utf-8", "replace"), after.decode("utf-8", "replace")
+    names = [w for w in dict.fromkeys(re.findall(r"[A-Za-z_]\w{2,}", instruction)) if w in old or w in new]
+    gone = [w for w in names if old.count(w) > new.count(w)]
+    come = [w for w in names if new.count(w) > old.count(w)]
+    return any(old.replace(a, b) == new.replace(a, b) for a in gone for b in come)
+
+
+def _keeps_fault(source: bytes, line: int) -> bool:
+    """Whether the handler at a line does something with what it caught, so that it is not silenced."""
+    tree = parse_or_none(source)
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.ExceptHandler) and node.name and line in lines_of(node):
+            used = [n for s in node.body for n in ast.walk(s) if isinstance(n, ast.Name) and n.id == node.name]
+            if used:
+                return True
+    return False

@@ -1,0 +1,1 @@
+"""Models that hold a conversation and call tools: behind a Unix socket, or in process through llama.cpp's templates."""

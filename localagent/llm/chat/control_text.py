@@ -1,0 +1,42 @@
+"""Control texts of chat dialects (`<|im_end|>`, `[INST]`) in text from outside: made harmless, and given back.
+
+Templates and servers do not escape what they are handed, so such a text in a file that was read would open a turn. A
+mark is put behind its first character; what a model copies of it comes back without. Law, tested: unescaped(escaped(t))
+is t, and escaped(t) holds no control text. Not promised: texts that a server's vocabulary has and no known dialect.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+MARK = "·"
+# By first character, what may follow in the known families. A model that is loaded here says its own.
+_FAMILIES = {
+    "<": r"\|[\w.\-/ ]{1,48}\|?>|\uff5c[\w.\u2581\-/ ]{1,48}\uff5c>|[\w.\-]{1,48}\|>"
+    r"|/?s>|(?:start|end)_of_turn>|[be]os>|pad>|unk>"
+    r"|\|[A-Z_]{1,48}\|\w{0,32}\|>|SPECIAL_\d{1,4}>",
+    r"\[": r"/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_RESULTS|TOOL_CONTENT|THINK|MODEL_SETTINGS)\]"
+    r"|(?:TOOL_CALLS|CALL_ID|ARGS)\]",
+}
+
+
+class ControlTexts:
+    """The control texts of one vocabulary; without any, those of the known families."""
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        rests: dict[str, list[str]] = {}
+        for text in sorted({text for text in texts if len(text) > 1 and text.strip()}):
+            rests.setdefault(re.escape(text[0]), []).append(re.escape(text[1:]))
+        table = {first: "|".join(some) for first, some in rests.items()} or _FAMILIES
+        self._bare, self._marked = _pattern(table, ""), _pattern(table, MARK)
+
+    def escaped(self, text: str) -> str:
+        """Without any text that the vocabulary would read as its own."""
+        return self._bare.sub(lambda found: found[0] + MARK, text)
+
+    def unescaped(self, text: str) -> str:
+        """What `escaped` was given."""
+        return self._marked.sub(lambda found: found[0][: -len(MARK)], text)
+
+
+def _pattern(table: Mapping[str, str], mark: str) -> re.Pattern[str]:
+    return re.compile("|".join(f"{first}{mark}(?={MARK}*(?:{rests}))" for first, rests in table.items()))

@@ -1,0 +1,184 @@
+"""`do` from end to end: a scripted model server at a Unix socket, a real repository, real jails."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.false_model_server import CHAT, completion, false_model_server, status
+from support.git_builder import Repo
+
+from localagent.cli.main import main
+
+SOURCE = 'def label(name):\n    """A label."""\n    return name.strip()\n'
+TEST = "from shop.labels import label\n\n\ndef test_label():\n    assert label(' a ') == 'a'\n"
+NEW = "from shop.extra import shout\n\n\ndef test_shout():\n    assert shout('a') == 'A!'\n"
+Calls = list[tuple[str, dict[str, Any]]]
+DONE: Calls = [("finish", {"summary": "done"})]
+ADD: Calls = [
+    ("search", {"query": "label"}),
+    ("read", {"path": "shop/labels.py"}),
+    ("plan", {"steps": ["add shop/extra.py, drop shop/old.py", "tests/test_extra.py"]}),
+    (
+        "create",
+        {"path": "shop/extra.py", "content": 'def shout(text):\n    """Loud."""\n    return text.upper() + "!"\n'},
+    ),
+    ("create", {"path": "tests/test_extra.py", "content": NEW}),
+    ("delete", {"path": "shop/old.py"}),
+    ("run_tests", {}),
+    ("run", {"code": "from shop.extra import shout\nprint(shout('b'))"}),
+    *DONE,
+]
+
+
+def _script(calls: Calls) -> Callable[[Callable[[bytes], object]], None]:
+    """Answers with one call after the other, the last for ever."""
+    left: Iterator[tuple[str, dict[str, Any]]] = iter(calls)
+    last = [calls[-1]]
+
+    def write(out: Callable[[bytes], object]) -> None:
+        last[0] = next(left, last[0])
+        name, arguments = last[0]
+        reply = completion(None, (name, json.dumps(arguments)), finish="tool_calls", usage={"prompt_tokens": 9})
+        status(200, reply)(out)
+
+    return write
+
+
+@pytest.fixture
+def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repo:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    made = Repo(tmp_path / "r")
+    for name, data in (
+        ("shop/__init__.py", ""),
+        ("shop/labels.py", SOURCE),
+        ("shop/old.py", "X = 1\n"),
+        ("tests/test_labels.py", TEST),
+        ("pyproject.toml", '[tool.pytest.ini_options]\npythonpath = ["."]\n'),
+    ):
+        made.stage(name, data)
+    made.commit()
+    return made
+
+
+def _do(repo: Repo, socket: Path, tmp_path: Path, *more: str) -> tuple[int, dict[str, Any], bytes]:
+    out, report = tmp_path / "out.patch", tmp_path / "report.json"
+    for path in (out, report):
+        path.unlink(missing_ok=True)
+    code = main(
+        [
+            "do", "add a function shout to shop/extra.py and drop shop/old.py", "--repo", str(repo.folder),
+            "--model", f"unix:{socket}", "--out", str(out), "--report", str(report), "--quiet", *more,
+        ]
+    )  # fmt: skip
+    told = json.loads(report.read_text()) if report.exists() else {}
+    return code, told, out.read_bytes() if out.exists() else b""
+
+
+@pytest.mark.long
+def test_a_feature_is_written_proven_shown_applied_and_undone(
+    repo: Repo, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = repo.git("status", "--porcelain")
+    with false_model_server(_script(ADD)) as server:
+        code, told, diff = _do(repo, server.socket, tmp_path, "--trust", "auto", "--assume")
+    assert (code, told["outcome"]) == (0, "accepted"), told
+    assert (told["agent"]["claim"], told["agent"]["changed"]) == (
+        "adds",
+        ["shop/extra.py", "tests/test_extra.py", "shop/old.py"],
+    )
+    assert told["fail_to_pass"]
+    assert repo.git("status", "--porcelain") == before
+    tools = [m for m in server.bodies[-1]["messages"] if m["role"] == "tool"]
+    assert "2 passed, 0 failed" in tools[6]["content"]
+    assert "B!" in tools[7]["content"]
+    assert server.bodies[0]["metadata"] == {"role": "implementer"}
+    repo.git("apply", "--check", "-", stdin=diff)
+    assert main(["show", told["task"]]) == 0
+    assert main(["apply", told["task"]]) == 0
+    assert (repo.folder / "shop/extra.py").exists()
+    assert not (repo.folder / "shop/old.py").exists()
+    assert main(["undo", told["task"]]) == 0
+    assert not (repo.folder / "shop/extra.py").exists()
+    assert repo.git("status", "--porcelain") == before
+    for action in (["list"], ["show", told["task"]], ["export", told["task"], "--format", "atif"]):
+        assert main(["session", *action]) == 0
+    assert "shout" in capsys.readouterr().out
+
+
+@pytest.mark.long
+def test_who_lies_gets_no_patch(repo: Repo, tmp_path: Path) -> None:
+    wrong = [("edit", {"path": "shop/labels.py", "old": "name.strip()", "new": "name.upper()"}), *DONE]
+    for script in (DONE, wrong):
+        with false_model_server(_script(script)) as server:
+            code, told, diff = _do(repo, server.socket, tmp_path, "--trust", "auto", "--assume")
+        assert (code, told["outcome"], diff) == (1, "gave-up", b"")
+    assert "test_label" in told["reason"]
+    assert main(["apply", told["task"]]) == 1
+    assert (repo.folder / "shop/labels.py").read_text() == SOURCE
+
+
+@pytest.mark.long
+def test_without_anybody_to_ask_the_patch_waits(repo: Repo, tmp_path: Path) -> None:
+    with false_model_server(_script(ADD)) as server:
+        code, told, diff = _do(repo, server.socket, tmp_path)
+    assert (code, told["outcome"], diff) == (1, "needs-person", b"")
+    assert main(["apply", told["task"], "--choose", "1"]) == 0
+    assert (repo.folder / "shop/extra.py").exists()
+
+
+def test_what_is_wrong_is_told_before_anything_is_spent(
+    repo: Repo, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for more, code, says in (
+        ([], 1, "no model that writes was given"),
+        (["--model", f"unix:{tmp_path}/none"], 1, "no model server answers"),
+        (["--trust", "auto", "--apply", "--model", "unix:x"], 2, "--trust auto and --apply"),
+        (["--roles", "king", "--model", "unix:x"], 2, "--roles: 'king'"),
+        (["--max-steps", "0", "--model", "unix:x"], 2, "--max-steps"),
+    ):
+        assert main(["do", "x", "--repo", str(repo.folder), *more]) == code
+        assert says in capsys.readouterr().err
+    assert not (tmp_path / "state/localagent/tasks").exists()
+
+
+@pytest.mark.long
+def test_a_killed_session_is_resumed_and_its_tree_untouched(repo: Repo, tmp_path: Path) -> None:
+    """Killed while the model is asked for its sixth reply; what was done then is not done again."""
+    script = _script(ADD)
+    stop = [True]
+
+    def slow(out: Callable[[bytes], object]) -> None:
+        if len(server.bodies) == 6 and stop[0]:
+            time.sleep(60)
+        script(out)
+
+    with false_model_server() as server:
+        server.answers[CHAT] = slow
+        words = ["do", "add shout to shop/extra.py", "--repo", str(repo.folder), "--model", f"unix:{server.socket}"]
+        command = [sys.executable, "-m", "localagent", *words, "--trust", "auto", "--assume", "--quiet"]
+        with subprocess.Popen(command, env=dict(os.environ)) as process:
+            while len(server.bodies) < 6 and process.poll() is None:
+                time.sleep(0.05)
+            process.send_signal(signal.SIGKILL)
+        stop[0] = False
+        assert repo.git("status", "--porcelain") == b""
+        report = tmp_path / "resumed.json"
+        assert main(["session", "resume", "--quiet", "--report", str(report)]) == 0
+    told = json.loads(report.read_text())
+    assert told["agent"]["tools"] == {
+        "search": 1,
+        "read": 1,
+        "plan": 1,
+        "create": 2,
+        "delete": 1,
+        "run_tests": 1,
+        "run": 1,
+        "finish": 1,
+    }

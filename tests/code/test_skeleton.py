@@ -1,0 +1,133 @@
+"""Skeletons from tests: what a real pytest says of them, and each kind of name by itself."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from localagent.code.skeleton import missing_names, skeletons
+from localagent.code.source_text import parse_or_none
+from localagent.domain.paths import RepoPath
+
+SHOP = """
+import pytest
+import shop.prices as prices
+from shop.cart import Cart, CartError, LIMIT, total
+from shop import util
+
+
+@pytest.fixture
+def cart():
+    return Cart("eur", owner="me")
+
+
+def test_cart(cart):
+    cart.add("apple", 2)
+    cart.add("pear")
+    assert len(cart) == 2
+    assert cart.owner == "me"
+    assert "apple" in cart
+    with pytest.raises(CartError):
+        cart.add("x", quantity=-1)
+
+
+def test_total(cart):
+    assert total(cart, rate=3) == 6
+    assert total(cart) == LIMIT
+
+
+def test_others():
+    assert prices.price_of("apple") == 3
+    assert util.other() is None
+    assert Cart.empty().owner is None
+    with Cart("usd", owner="you") as open_cart:
+        assert open_cart[0] == "apple"
+"""
+FETCH = """
+from shop import util
+
+
+async def test_fetch():
+    assert await util.fetch("x", timeout=3)
+"""
+SOURCES = {"shop/__init__.py": "", "shop/util.py": "def other():\n    pass\n"}
+
+
+def made(tests: str, sources: dict[str, str] | None = None, installed: tuple[str, ...] = ("pytest",)) -> dict[str, str]:
+    """Skeleton files by path."""
+    known = {RepoPath(path): text.encode() for path, text in (sources or {}).items()}
+    missing = missing_names({RepoPath("tests/test_it.py"): tests.encode()}, known, installed=installed)
+    files = {str(path): text.decode() for path, text in skeletons(missing, known).items()}
+    assert all(parse_or_none(text) is not None for text in files.values()), files
+    return files
+
+
+@pytest.mark.long
+def test_a_real_run_fails_only_where_bodies_are_open(tmp_path: Path) -> None:
+    for path, text in {**SOURCES, **made(SHOP, SOURCES), "tests/test_shop.py": SHOP}.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text)
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "--tb=line", "-p", "no:cacheprovider", "tests"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    raised = set(re.findall(r"^E?\s*/\S+: (\w+)", run.stdout, re.MULTILINE))
+    assert raised == {"NotImplementedError"}, run.stdout
+    assert "3 failed" in run.stdout
+
+
+def test_what_is_there_is_left_alone() -> None:
+    files = made(SHOP, SOURCES)
+    assert sorted(files) == ["shop/cart.py", "shop/prices.py"]
+    (util,) = made(FETCH, SOURCES).values()
+    assert util == SOURCES["shop/util.py"] + "\n\nasync def fetch(text, timeout):\n    raise NotImplementedError\n"
+    assert made("import shop.util\n\n\ndef test_it():\n    shop.util.other()\n", SOURCES) == {}
+
+
+def test_kinds_follow_from_the_use() -> None:
+    text = "from shop.cart import Cart, CartError, LIMIT, total\n"
+    cart = made(SHOP, SOURCES)["shop/cart.py"]
+    assert "class CartError(Exception):\n    pass\n" in cart
+    assert cart.startswith("LIMIT = None\n")
+    assert "def __init__(self, text, owner):\n        self.owner = owner\n" in cart
+    assert "    @classmethod\n    def empty(cls):\n" in cart
+    assert "def add(self, text, quantity=None):" in cart
+    assert "def total(cart, rate=None):" in cart
+    for special in ("__len__(self)", "__contains__(self, item)", "__enter__(self)", "__getitem__(self, key)"):
+        assert special in cart
+    assert made(text, {"shop/__init__.py": "", "shop/cart.py": "class Cart:\n    pass\n"})["shop/cart.py"].count(
+        "class Cart:"
+    ) == (1)
+
+
+@pytest.mark.parametrize(
+    ("call", "signature"),
+    [
+        ("f(1, 2)\n    f(3)", "f(number, arg2=None)"),
+        ("f(a, b)\n    f(a, b)", "f(a, b)"),
+        ("f(a, b)\n    f(b, a)", "f(arg1, arg2)"),
+        ("f(*a)", "f()"),
+        ("f(a, x=1)\n    f(a, y=2)", "f(a, x=None, y=None)"),
+        ("f(a, 2)\n    f(a, size=2)", "f(a, size)"),
+        ("f([1], {})", "f(items, mapping)"),
+    ],
+)
+def test_signatures(call: str, signature: str) -> None:
+    files = made(f"from m import f\n\n\ndef test_f(a, b):\n    {call}\n")
+    assert f"def {signature}:" in files["m.py"]
+
+
+def test_installed_and_standard_modules_are_not_written() -> None:
+    assert made("import json\nimport requests\nfrom . import helper\nrequests.get(1)\n", installed=("requests",)) == {}
+    assert list(made("import requests\nrequests.get(1)\n", installed=())) == ["requests.py"]
+
+
+def test_new_packages_lie_where_the_others_do() -> None:
+    files = made("from shop.io.csv import read\nread(1)\n", {"src/shop/__init__.py": ""})
+    assert sorted(files) == ["src/shop/io/__init__.py", "src/shop/io/csv.py"]

@@ -1,0 +1,137 @@
+"""Which questions of the gates an instruction answers, and which no instruction does."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localagent.domain.diff import ChangeKind, FileMode, TreeChange
+from localagent.domain.gate import Allow
+from localagent.domain.paths import RepoPath
+from localagent.gate.instruction_gates import for_instruction, instructed, is_named_rename
+from localagent.gate.patch_gates import PatchGates
+from localagent.policy.load import load_policy
+
+POLICIES = Path(__file__).parents[2] / "policies"
+DEFAULT = load_policy(POLICIES / "default.toml")
+STRICT = load_policy(POLICIES / "strict.toml")
+TEST = "from pkg.mod import load\n\n\ndef test_load():\n    assert load(1) == 2\n"
+PROJECT = '[project]\nname = "a"\ndependencies = []\n\n[tool.pytest.ini_options]\naddopts = "-q"\n'
+
+
+def _change(path: str, before: str | None, after: str | None) -> Any:
+    kind = ChangeKind.ADDED if before is None else ChangeKind.DELETED if after is None else ChangeKind.MODIFIED
+    return TreeChange(
+        path=RepoPath(path),
+        source=RepoPath(path),
+        kind=kind,
+        before=(before or "").encode(),
+        after=(after or "").encode(),
+        before_mode=None if before is None else FileMode.REGULAR,
+        after_mode=None if after is None else FileMode.REGULAR,
+    )
+
+
+def _rules(instruction: str, *changes: Any, policy: Any = DEFAULT) -> Any:
+    """The rules that stand against some changes."""
+    decisions = PatchGates(instructed(policy)).review(changes, everything=True)
+    left = for_instruction(decisions, changes, instruction, policy)
+    return {f.rule for d in left if d.answer is not Allow.ALLOW for f in d.findings}
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after"),
+    [
+        ("config/a.json", '{"a": 1}\n', '{"a": 2}\n'),
+        ("docs/new.md", None, "# New\n"),
+        ("pkg/new.py", None, "X = 1\n"),
+        ("pkg/old.py", "X = 1\n", None),
+        ("tests/test_new.py", None, TEST),
+        ("tests/test_new.py", None, "def test_a(tmp_path):\n    (tmp_path / 'x').write_text('/a/b ../c')\n"),
+        ("tests/test_mod.py", TEST, TEST + "\n\ndef test_more():\n    assert load(2) == 3\n"),
+    ],
+)
+def test_what_an_instruction_may_change(path: str, before: str | None, after: str | None) -> None:
+    assert _rules("do it", _change(path, before, after)) == set()
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after", "rule"),
+    [
+        ("conftest.py", None, "X = 1\n", "path-denied"),
+        (".github/workflows/a.yml", "a: 1\n", "a: 2\n", "path-denied"),
+        (".gitlab-ci.yml", "a: 1\n", "a: 2\n", "path-denied"),
+        ("Makefile", "a:\n", "a:\n\tb\n", "path-denied"),
+        ("sitecustomize.py", None, "X = 1\n", "path-denied"),
+        ("app/auth/token.py", "X = 1\n", "X = 2\n", "critical-file"),
+        ("deploy/site.yml", "a: 1\n", "a: 2\n", "critical-file"),
+        (
+            "pkg/mod.py",
+            "def f():\n    return 1\n",
+            "import os\n\n\ndef f():\n    return os.system('ls')\n",
+            "run-process",
+        ),
+        ("pkg/mod.py", "def f(x):\n    return x\n", "def f(x):\n    return eval(x)\n", "run-text"),
+        ("tests/test_mod.py", TEST, TEST.replace("assert ", "assert True or "), "assert-weakened"),
+        ("tests/test_mod.py", TEST, TEST.replace("def test_load", "def old_load"), "test-deleted"),
+        ("tests/test_mod.py", TEST, TEST.replace("== 2", "== 3"), "test-changed"),
+        ("requirements.txt", "a==1\n", "a==1\nevil==2\n", "dependency-edit"),
+        ("a.bin", None, "x", "path-not-editable"),
+        ("tests/test_new.py", None, "def test_a():\n    open('/var/x/y', 'w').write('x')\n", "test-destroys"),
+        ("tests/test_new.py", None, "from pathlib import Path\n\nX = Path('~/x').read_text()\n", "test-destroys"),
+        ("tests/test_new.py", None, "import os\n\n\ndef test_a():\n    os.listdir('../..')\n", "test-destroys"),
+    ],
+)
+def test_what_no_instruction_allows(path: str, before: str | None, after: str | None, rule: str) -> None:
+    found = _rules("do it, in the tests, requirements.txt and everywhere", _change(path, before, after))
+    assert found & {rule, "assert-trivial", "test-trivial"}, found
+
+
+def test_weaker_tests_are_refused_whoever_asks() -> None:
+    gates = instructed(DEFAULT)
+    assert gates.patches.weaker_tests.value == "deny"
+
+
+def test_a_rename_that_is_named_may_change_tests() -> None:
+    after = TEST.replace("load", "read_all")
+    change = _change("tests/test_mod.py", TEST, after)
+    assert _rules("rename `load` to `read_all` everywhere, and in the tests", change) <= {"test-deleted"}
+    assert "test-changed" in _rules(
+        "rename it", _change("tests/test_mod.py", TEST, TEST.replace("load(1)", "read_all(1)"))
+    )
+    assert is_named_rename(b"a load b", b"a read_all b", "load read_all")
+    assert not is_named_rename(b"a load 1", b"a read_all 2", "load read_all")
+
+
+@pytest.mark.parametrize(
+    ("after", "instruction", "allowed"),
+    [
+        (PROJECT.replace("[]", '["rich>=13"]'), "in pyproject.toml depend on rich>=13", True),
+        (PROJECT.replace("[]", '["rich>=13"]'), "depend on something in pyproject.toml", False),
+        (PROJECT.replace("[]", '["rich>=13"]'), "depend on rich>=13", False),
+        (PROJECT.replace("-q", "-q -k nothing"), "in pyproject.toml add -k nothing to addopts", False),
+        (PROJECT + '[build-system]\nrequires = ["x"]\n', "in pyproject.toml build-system requires x", False),
+    ],
+)
+def test_dependencies_are_those_that_were_named(after: str | None, instruction: str, allowed: bool) -> None:
+    assert (_rules(instruction, _change("pyproject.toml", PROJECT, after)) == set()) == allowed
+
+
+@pytest.mark.parametrize(("use", "allowed"), [("errors.append(error)", True), ("pass", False), ("return None", False)])
+def test_a_fault_that_is_kept_is_not_silenced(use: str, allowed: bool) -> None:
+    before = "def f(xs):\n    return xs\n"
+    after = (
+        "def f(xs):\n    errors = []\n    for x in xs:\n        try:\n            x()\n"
+        f"        except Exception as error:\n            {use}\n    return errors\n"
+    )
+    assert ("broad-except" not in _rules("collect them", _change("pkg/mod.py", before, after))) == allowed
+
+
+def test_without_the_section_no_more_than_a_repair() -> None:
+    bare = replace(DEFAULT, instruction=None)
+    assert _rules("x", _change("pkg/mod.py", "X = 1\n", "X = 2\n"), policy=bare) == set()
+    assert "path-not-in-tree" in _rules("x", _change("pkg/new.py", None, "X = 1\n"), policy=bare)
+    assert "path-not-editable" in _rules("x", _change("README.md", "a\n", "b\n"), policy=bare)
+    assert "path-test" in _rules("x", _change("tests/test_mod.py", TEST, TEST + "\n\nX = 1\n"), policy=bare)
+    assert STRICT.instruction is None
