@@ -25,6 +25,7 @@ from localagent.repair.acceptance.ranking import RankedCandidate
 
 HERE = Path(__file__).resolve().parent
 LABELS, READINGS = HERE / "labels.jsonl", HERE / "readings.json"
+NEWER = {"did-not-parse": 0.0}  # signals that features made before them lack; those programs all parse
 
 
 def _strength_of(strength: dict[str, Any]) -> dict[str, float]:
@@ -72,7 +73,7 @@ def lines(
                 "grade": strength.get("grade"),
                 "behaviour": row["behaviour"],
                 "edits": row["edits"],
-                "signals": {**row["signals"], **_strength_of(strength)},
+                "signals": {**NEWER, **row["signals"], **_strength_of(strength)},
             }
         )
     return found
