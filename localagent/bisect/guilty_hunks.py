@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from localagent.bisect.delta_debugging import ddmin
-from localagent.domain.bisection import HunkSummary, MinimalHunks
+from localagent.domain.bisection import HunkSummary, MinimalHunks, RevertedHunk
 from localagent.domain.diff import ChangeKind, FileMode, TreeChange
 from localagent.domain.paths import RepoPath
 from localagent.repo.diff.write_diff import line_blocks, lines_of
@@ -40,6 +40,12 @@ class ChangedHunk:
     def old(self) -> tuple[bytes, ...]:
         """The parent's lines."""
         return () if self.whole else tuple(lines_of(self.change.before)[self.start : self.end])
+
+    @property
+    def reverted(self) -> RevertedHunk:
+        """How it is taken back."""
+        start, end = self.new_start, self.new_start + len(self.new)
+        return RevertedHunk(path=self.path, after=self.change.after, start=start, end=end, before=self.old)
 
     @property
     def summary(self) -> HunkSummary:
@@ -89,6 +95,7 @@ def minimal_hunks(hunks: Sequence[ChangedHunk], fails: Callable[[Sequence[Change
     reduced = ddmin(left, fails, most=MOST_RUNS - files.asked)
     return MinimalHunks(
         hunks=tuple(left[n].summary for n in reduced.kept),
+        reverts=tuple(left[n].reverted for n in reduced.kept if not left[n].whole),
         total=len(hunks),
         runs=files.asked + reduced.asked,
         complete=reduced.complete,

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from localagent.bisect.commit_graph import CommitGraph
 from localagent.domain.bisection import Verdict
 
+MOST_SKIPPED = 32  # suspects that cannot be judged: then the search is given up, with the range that is left
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SearchState:
@@ -28,7 +30,7 @@ class SearchState:
     @property
     def open(self) -> bool:
         """Whether another test would tell something."""
-        return len(self.suspects) - len(self.skipped) > 1
+        return len(self.suspects) - len(self.skipped) > 1 and len(self.skipped) < MOST_SKIPPED
 
 
 class Bisection:
@@ -84,11 +86,10 @@ def steps_left(state: SearchState) -> int:
 def _worth(weight: int, target: int, total: int, skipped: Sequence[int]) -> float:
     """1 for a commit that splits the suspects at `target`, falling to either side, and beside skipped commits."""
     split = min(weight / target, (total - weight) / max(1, total - target))
-    for distances in (
-        [weight - other for other in skipped if other <= weight],
-        [other - weight for other in skipped if other > weight],
-    ):
+    before = [weight - other for other in skipped if other <= weight]
+    after = [other - weight for other in skipped if other > weight]
+    for distances in (before, after):
         if distances:
             nearest = max(1, min(distances))
             split *= (nearest / (nearest + len(skipped))) ** 2
-    return split
+    return split / len(skipped) if before and after else split  # between two of them it is seldom better

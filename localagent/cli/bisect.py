@@ -9,12 +9,16 @@ from localagent.app import Settings
 from localagent.app.bisect.request import BisectRequest, request_from
 from localagent.app.bisect.run import read_session, run_bisect
 from localagent.app.cancellation import Stop
+from localagent.app.fix.request import FixRequest
+from localagent.app.fix.run import run_fix
 from localagent.cli.backend import add_backend, backend_of
 from localagent.cli.exit_signals import stop_on_signals
-from localagent.cli.fix import command_fault
+from localagent.cli.fix import command_fault, show_outcome
 from localagent.cli.progress import PlainSink
 from localagent.cli.render import Render
+from localagent.domain.bisection import BisectEnd, BisectResult
 from localagent.domain.paths import RepoPath
+from localagent.domain.task import Budget
 from localagent.errors import UsageFault
 from localagent.fs.atomic_files import write_through
 from localagent.fs.bounded_read import read_named
@@ -38,13 +42,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     p.add_argument("--write-log", type=Path, metavar="FILE", help="write all verdicts, for `git bisect replay`")
     p.add_argument("--resume", action="store_true", help="go on with the last bisection of this repository")
     p.add_argument("--no-hunks", action="store_true", help="do not reduce the commit to the hunks that matter")
+    p.add_argument("--fix", action="store_true", help="then repair the working tree, starting from that commit's hunks")
     p.add_argument("--jobs", type=int, default=1, metavar="N", help="commits to test at the same time (1)")
     p.add_argument("--max-seconds", type=float, default=120.0, metavar="S", help="time for one commit's tests (120)")
+    p.add_argument("--no-model", action="store_true", help="with --fix: search without a model")
     p.add_argument("--repo", type=Path, default=Path(), metavar="DIR", help="the repository (default: .)")
     p.add_argument("--python", default="", metavar="PY", help="the project's interpreter or virtual environment")
     p.add_argument("--policy", type=Path, metavar="NAME|FILE", help="the policy to use (default: default)")
     add_backend(p)
-    p.add_argument("--json", action="store_true", help="one JSON object on standard output (docs/bisect.md)")
+    p.add_argument("--json", action="store_true", help="JSON on standard output (docs/bisect.md)")
     p.add_argument("--quiet", action="store_true", help="do not show progress")
 
 
@@ -64,7 +70,37 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
             render.note(f"  what to do: {result.remedy}")
         for warning in result.warnings:
             render.note(f"warning: {warning}")
+    if args.fix and result.end is BisectEnd.FOUND:
+        return _fix(args, request, result, settings, render, stop)
     return result.exit
+
+
+def _fix(
+    args: argparse.Namespace,
+    request: BisectRequest,
+    result: BisectResult,
+    settings: Settings,
+    render: Render,
+    stop: Stop,
+) -> int:
+    """`fix` on the working tree, with what is known of the commit."""
+    asked = FixRequest(
+        repo=request.repo,
+        tests=request.tests,
+        checks=request.checks,
+        python=request.python,
+        policy=request.policy,
+        backend=request.backend,
+        use_model=not args.no_model,
+        reverts=result.hunks.reverts if result.hunks is not None else (),
+        budget=Budget(jobs=request.jobs),
+    )
+    outcome = run_fix(asked, settings, PlainSink(render, quiet=args.quiet or args.json), stop)
+    if args.json:
+        render.json({"event": "result", "task": outcome.task_id, "report": outcome.report})
+    else:
+        show_outcome(outcome, render)
+    return outcome.exit
 
 
 def _request(args: argparse.Namespace, settings: Settings) -> BisectRequest:

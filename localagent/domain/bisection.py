@@ -86,10 +86,28 @@ class HunkSummary:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RevertedHunk:
+    """A hunk of the guilty commit, to be taken back: lines [start, end) (0-based) of `after` become `before`.
+
+    `after` is the whole file as the commit left it.
+    """
+
+    path: RepoPath
+    after: bytes
+    start: int
+    end: int
+    before: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class MinimalHunks:
-    """Which of the guilty commit's changes make the tests fail on its parent. 1-minimal where `complete`."""
+    """Which of the guilty commit's changes make the tests fail on its parent. 1-minimal where `complete`.
+
+    `reverts` takes back those of them that are parts of text files.
+    """
 
     hunks: tuple[HunkSummary, ...]
+    reverts: tuple[RevertedHunk, ...]
     total: int
     runs: int
     complete: bool

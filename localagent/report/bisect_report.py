@@ -13,7 +13,10 @@ _SHOWN_SUSPECTS, _SHOWN_FILES, _SHOWN_HUNKS, _SHOWN_LINES = 20, 20, 10, 24
 
 def bisect_json(result: BisectResult) -> dict[str, Any]:
     """All of it; verdicts by commit, in the order they came."""
-    return {"schema": SCHEMA, **asdict(result)}
+    told = asdict(result)
+    if told["hunks"] is not None:
+        del told["hunks"]["reverts"]  # whole files
+    return {"schema": SCHEMA, **told}
 
 
 def bisect_text(result: BisectResult) -> str:

@@ -75,7 +75,7 @@ def test_weights_are_the_ancestors(graph: CommitGraph) -> None:
 @given(graphs(), st.data())
 def test_with_skipped_commits_the_guilty_one_is_among_the_suspects(graph: CommitGraph, data: st.DataObject) -> None:
     guilty = data.draw(st.sampled_from(sorted(graph.parents)))
-    skipped = data.draw(st.sets(st.sampled_from(sorted(graph.parents)))) - {"last"}
+    skipped = data.draw(st.sets(st.sampled_from(sorted(graph.parents)), max_size=20)) - {"last"}
     truth = {**first_bad(graph, guilty), **dict.fromkeys(skipped, Verdict.SKIP)}
     search = Bisection(graph, "last")
     while search.state().open:
@@ -89,17 +89,15 @@ def test_with_skipped_commits_the_guilty_one_is_among_the_suspects(graph: Commit
 def test_leaves_a_range_of_broken_commits_at_once() -> None:
     """A thousand commits with 200 broken ones in the middle: neighbours of a broken commit are not asked one by one."""
     graph = CommitGraph(parents={str(n): (str(n - 1),) if n else () for n in range(1000)})
-    for guilty in (100, 399, 600, 950):
+    for guilty in (100, 399, 950):
         search, asked = Bisection(graph, "999"), 0
         while search.state().open:
             (commit,) = search.next_commits(1)
             n = int(commit)
-            search.record(
-                commit, Verdict.SKIP if 400 <= n < 600 else Verdict.BAD if n >= guilty else Verdict.GOOD
-            )
+            search.record(commit, Verdict.SKIP if 400 <= n < 600 else Verdict.BAD if n >= guilty else Verdict.GOOD)
             asked += 1
         assert search.state().head == str(guilty)
-        print(guilty, asked)
+        assert asked <= 45, (guilty, asked)
 
 
 def test_what_contradicts_itself_ends_at_the_newest_change() -> None:

@@ -206,7 +206,7 @@ class _Bisecting:
         if failed < len(runs):
             self.warnings.append(
                 f"the failure comes and goes: {failed} of {len(runs)} runs fail at the bad commit; a commit is "
-                f"good after {self.plan.passes} passes (no bad one passes so often: probability {self.confidence.probability})"
+                f"good after {self.plan.passes} passes (that is right with probability {self.confidence.probability})"
             )
 
     def _ancestors(self, goods: Sequence[str]) -> tuple[str, ...]:
@@ -312,10 +312,12 @@ class _Bisecting:
     def _undecided(self, state: SearchState) -> BisectResult:
         reasons = [self.judged[c].reason for c in state.suspects if c in state.skipped and c in self.judged]
         common = max(set(reasons), key=reasons.count) if reasons else "skipped"
+        untested = len(state.suspects) - len(state.skipped) - 1
+        more = f", {untested} were not tried after that" if untested else ""
         return self.answer(
             BisectEnd.UNDECIDED,
             f"any of {len(state.suspects)} commits may be the first bad one: "
-            f"{len(state.skipped)} of them cannot be judged ({common})",
+            f"{len(state.skipped)} of them cannot be judged ({common}){more}",
             suspects=tuple(reversed(state.suspects)),
             remedy="give tests that run there, or a --check that exits 125 only where it cannot tell",
         )
