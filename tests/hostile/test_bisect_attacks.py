@@ -1,4 +1,4 @@
-"""Repositories that attack whoever bisects them: nothing of them runs outside the jail, nothing of the user's changes."""
+"""Repositories that attack whoever bisects them: nothing runs outside the jail, nothing of the user's changes."""
 
 import json
 from pathlib import Path
@@ -35,7 +35,8 @@ def test_nothing_of_the_repository_runs_outside(tmp_path: Path) -> None:
         commits = []
         for n in range(6):
             repo.stage("m.py", f"X = {1 if n < 3 else 2}  # {n}\n")
-            repo.stage("test_m.py", f"import pathlib\nfrom m import X\ntry:\n    pathlib.Path({str(mark)!r}).write_text('x')\n"
+            repo.stage("test_m.py", "import pathlib\nfrom m import X\ntry:\n"
+                       f"    pathlib.Path({str(mark)!r}).write_text('x')\n"
                        "except OSError:\n    pass\n\n\ndef test_x():\n    assert X == 1\n")  # fmt: skip
             repo.stage(".gitattributes", "* filter=evil diff=evil\n")
             repo.stage("big.bin", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n")
