@@ -1,9 +1,9 @@
 """Planted regressions in generated histories, found by `localagent bisect` and by `git bisect run` beside it.
 
-`python bench/first_bad.py [--cases 30] [--commits 200] [--jobs 1] [--seed 0]`: each history has commits that do not parse,
-merges of side branches, and a module that is moved with its test. Commits tested: for git the runs of its script, for
-us the commits that were asked about, the bad end included. Bars: 95 % right, 1.3 times git's commits. Not measured
-here: real projects, flaky commits.
+`python bench/first_bad.py [--cases 30] [--commits 200] [--jobs 1] [--seed 0]`: each history has commits that do not
+parse, merges of side branches, and a module that is moved with its test. Commits tested: for git the runs of its
+script, for us the commits that were asked about, the bad end included. Bars: 95 % right, 1.3 times git's commits. Not
+measured here: real projects, flaky commits.
 """
 
 import argparse

@@ -28,7 +28,7 @@ from localagent.repo.snapshot import (
 )
 
 _BATCH_BYTES = 64 << 20
-_LISTING_BYTES = 64 << 20
+_LISTING_BYTES = 32 << 20
 _LINK, _MODULE = "120000", "160000"
 
 

@@ -75,4 +75,4 @@ def test_a_tree_that_holds_itself_many_times_over_is_no_answer() -> None:
         commit = repo.git("commit-tree", "-m", "bomb", "-p", "HEAD", tree.decode().strip()).decode().strip()
         ran = h.run("bisect", "--repo", str(h.repo), "--bad", commit, "--check", "false")
         assert ran.code == 1
-        assert "longer than 64 MiB" in ran.err
+        assert "longer than 32 MiB" in ran.err
