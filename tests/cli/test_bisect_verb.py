@@ -81,7 +81,7 @@ def test_killed_in_the_middle_it_goes_on_and_no_verdict_is_lost() -> None:
 def test_a_moved_module_is_judged_by_the_test_as_it_was_then() -> None:
     with home({}) as h:
         repo = Repo(h.repo)
-        commits = []
+        commits: list[str] = []
         for n in range(8):
             module = "old" if n < 5 else "new"
             repo.git("rm", "-q", "-r", "--ignore-unmatch", ".")

@@ -32,7 +32,7 @@ def test_nothing_of_the_repository_runs_outside(tmp_path: Path) -> None:
     mark = tmp_path / "ran"
     with home({}) as h:
         repo = Repo(h.repo)
-        commits = []
+        commits: list[str] = []
         for n in range(6):
             repo.stage("m.py", f"X = {1 if n < 3 else 2}  # {n}\n")
             repo.stage("test_m.py", "import pathlib\nfrom m import X\ntry:\n"
