@@ -31,6 +31,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "undo": ("undo", "revert an applied patch"),
         "reject": ("reject", "record that a task's patch or proposals are wrong"),
         "remediate": ("remediate", "repair findings of other tools (SARIF)"),
+        "bisect": ("bisect", "find the commit that broke a test"),
         "replay": ("replay", "verify a past task's patch again, and run the task again"),
     },
     "review": {

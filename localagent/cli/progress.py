@@ -1,13 +1,15 @@
 """Progress of a task: a live line on a terminal, plain lines elsewhere, JSON events for programs."""
 
 import time
+from collections.abc import Mapping
+from typing import Any
 
 from rich.console import Console
 from rich.status import Status
 
 from localagent.cli.render import Render
 from localagent.domain.task import Event
-from localagent.text.visible_text import visible
+from localagent.text.visible_text import one_line, visible
 
 _STAGES = {
     "snapshot": "reading the tree",
@@ -63,9 +65,20 @@ def describe(event: Event) -> str:
             return f"  strength {data.get('grade')} of A to E"
         case "tool":
             return f"  {data.get('tool')}: {data.get('text')}"
+        case "judged":
+            return _judged(data)
         case "warning":
             return f"  warning: {data.get('text')}"
     return ""
+
+
+def _judged(data: Mapping[str, Any]) -> str:
+    """A bisection's verdict on one commit, and how much is left."""
+    left = ""
+    if data.get("suspects"):
+        left = f"; {data['suspects'] - 1} of {data['commits']} commits left, about {data['steps']} steps"
+    reason = one_line(str(data.get("reason")), 100)
+    return f"  {data.get('number')}. {str(data.get('commit'))[:12]} {data.get('verdict')}: {reason}{left}"
 
 
 class JsonSink:

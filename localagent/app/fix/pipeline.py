@@ -22,6 +22,7 @@ from localagent.app.fix.prior import load_prior
 from localagent.app.fix.request import FixRequest
 from localagent.app.jail_level import least_level
 from localagent.app.settings import Settings
+from localagent.bisect.revert_edits import HunkLocalizer, RevertWriter
 from localagent.domain.policy import Permission, Policy
 from localagent.domain.task import Event, Snapshot, Stage, Task, TaskResult
 from localagent.edit.space import open_edit_space
@@ -30,8 +31,9 @@ from localagent.jail.api import open_jail, scratch_folder
 from localagent.llm.scoring.continuation_score import ModelOnward
 from localagent.llm.scoring.decoder import ModelDecoder
 from localagent.llm.scoring.text_likelihood import ModelReader
+from localagent.llm.writing.combined_writer import Several
 from localagent.localize.fuse import SpectrumLocalizer
-from localagent.ports import EditWriter, GateChain, Jail, Sink, Sources
+from localagent.ports import EditWriter, GateChain, Jail, Localizer, Sink, Sources
 from localagent.repair.acceptance.confidence_model import load_confidence
 from localagent.repair.ordering.weights import Weights
 from localagent.repair.search.repair_task import Repair
@@ -136,7 +138,7 @@ def _parts(asked: FixWork, ground: _TestBed, gates: GateChain, model: OpenModel,
     space = open_edit_space(load_prior(asked.settings.models_dir / "prior.json"))
     return Parts(
         verifier=ground.verifier,
-        localizer=SpectrumLocalizer(text=task.text),
+        localizer=_localizer(asked),
         space=space,
         gates=gates,
         scorer=model.scorer,
@@ -153,8 +155,23 @@ def _parts(asked: FixWork, ground: _TestBed, gates: GateChain, model: OpenModel,
     )
 
 
+def _localizer(asked: FixWork) -> Localizer:
+    """By what the tests show, and by the commit that broke them where that is known."""
+    spectrum = SpectrumLocalizer(text=asked.task.text)
+    return HunkLocalizer(spectrum, asked.request.reverts) if asked.request.reverts else spectrum
+
+
 def _writer(asked: FixWork, model: OpenModel, weights: Weights, sources: Sources) -> EditWriter | None:
-    """Who writes edits, where a model is there and may."""
+    """Who writes edits: whoever takes back a commit's hunks, and a model."""
+    written = _model_writer(asked, model, weights, sources)
+    if not asked.request.reverts:
+        return written
+    reverts = RevertWriter(asked.request.reverts)
+    return reverts if written is None else Several([reverts, written])
+
+
+def _model_writer(asked: FixWork, model: OpenModel, weights: Weights, sources: Sources) -> EditWriter | None:
+    """Where a model is there and may."""
     request = asked.request
     if model.scorer is None or model.file is None or not request.writing:
         return None
