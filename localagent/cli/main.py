@@ -31,6 +31,9 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "remediate": ("remediate", "repair findings of other tools (SARIF)"),
         "replay": ("replay", "verify a past task's patch again, and run the task again"),
     },
+    "debug": {
+        "explain": ("explain", "explain a traceback, a line, a rule or a task"),
+    },
     "review": {
         "gate": ("gate", "check a patch with static rules; nothing runs"),
         "verify": ("verify", "test a patch: before and after, old against new"),
