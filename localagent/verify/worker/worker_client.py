@@ -260,6 +260,22 @@ class WorkerClient:
         }
         return self._ask(message, wall_seconds)
 
+    def trace_failure(
+        self, item: Item, writes: Mapping[RepoPath, Mapping[int, Sequence[str]]], *, cpu_seconds: float, session: str
+    ) -> Mapping[str, Any]:
+        """Events, written values and the locals where a test fails, of one run of it under a tracer."""
+        wall_seconds = self._bounds.wall(10.0 + 2 * cpu_seconds)
+        message: dict[str, Any] = {
+            "op": "trace",
+            "session": session,
+            "item": item.index,
+            "writes": {path: {str(n): list(names) for n, names in lines.items()} for path, lines in writes.items()},
+            "cpu_seconds": self._bounds.cpu(cpu_seconds),
+            "wall_seconds": wall_seconds,
+            "memory_bytes": 768 << 20,
+        }
+        return self._ask(message, wall_seconds)
+
     def close_session(self, name: str) -> None:
         """End an open session, if there is one of that name."""
         self._ask({"op": "close", "session": name}, SLACK_SECONDS)
