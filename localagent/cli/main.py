@@ -32,6 +32,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "replay": ("replay", "verify a past task's patch again, and run the task again"),
     },
     "debug": {
+        "debug": ("debug", "find the cause of a failing test: frames, values, experiments"),
         "explain": ("explain", "explain a traceback, a line, a rule or a task"),
     },
     "review": {

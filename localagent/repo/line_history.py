@@ -1,6 +1,7 @@
 """Who last changed lines of a file: git's blame of the last commit, carried over to the working tree by the text.
 
-Read from objects alone: no filter, no textconv and no hook has a say. Not promised: an answer for histories of which git needs more than its time; then nothing is said.
+Read from objects alone: no filter, no textconv and no hook has a say. Not promised: an answer for histories of which
+git needs more than its time; then nothing is said.
 """
 
 import difflib

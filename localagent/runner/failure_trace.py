@@ -62,7 +62,7 @@ class FailureTrace:
         self._add(file, frame.f_lineno, serial, CALL)
 
         def local(frame: Any, event: str, argument: Any) -> Any:
-            if event == "line" or event == "return":
+            if event in ("line", "return"):
                 names = writes.get(before[0])
                 if names:
                     self._written(file, before[0], names, frame.f_locals)

@@ -12,8 +12,8 @@ from time import perf_counter as _perf_counter
 from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from . import child_limits
-from .failures import plain, stack_frames
 from .failure_trace import FailureTrace
+from .failures import plain, stack_frames
 from .line_trace import LineTracer
 from .pytest_plugin import SessionPlugin
 

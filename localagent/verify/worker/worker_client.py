@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from localagent.domain.outcome import Failure, JailOutcome, Outcome
+from localagent.domain.paths import RepoPath
 from localagent.jail.limits.policy_limits import PolicyLimits
 from localagent.ports import JailProcess
 from localagent.runner.json_frames import Reader, WireClosed, WireFault, WireTimeout, send
