@@ -26,6 +26,7 @@ class Access:
     attribute_reads: frozenset[str]
     attribute_writes: frozenset[str]
     control: int
+    returns: bool  # it may give a value to the caller
 
 
 def accesses(source: bytes) -> Mapping[int, Access]:
@@ -72,6 +73,7 @@ def _access(node: ast.stmt, control: int) -> Access:
         attribute_reads=frozenset(attributes[True]),
         attribute_writes=frozenset(attributes[False] - {""}),
         control=control,
+        returns=any(isinstance(part, ast.Return | ast.Yield | ast.YieldFrom) for part in _own(node)),
     )
 
 
@@ -170,7 +172,7 @@ def _asked(instance: _Instance, wanted: _Wanted) -> int | None:
     names = wanted.names.get(instance.frame, {})
     found = [names[name] for name in instance.access.writes if name in names]
     found += [wanted.attributes[name] for name in instance.access.attribute_writes if name in wanted.attributes]
-    if instance.last and instance.frame in wanted.results:
+    if instance.access.returns and instance.last and instance.frame in wanted.results:
         found.append(wanted.results[instance.frame])
     head = wanted.heads.get(instance.frame, {}).pop(instance.access.line, None)
     return min([*found, *([head] if head is not None else [])], default=None)
