@@ -8,12 +8,26 @@ from support.git_builder import Repo
 
 from localagent.cli.main import main
 
-CART = "def unit(price, count):\n    return price * count\n\n\ndef total(price, count):\n    each = unit(price, count)\n    return each + 1\n"
-TESTS = (
-    "from cart import total\n\n\ndef test_none():\n    assert total(0, 0) == 0\n\n\ndef test_some():\n    password = 'ghp_"
-    + "a" * 36
-    + "'\n    found = total(2, 3)\n    assert found == 6 and password\n"
-)
+CART = """def unit(price, count):
+    return price * count
+
+
+def total(price, count):
+    each = unit(price, count)
+    return each + 1
+"""
+TESTS = f"""from cart import total
+
+
+def test_none():
+    assert total(0, 0) == 0
+
+
+def test_some():
+    password = 'ghp_{"a" * 36}'
+    found = total(2, 3)
+    assert found == 6 and password
+"""
 
 
 @pytest.mark.slow
