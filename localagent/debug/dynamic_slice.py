@@ -159,11 +159,11 @@ def slice_of(run: FailureRun, tables: Mapping[RepoPath, Mapping[int, Access]]) -
             for name in instance.access.writes - instance.access.reads:
                 wanted.names.get(instance.frame, {}).pop(name, None)
     for frame in list(touched):  # how the program came there: the calls around what was found
-        caller: _Instance | None = callers.get(frame)
-        while caller is not None:
-            key = (caller.path, caller.access.line)
+        outer = callers.get(frame)
+        while outer is not None:
+            key = (outer.path, outer.access.line)
             found.setdefault(key, 4)
-            caller = callers.get(caller.frame)
+            outer = callers.get(outer.frame)
     return found
 
 
