@@ -171,14 +171,17 @@ def hypotheses_of(result: TaskResult | None, baseline: Baseline) -> tuple[Hypoth
     """What the experiments showed: confirmed only where no change at another statement does the same."""
     if result is None:
         return ()
-    passing = [c for c in (result.chosen, *result.proposals) if c is not None]
+    checked = [(result.chosen, result.full), *zip(result.proposals, result.proposed, strict=False)]
+    passing = [
+        c for c, full in checked if c is not None and full is not None and full.accepted and not full.still_failing
+    ]
     others = [c for c in result.plausible_candidates if c.number not in {p.number for p in passing}]
     places = {(e.path, e.line) for c in (*passing, *others) for e in c.edits}
     found: list[Hypothesis] = []
     for candidate in passing:
         alone = len(places) == len(candidate.edits)
         outcome = HypothesisOutcome.CONFIRMED if alone else HypothesisOutcome.POSSIBLE
-        shown = f"the {len(baseline.failing)} failing tests pass, and the {len(baseline.passing)} others still do"
+        shown = f"the {len(baseline.failing)} failing tests pass, and the {len(baseline.passing)} others that were run still do"
         found += _of(candidate, outcome, shown if alone else f"{shown}; so they do with a change elsewhere")
     for candidate in others:
         found += _of(candidate, HypothesisOutcome.POSSIBLE, "the failing tests pass; the whole suite was not asked")
