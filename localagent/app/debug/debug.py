@@ -17,7 +17,7 @@ from localagent.debug.dynamic_slice import Access, accesses, slice_of, written_n
 from localagent.debug.suspicions import combined
 from localagent.domain.edit import Candidate
 from localagent.domain.failure_run import FailureRun, FrameValues, WrittenValue
-from localagent.domain.outcome import Baseline, Failure
+from localagent.domain.outcome import Baseline, Failure, FullResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
 from localagent.domain.task import Budget, Suspicion, TaskResult
@@ -172,9 +172,7 @@ def hypotheses_of(result: TaskResult | None, baseline: Baseline) -> tuple[Hypoth
     if result is None:
         return ()
     checked = [(result.chosen, result.full), *zip(result.proposals, result.proposed, strict=False)]
-    passing = [
-        c for c, full in checked if c is not None and full is not None and full.accepted and not full.still_failing
-    ]
+    passing = [c for c, full in checked if c is not None and _passes_all(full)]
     others = [c for c in result.plausible_candidates if c.number not in {p.number for p in passing}]
     places = {(e.path, e.line) for c in (*passing, *others) for e in c.edits}
     found: list[Hypothesis] = []
@@ -192,6 +190,11 @@ def hypotheses_of(result: TaskResult | None, baseline: Baseline) -> tuple[Hypoth
         shown = f"{len(miss.turned)} of {len(baseline.failing)} failing tests pass{broken}"
         found += [h for h in (_missed(miss.edits[-1], shown),) if h is not None]
     return tuple(found[:MOST_HYPOTHESES])
+
+
+def _passes_all(full: FullResult | None) -> bool:
+    """Whether every check passed and nothing that was asked for still fails."""
+    return full is not None and full.accepted and not full.still_failing
 
 
 def _of(candidate: Candidate, outcome: HypothesisOutcome, shown: str) -> Sequence[Hypothesis]:
