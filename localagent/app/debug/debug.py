@@ -179,7 +179,8 @@ def hypotheses_of(result: TaskResult | None, baseline: Baseline) -> tuple[Hypoth
     for candidate in passing:
         alone = len(places) == len(candidate.edits)
         outcome = HypothesisOutcome.CONFIRMED if alone else HypothesisOutcome.POSSIBLE
-        shown = f"the {len(baseline.failing)} failing tests pass, and the {len(baseline.passing)} others that were run still do"
+        failing, others_run = len(baseline.failing), len(baseline.passing)
+        shown = f"the {failing} failing tests pass, and the {others_run} others that were run still do"
         found += _of(candidate, outcome, shown if alone else f"{shown}; so they do with a change elsewhere")
     for candidate in others:
         found += _of(candidate, HypothesisOutcome.POSSIBLE, "the failing tests pass; the whole suite was not asked")
