@@ -34,6 +34,10 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "bisect": ("bisect", "find the commit that broke a test"),
         "replay": ("replay", "verify a past task's patch again, and run the task again"),
     },
+    "debug": {
+        "debug": ("debug", "find the cause of a failing test: frames, values, experiments"),
+        "explain": ("explain", "explain a traceback, a line, a rule or a task"),
+    },
     "review": {
         "gate": ("gate", "check a patch with static rules; nothing runs"),
         "verify": ("verify", "test a patch: before and after, old against new"),

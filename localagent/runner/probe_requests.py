@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, List
 from . import differential_probe
 from .behaviour_probe import table
 from .call_capture import Capture
+from .failure_trace import FailureTrace
 from .fork_runner import Forks, end_child
 from .json_frames import Reader, WireClosed, WireFault, WireTimeout, send
 from .test_runner import CpuTimer, run_items
@@ -23,7 +24,9 @@ def answer(forks: Forks, request: Dict[str, Any], fd: int) -> Dict[str, Any]:
     if pid == 0:
         try:
             forks.enter([read_fd, fd], int(request["memory_bytes"]))
-            if forks.index is not None:
+            if request["op"] == "trace":
+                send(write_fd, _trace(forks, request))
+            elif forks.index is not None:
                 send(write_fd, (_differ if request["op"] == "differ" else _behave)(forks, request))
             _exit(0)
         finally:
@@ -37,6 +40,16 @@ def answer(forks: Forks, request: Dict[str, Any], fd: int) -> Dict[str, Any]:
     end_child(pid)
     told["k"] = "behaved"
     return told
+
+
+def _trace(forks: Forks, request: Dict[str, Any]) -> Dict[str, Any]:
+    """One test's events, values and the locals where it failed."""
+    tracer = FailureTrace(forks.root, request["writes"])
+    watch = CpuTimer(forks.root, lambda message: None)
+    watch.tracer = tracer
+    order = [(int(request["item"]), float(request["cpu_seconds"]))]
+    run_items(forks.plugin, forks.items, order, watch, stop_on_bad=False, grace_tests=0)
+    return tracer.told(forks.plugin.raised)
 
 
 def _differ(forks: Forks, request: Dict[str, Any]) -> Dict[str, Any]:

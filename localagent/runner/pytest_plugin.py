@@ -37,6 +37,7 @@ class SessionPlugin:
         self._sides: Tuple[str, str] = ("", "")
         self.errors: List[Dict[str, Any]] = []
         self.stopped = False
+        self.raised: Optional[BaseException] = None  # by the test that failed last
         self.internal = ""  # what broke pytest itself
 
     def pytest_internalerror(self, excinfo: Any) -> None:
@@ -139,6 +140,7 @@ class SessionPlugin:
             self._attempt.phases[when] = outcome
         if outcome != "failed" or self._attempt.failure is not None:
             return
+        self.raised = raised
         if raised is not None:
             self._attempt.failure = describe(self._root, raised, self._sides)
         else:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from localagent.domain.outcome import Failure, JailOutcome, Outcome
+from localagent.domain.paths import RepoPath
 from localagent.jail.limits.policy_limits import PolicyLimits
 from localagent.ports import JailProcess
 from localagent.runner.json_frames import Reader, WireClosed, WireFault, WireTimeout, send
@@ -255,6 +256,22 @@ class WorkerClient:
             "seed": request.seed,
             "cpu_seconds": self._bounds.cpu(request.cpu_seconds),
             "test_seconds": self._bounds.cpu(request.test_seconds),
+            "wall_seconds": wall_seconds,
+            "memory_bytes": 768 << 20,
+        }
+        return self._ask(message, wall_seconds)
+
+    def trace_failure(
+        self, item: Item, writes: Mapping[RepoPath, Mapping[int, Sequence[str]]], *, cpu_seconds: float, session: str
+    ) -> Mapping[str, Any]:
+        """Events, written values and the locals where a test fails, of one run of it under a tracer."""
+        wall_seconds = self._bounds.wall(10.0 + 2 * cpu_seconds)
+        message: dict[str, Any] = {
+            "op": "trace",
+            "session": session,
+            "item": item.index,
+            "writes": {path: {str(n): list(names) for n, names in lines.items()} for path, lines in writes.items()},
+            "cpu_seconds": self._bounds.cpu(cpu_seconds),
             "wall_seconds": wall_seconds,
             "memory_bytes": 768 << 20,
         }
