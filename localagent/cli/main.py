@@ -30,6 +30,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "reject": ("reject", "record that a task's patch or proposals are wrong"),
         "remediate": ("remediate", "repair findings of other tools (SARIF)"),
         "replay": ("replay", "verify a past task's patch again, and run the task again"),
+        "reproduce": ("reproduce", "reduce a failing test or script; find why a test is flaky"),
     },
     "review": {
         "gate": ("gate", "check a patch with static rules; nothing runs"),

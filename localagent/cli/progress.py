@@ -25,6 +25,11 @@ _STAGES = {
     "needed parts": "checking which parts of the patch the tests need",
     "strength": "measuring the strength of the evidence",
     "record": "writing the record",
+    "original": "running what fails, in the jail",
+    "rate": "running it again, to see whether it always fails",
+    "reduce": "leaving out parts while it fails in the same way",
+    "confirm": "running the result from nothing in a new jail",
+    "flaky": "varying one thing at a time",
 }
 
 
@@ -60,6 +65,10 @@ def describe(event: Event) -> str:
             )
         case "strength" if data.get("grade"):
             return f"  strength {data.get('grade')} of A to E"
+        case "reducing":
+            return f"  {data.get('runs')} runs, {data.get('size'):,} of {data.get('before'):,} bytes left"
+        case "trial":
+            return f"  {data.get('text')}"
         case "warning":
             return f"  warning: {data.get('text')}"
     return ""
