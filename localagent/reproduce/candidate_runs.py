@@ -6,7 +6,7 @@ Not promised: that a variant which fails in a warm worker fails elsewhere; what 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from localagent.domain.outcome import Outcome, TestResult
+from localagent.domain.outcome import Failure, Outcome, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.verify.baseline.collection_plan import MEMORY_BYTES, OPTIONS
 from localagent.verify.worker.jail_pool import JailPool, JailWorker
@@ -48,6 +48,8 @@ class CandidateRuns:
         self.runs = 0
         self.limits = RunLimits()
         self.warm = True
+        self.hot: Variant | None = None  # what a session has collected in which candidates are; None: a session each
+        self._sessions: dict[tuple[str, ...], str] = {}
 
     def results(self, variant: Variant) -> tuple[TestResult, ...]:
         """What the tests of a variant say, failing imports among them; () where the jail was lost."""
@@ -58,7 +60,7 @@ class CandidateRuns:
             room = self._ready()
             for path, data in variant.files.items():
                 room.workspace.rewrite(path, data)
-            return self._ask(room, variant)
+            return self._hot(room, variant, self.hot) if self.hot is not None else self._ask(room, variant)
         except WorkerLost:
             self._pool.check()
             self.close()
@@ -72,6 +74,7 @@ class CandidateRuns:
     def close(self) -> None:
         """End the warm worker. Any number of times; a later run starts another one."""
         room, self._room = self._room, None
+        self._sessions = {}
         if room is not None:
             room.close()
 
@@ -82,24 +85,39 @@ class CandidateRuns:
         self._left -= 1
         return self._room
 
-    def _ask(self, room: JailWorker, variant: Variant) -> tuple[TestResult, ...]:
-        limits = self.limits
-        request = OpenRequest(
-            args=(variant.spec,),
-            options=(*OPTIONS, *variant.options),
+    def _hot(self, room: JailWorker, variant: Variant, hot: Variant) -> tuple[TestResult, ...]:
+        """In a child of a session that has imported the project once; a session of its own where there is none."""
+        if variant.options not in self._sessions:
+            name = f"hot-{len(self._sessions)}"
+            for path, data in hot.files.items():
+                room.workspace.rewrite(path, data)
+            answer = room.client.open(replace(self._request(hot.spec, variant.options), session=name, swap=True))
+            well = isinstance(answer, Collected) and not answer.unforkable
+            self._sessions[variant.options] = name if well else ""
+        session = self._sessions[variant.options]
+        if not session:
+            return self._ask(room, variant)
+        cpu_seconds, wall_seconds = self.limits.cpu_seconds, self.limits.wall_seconds
+        results, errors = room.client.collect_run(
+            variant.spec, session=session, most=MOST_TESTS, cpu_seconds=cpu_seconds, wall_seconds=wall_seconds
+        )
+        return (*_uncollected(errors), *results)
+
+    def _request(self, spec: str, options: tuple[str, ...]) -> OpenRequest:
+        return OpenRequest(
+            args=(spec,),
+            options=(*OPTIONS, *options),
             pythonpath=self._pythonpath,
-            cpu_seconds=limits.cpu_seconds,
-            wall_seconds=limits.wall_seconds,
+            cpu_seconds=self.limits.cpu_seconds,
+            wall_seconds=self.limits.wall_seconds,
             memory_bytes=MEMORY_BYTES,
         )
-        answer = room.client.open(request)
+
+    def _ask(self, room: JailWorker, variant: Variant) -> tuple[TestResult, ...]:
+        answer = room.client.open(self._request(variant.spec, variant.options))
         if isinstance(answer, CollectionRefused):
             return _refused(answer, variant.spec)
-        found = [
-            TestResult(id=f"{COLLECTION}{name}", outcome=Outcome.ERROR, failure=failure)
-            for name, failure in answer.errors.items()
-        ]
-        return (*found, *self._run(room, answer.items[:MOST_TESTS]))
+        return (*_uncollected(answer.errors), *self._run(room, answer.items[:MOST_TESTS]))
 
     def _run(self, room: JailWorker, items: Sequence[Item]) -> tuple[TestResult, ...]:
         if not items:
@@ -117,13 +135,10 @@ class CandidateRuns:
 
 
 def _refused(answer: CollectionRefused, spec: str) -> tuple[TestResult, ...]:
-    failures = answer.errors or {str(answer.path or spec): replace(answer.failure)}
+    return _uncollected(answer.errors or {str(answer.path or spec): answer.failure})
+
+
+def _uncollected(errors: Mapping[str, Failure]) -> tuple[TestResult, ...]:
     return tuple(
-        TestResult(id=f"{COLLECTION}{name}", outcome=Outcome.ERROR, failure=failure)
-        for name, failure in failures.items()
+        TestResult(id=f"{COLLECTION}{name}", outcome=Outcome.ERROR, failure=failure) for name, failure in errors.items()
     )
-
-
-def collected(answer: Collected | CollectionRefused) -> tuple[Item, ...]:
-    """The tests of an answer."""
-    return answer.items if isinstance(answer, Collected) else ()

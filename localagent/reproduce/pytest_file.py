@@ -144,4 +144,4 @@ def without_comments(source: bytes) -> bytes:
         comment = line.lstrip().startswith(b"#") and number not in inside
         if not comment and not (blank and all(not before.strip() for before in kept[-2:])):
             kept.append(line)
-    return b"".join(kept)
+    return b"".join(kept).rstrip() + b"\n"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from localagent.code.delta_debugging import minimise
 from localagent.code.source_text import parse_or_none
-from localagent.code.spans import all_lines_of
+from localagent.code.spans import first_line
 from localagent.domain.failure_signature import TEST_CODE, FailureSignature, signature_of
 from localagent.domain.outcome import Failure, TestResult
 from localagent.domain.paths import RepoPath
@@ -20,7 +20,7 @@ from localagent.reproduce.candidate_runs import CandidateRuns, Variant
 from localagent.reproduce.data_units import data_groups
 from localagent.reproduce.pytest_file import Program, without_comments
 from localagent.reproduce.source_units import SourceUnits, UnitGroup, UnitKind
-from localagent.reproduce.test_dependencies import find_test, fixed_lines, unneeded_lines
+from localagent.reproduce.test_dependencies import find_test, fixed_lines, loose_names, unneeded_lines
 
 Tell = Callable[[int, int], None]  # runs so far, and the size in bytes of the smallest program that fails
 
@@ -65,6 +65,8 @@ class Reducer:
         self._runs, self._target, self._until, self._tell = runs, target, until, tell
         self._keys: dict[bytes, bool] = {}
         self.best = start
+        tree = parse_or_none(start.source)
+        self._loose = loose_names(tree) if tree is not None else set[str]()
         self._line = 0
 
     @property
@@ -90,8 +92,9 @@ class Reducer:
 
     def fails(self, program: Program) -> bool:
         """Whether a program fails in the same way; if so it is the best from now on, for only parts are left out."""
-        if parse_or_none(program.source) is None:
-            return False
+        tree = parse_or_none(program.source)
+        if tree is None or loose_names(tree) - self._loose:
+            return False  # where something is left that names what is gone, that goes first
         text = self._target.rendered(program)
         if text not in self._keys:
             failure = self._target.same(self._runs.results(self._target.variant(program)))
@@ -110,18 +113,22 @@ class Reducer:
         return next((f.line for f in failure.frames if f.function == name and str(f.path) in mine), 0)
 
     def _guess(self) -> None:
-        """At once without what the test does not name; if that does not fail so, without what stands behind alone."""
+        """At once without what the test, or its failing assertion, does not name; then that again, for what is left."""
         if not self._target.test:
             return
-        tree = parse_or_none(self.best.source)
-        place = find_test(tree, f"::{self._target.test}", self._line) if tree is not None else None
-        if tree is None or place is None:
-            return
-        gone = unneeded_lines(tree, place)
-        units, start = SourceUnits(self.best.source, tree), self.best
-        if self.fails(replace(start, source=units.without(gone))):
-            return
-        self.fails(replace(start, source=units.without(gone & set(all_lines_of(place.function)))))
+        for assertion_alone in (False, True, False):
+            tree = parse_or_none(self.best.source)
+            place = find_test(tree, f"::{self._target.test}", self._line) if tree is not None else None
+            if tree is None or place is None:
+                return
+            if not assertion_alone:
+                gone = unneeded_lines(tree, place)
+            elif self._target.keeps_data:
+                fixed = fixed_lines(place)
+                gone = {first_line(s) for s in place.function.body} - fixed
+            else:
+                continue
+            self.fails(replace(self.best, source=SourceUnits(self.best.source, tree).without(gone)))
 
     def _groups(self, kind: UnitKind) -> list[UnitGroup]:
         tree = parse_or_none(self.best.source)

@@ -5,6 +5,7 @@ assertion fails.
 """
 
 import ast
+import builtins
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -134,6 +135,24 @@ def names_used(node: ast.AST) -> set[str]:
             case ast.Constant(value=str() as text) if text.isidentifier():
                 found.add(text)
     return found
+
+
+def loose_names(tree: ast.Module) -> set[str]:
+    """Names that are read and bound nowhere in a module, builtins left out; parameters of tests without a fixture."""
+    read: set[str] = set()
+    bound: set[str] = set(dir(builtins))
+    defined: set[str] = set()
+    asked: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            read.add(node.id)
+        elif name := bound_name(node):
+            bound.add(name)
+        if isinstance(node, Definition):
+            defined |= {node.name} | _fixture_names(node)
+        if isinstance(node, Function) and node.name.startswith("test"):
+            asked |= {argument.arg for argument in node.args.args}
+    return (read - bound) | (asked - defined)
 
 
 def fixed_lines(place: TestPlace) -> set[int]:

@@ -33,6 +33,7 @@ from localagent.verify.worker.worker_spec import WorkerUse
 RUNS = 5  # of a failing test, before it is believed to fail always
 FLAKY_RUNS = 24
 MOST_TESTS = 2000
+_ENDING = frozenset({"TimeLimit", "InterpreterExit", "Crash", "Garbage", "Exit"})  # no child tells of these itself
 
 
 def run_reproduce(request: ReproduceRequest, settings: Settings, sink: Sink, stop: Stop | None = None) -> Reproduction:
@@ -163,6 +164,8 @@ class _Work:
                 raise AnswerIsNo(f"{self._test} imports in some runs only ({rate} failed)")
             return self._flaky(result.id)
         self.stage("reduce")
+        ended = failure.exception in _ENDING or result.id.startswith(COLLECTION)
+        self._runs.hot = None if ended else Variant(files={}, spec=str(path))
         self._reduction = Reduction(
             request=self._request,
             sources=self._ground.sources,
