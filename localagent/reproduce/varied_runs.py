@@ -86,7 +86,7 @@ class VariedRuns:
     def collected(self) -> tuple[Item, ...]:
         """All tests of `args`, in the order of their collection."""
         with self._pool_of(0).start({}, WorkerUse.FULL) as room:
-            answer = room.client.open(self._request(Condition()))
+            answer = room.client.open(replace(self._request(Condition()), args=self._args))
             return answer.items if isinstance(answer, Collected) else ()
 
     def _pool_of(self, seed: int) -> JailPool:
