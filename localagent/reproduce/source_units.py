@@ -1,7 +1,8 @@
 """What can be left out of a Python source: groups of parts, each rendered by exact splices into the bytes.
 
 Blocks of statements, definitions' decorators and parameters, imported names, elements of calls and displays, characters
-of literals; a compound statement gives way to its body, a parametrization of one case to assignments. Not promised: that
+of literals; a compound statement gives way to its body, an assertion to what it looks at, a parametrization of one case
+to assignments. Not promised: that
 what is rendered parses, or means what it meant; whoever asks parses and runs it. Nothing inside f-strings is offered.
 """
 
@@ -24,8 +25,8 @@ class UnitKind(Enum):
 
     STATEMENT = "statement"
     HEAD = "decorator, parameter or imported name"
-    ELEMENT = "element"
     WRAPPER = "wrapper"
+    ELEMENT = "element"
     LITERAL = "literal"
 
 
@@ -62,6 +63,7 @@ class SourceUnits:
                 found = [self._elements(node) for node in self._displays(everywhere=data)]
             case UnitKind.WRAPPER:
                 found = [self._unwrapped(node) for node in ast.walk(self._tree) if isinstance(node, Compound) and data]
+                found += [self._asserted(node) for node in ast.walk(self._tree) if isinstance(node, ast.Assert) and data]
             case UnitKind.LITERAL:
                 found = [group for node in self._literals() if data for group in self._literal(node)]
         return [group for group in found if group is not None and group.count]
@@ -158,7 +160,7 @@ class SourceUnits:
         if body[0].lineno <= node.lineno:
             return None
         begin, end = self._lines(first_line(body[0]), last_line(body[-1]))
-        inner, outer = first_column(body[0]), node.col_offset
+        inner, outer = body[0].col_offset, node.col_offset
         lines = self._source[begin:end].splitlines(keepends=True)
         indent = b" " * inner
         if any(line.strip() and not line.startswith(indent) for line in lines):
@@ -167,6 +169,15 @@ class SourceUnits:
         whole = self._lines(node.lineno, last_line(node))
         return UnitGroup(
             kind=UnitKind.WRAPPER, count=1, render=lambda kept: self._source if kept else self._splice([(*whole, text)])
+        )
+
+    def _asserted(self, node: ast.Assert) -> UnitGroup:
+        """What an assertion looks at first, alone: where that crashes, what was expected of it says nothing."""
+        looked_at = node.test.left if isinstance(node.test, ast.Compare) else node.test
+        text = b"(" + self._text(looked_at) + b")" if looked_at.end_lineno != looked_at.lineno else self._text(looked_at)
+        span = self._span(node)
+        return UnitGroup(
+            kind=UnitKind.WRAPPER, count=1, render=lambda kept: self._source if kept else self._splice([(*span, text)])
         )
 
     # -- decorators, parameters, imports
@@ -214,7 +225,7 @@ class SourceUnits:
             taken = [argument.arg for argument in node.args.args]
             if values is None or not set(values) <= set(taken) or node.body[0].lineno <= node.lineno:
                 continue
-            indent = b" " * first_column(node.body[0])
+            indent = b" " * node.body[0].col_offset
             at = self._lines(first_line(node.body[0]), last_line(node.body[0]))[0]
             assigned = b"".join(
                 indent + name.encode() + b" = " + self._text(v).replace(b"\n", b" ") + b"\n"
@@ -282,11 +293,6 @@ class SourceUnits:
                 return self._splice([(*span, repr(part).encode())])
 
             yield UnitGroup(kind=UnitKind.LITERAL, count=len(value), render=render)
-
-
-def first_column(statement: ast.stmt) -> int:
-    """The column where a statement begins, counting from 0."""
-    return statement.col_offset
 
 
 def one_case(decorator: ast.expr) -> dict[str, ast.expr] | None:
