@@ -7,9 +7,11 @@ take, and does it pass where the project is not broken (then it shows the plante
 
     .venv/bin/python bench/reproduce.py [--every N] [--repos DIR ...] [--each N] [--json FILE] [--no-baseline]
 """
+# ruff: noqa: E501 - tables
 
 import argparse
 import ast
+import itertools
 import json
 import random
 import statistics
@@ -47,7 +49,9 @@ class Silent:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--every", type=int, default=1, help="every n-th own case; 0: none")
-    parser.add_argument("--repos", type=Path, nargs="*", default=[], help="checkouts or git directories of real projects")
+    parser.add_argument(
+        "--repos", type=Path, nargs="*", default=[], help="checkouts or git directories of real projects"
+    )
     parser.add_argument("--each", type=int, default=3, help="mutants for each of them (3)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--max-seconds", type=float, default=90.0)
@@ -56,7 +60,7 @@ def main() -> int:
     args = parser.parse_args()
     rows: list[dict[str, object]] = []
     with tempfile.TemporaryDirectory() as scratch:
-        for name, files, fixed, target in [*own_cases(args.every), *mutants(args, Path(scratch))]:
+        for name, files, fixed, target in itertools.chain(own_cases(args.every), mutants(args, Path(scratch))):
             row = one(name, files, fixed, target, args, Path(scratch))
             if row is None:
                 continue
@@ -101,15 +105,19 @@ def yield_if_fails(name, broken, fixed, test, args, scratch):
         write_tree(Path(folder), broken)
         request = ReproduceRequest(repo=Path(folder), target=test, max_seconds=1.0, runs=1)
         try:
-            found = run_reproduce(replace(request, max_seconds=40.0, runs=1, flaky=False), Settings.from_environ(), Silent())
+            found = run_reproduce(
+                replace(request, max_seconds=40.0, runs=1, flaky=False), Settings.from_environ(), Silent()
+            )
         except LocalagentError:
             return None
         return None if found.signature is None else (name, broken, fixed, found.test)
 
 
 def is_test_of(module: str, test: str) -> bool:
+    if not (module.endswith(".py") and test.endswith(".py")):
+        return False
     stem, name = Path(module).stem, Path(test).name
-    if Path(module).name.startswith(("test", "conftest", "__", "setup")) or "test" in module.split("/")[0]:
+    if Path(module).name.startswith(("test", "conftest", "__", "setup")) or "test" in module.split("/", maxsplit=1)[0]:
         return False
     return name in (f"test_{stem}.py", f"{stem}_test.py") or (name == "test.py" and len(stem) > 3)
 
@@ -172,7 +180,9 @@ def one(name, files, fixed, target, args, scratch) -> dict[str, object] | None:
         seconds = time.monotonic() - begin
         plain = None if args.no_baseline else line_ddmin(found, Path(broken), settings)
         write_tree(Path(whole), {**fixed, found.path: found.file.decode()})
-        on_whole = run_reproduce(ReproduceRequest(repo=Path(whole), target=found.path, max_seconds=20, runs=1), settings, Silent())
+        on_whole = run_reproduce(
+            ReproduceRequest(repo=Path(whole), target=found.path, max_seconds=20, runs=1), settings, Silent()
+        )
     return {
         "name": name,
         "test": found.test,
@@ -223,7 +233,11 @@ def line_ddmin(found: Reproduction, repo: Path, settings: Settings) -> tuple[int
 
 
 def line(row: dict[str, object]) -> str:
-    plain = "" if row["line_runs"] is None else f"lines: {row['line_runs']}{'' if row['line_finished'] else '+'} runs, {row['line_share']:.0%}"
+    plain = (
+        ""
+        if row["line_runs"] is None
+        else f"lines: {row['line_runs']}{'' if row['line_finished'] else '+'} runs, {row['line_share']:.0%}"
+    )
     true = "shows the fault" if row["passes_unbroken"] else "FAILS UNBROKEN TOO"
     return f"{row['name']:28} {row['status']:12} {row['share']:5.0%} {row['runs']:4} runs {row['seconds']:6.1f} s  {plain:28} {true}"
 

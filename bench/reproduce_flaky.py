@@ -1,7 +1,8 @@
 """Planted flaky tests whose cause is known: does `localagent reproduce --flaky` name the class?
 
-    .venv/bin/python bench/reproduce_flaky.py [--only NAME] [--every N] [--runs N] [--max-seconds S] [--json FILE]
+.venv/bin/python bench/reproduce_flaky.py [--only NAME] [--every N] [--runs N] [--max-seconds S] [--json FILE]
 """
+# ruff: noqa: E501 - planted files stand on one line
 
 import argparse
 import json
@@ -121,7 +122,10 @@ def main() -> int:
         row = one(name, args.runs, args.max_seconds)
         rows.append(row)
         right = "right" if row["right"] else f"WRONG, is {row['cause']}"
-        print(f"{name:24} {row['found']:12} {right:22} {row['runs']:4} runs {row['seconds']:6.1f} s  {row['sentence'][:90]}", flush=True)
+        print(
+            f"{name:24} {row['found']:12} {right:22} {row['runs']:4} runs {row['seconds']:6.1f} s  {row['sentence'][:90]}",
+            flush=True,
+        )
         if args.json:
             args.json.write_text(json.dumps(rows, indent=1))
     right = sum(row["right"] for row in rows)
@@ -138,7 +142,10 @@ def one(name: str, runs: int, seconds: float) -> dict[str, object]:
         argv = [LOCALAGENT, "reproduce", test, "--repo", folder, "--flaky", "--json", "--runs", str(runs)]
         ended = subprocess.run([*argv, "--max-seconds", str(seconds)], capture_output=True, text=True, check=False)
         report = json.loads(ended.stdout) if ended.stdout.startswith("{") else {}
-    flaky = report.get("flaky") or {"cause": report.get("status", "error"), "sentence": report.get("reason", ended.stderr)}
+    flaky = report.get("flaky") or {
+        "cause": report.get("status", "error"),
+        "sentence": report.get("reason", ended.stderr),
+    }
     return {
         "name": name,
         "cause": cause,

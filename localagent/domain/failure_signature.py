@@ -1,4 +1,4 @@
-"""What makes two failures the same: the exception's type, the pattern of its message, the innermost place in the project.
+"""What makes two failures the same: exception type, pattern of the message, innermost place in the project.
 
 Not promised: that one cause has one signature, or that one signature has one cause.
 """

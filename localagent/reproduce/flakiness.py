@@ -1,8 +1,8 @@
 """Why a test fails sometimes: one thing is varied at a time, and the class of the cause is said with its evidence.
 
 Varied are the seed of string hashes, randomness, the wall clock, how fast time seems to pass, how often threads take
-turns, files that an earlier run left, and the tests that run before; a test that it depends on is found by delta debugging
-over those. Not promised: a cause where two of these are needed at once, or where it takes rarer luck than the runs have.
+turns, files that an earlier run left, and the tests that run before; delta debugging over those finds the one that it
+depends on. Not promised: a cause where two of these are needed at once, or where it takes rarer luck than the runs have.
 """
 
 import time

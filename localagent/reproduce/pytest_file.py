@@ -122,7 +122,7 @@ def _shown(data: bytes) -> str:
 def _shown_text(source: bytes) -> str:
     """The source between triple quotes where it can be read so."""
     text = source.decode("utf-8", "replace")
-    if "'''" in text or "\\" in text or not text.isprintable() and not text.replace("\n", "").isprintable():
+    if "'''" in text or "\\" in text or (not text.isprintable() and not text.replace("\n", "").isprintable()):
         return _shown(source)
     return "'''\\\n" + text + ("" if text.endswith("\n") else "\n") + "'''"
 

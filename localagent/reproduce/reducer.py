@@ -1,8 +1,8 @@
 """Hierarchical delta debugging of a failing program: as long as it fails in the same way, parts of it are left out.
 
 Definitions and statements go before decorators, parameters and imported names, those before wrappers, elements and
-characters; then the data files. Where the test's own assertion fails, what it expects was written for its data: only
-statements that the assertion does not depend on go, and the data stay (see `fixed_lines`). After Misherghi and Su, "HDD:
+characters; then the data files. Where the test's own assertion fails, what it expects was written for its data:
+only statements that the assertion does not depend on go, and the data stay (see `fixed_lines`). After Misherghi and Su, "HDD:
 Hierarchical Delta Debugging" (2006). Not promised: that the cause is the same because the failure looks the same.
 """
 
@@ -52,9 +52,9 @@ class Target:
         """The first failure that is the same one."""
         known = self.test_code | {str(self.path)}
         for result in results:
-            if not result.outcome.good and result.failure is not None:
-                if signature_of(result.failure, known) == self.signature:
-                    return result.failure
+            failure = None if result.outcome.good else result.failure
+            if failure is not None and signature_of(failure, known) == self.signature:
+                return failure
         return None
 
 

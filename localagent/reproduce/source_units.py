@@ -52,6 +52,7 @@ class SourceUnits:
         Without `data`, functions without a fixed line stay whole, elements are those of decorators alone, and there are
         no wrappers and literals.
         """
+        found: list[UnitGroup | None]
         match kind:
             case UnitKind.STATEMENT:
                 whole = set() if data else self._whole(fixed)
@@ -63,7 +64,9 @@ class SourceUnits:
                 found = [self._elements(node) for node in self._displays(everywhere=data)]
             case UnitKind.WRAPPER:
                 found = [self._unwrapped(node) for node in ast.walk(self._tree) if isinstance(node, Compound) and data]
-                found += [self._asserted(node) for node in ast.walk(self._tree) if isinstance(node, ast.Assert) and data]
+                found += [
+                    self._asserted(node) for node in ast.walk(self._tree) if isinstance(node, ast.Assert) and data
+                ]
             case UnitKind.LITERAL:
                 found = [group for node in self._literals() if data for group in self._literal(node)]
         return [group for group in found if group is not None and group.count]
@@ -174,7 +177,9 @@ class SourceUnits:
     def _asserted(self, node: ast.Assert) -> UnitGroup:
         """What an assertion looks at first, alone: where that crashes, what was expected of it says nothing."""
         looked_at = node.test.left if isinstance(node.test, ast.Compare) else node.test
-        text = b"(" + self._text(looked_at) + b")" if looked_at.end_lineno != looked_at.lineno else self._text(looked_at)
+        text = (
+            b"(" + self._text(looked_at) + b")" if looked_at.end_lineno != looked_at.lineno else self._text(looked_at)
+        )
         span = self._span(node)
         return UnitGroup(
             kind=UnitKind.WRAPPER, count=1, render=lambda kept: self._source if kept else self._splice([(*span, text)])

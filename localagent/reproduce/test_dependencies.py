@@ -104,7 +104,7 @@ def _wanted(statement: ast.stmt, names: set[str]) -> bool:
         return bool(bound & names) or (
             isinstance(statement, ast.ImportFrom) and "*" in {a.name for a in statement.names}
         )
-    return bool(bound & names) or not bound and not isinstance(statement, ast.Expr)
+    return bool(bound & names) or (not bound and not isinstance(statement, ast.Expr))
 
 
 def _fixture_names(statement: Definition) -> set[str]:

@@ -1,7 +1,7 @@
 """Runs one test again and again in the jail, under conditions that are held still or moved one at a time.
 
-Every run is a new session (the project is imported anew) with an empty temporary folder. A test that needs to write into
-the tree gets a new copy of it each time. Not promised: that nothing else varied; the machine's load always does.
+Every run is a new session (the project is imported anew) with an empty temporary folder. A test that needs to write
+into the tree gets a new copy of it each time. Not promised: that nothing else varied; the machine's load always does.
 """
 
 import json
@@ -24,7 +24,7 @@ MOST_BEFORE = 2000  # tests that run before the one in question
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Condition:
-    """`vary` is for the plugin in the jail (`random`, `clock`, `speed`, `switch`, `twice`); `before` are ids of tests."""
+    """`vary` is for the plugin in the jail (`random`, `clock`, `speed`, `switch`, `twice`); `before` are test ids."""
 
     vary: Mapping[str, float] = field(default_factory=dict)
     hash_seed: int = 0

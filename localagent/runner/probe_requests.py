@@ -1,6 +1,4 @@
-"""Answers made in a forked child of a session: behaviour tables of programs, calls of two programs, and what the tests
-of a file say that is collected in the child alone.
-"""
+"""Answers made in a forked child of a session: behaviour tables, calls of two programs, tests collected there alone."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A pytest plugin that holds one source of nondeterminism still, or moves it: randomness, the clock, threads, leftovers.
+"""A pytest plugin that holds a source of nondeterminism still, or moves it: randomness, clocks, threads, leftovers.
 
-Loaded by `-p` before the project is imported; what to do stands in the option `--la-vary`, as JSON. Not promised: clocks
-and random sources that C code reads by itself; `random` objects made before the project is imported keep their state.
+Loaded by `-p` before the project is imported; what to do stands in the option `--la-vary`, as JSON. Not promised:
+clocks and random sources that C code reads by itself; `random` objects made before the project is imported keep their state.
 """
 
 from __future__ import annotations

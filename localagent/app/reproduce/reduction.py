@@ -129,7 +129,8 @@ class Reduction:
 
     def _adopt_files(self) -> None:
         """Data files that the reduced test names go into it, and are reduced as well."""
-        assert self._reducer is not None and self._target is not None
+        assert self._reducer is not None
+        assert self._target is not None
         if self._target.keeps_data or not self._target.test:
             return
         for name, data in self._named_files(self._reducer.best.source).items():
@@ -168,7 +169,8 @@ class Reduction:
 
     def confirmed(self) -> Reproduction:
         """The result, said to reproduce once it failed in the same way in a new jail, with nothing from before."""
-        assert self._reducer is not None and self._target is not None
+        assert self._reducer is not None
+        assert self._target is not None
         for options in dict.fromkeys(((), self._target.options)):
             variant = Variant(
                 files={self._target.path: self._file(options)}, spec=str(self._target.path), options=options
@@ -187,7 +189,8 @@ class Reduction:
 
     def answer(self, status: ReproductionStatus, reason: str) -> Reproduction:
         """With what there is by now."""
-        assert self._reducer is not None and self._target is not None
+        assert self._reducer is not None
+        assert self._target is not None
         best = self._reducer.best
         return Reproduction(
             status=status,
@@ -213,7 +216,8 @@ class Reduction:
 
     def _file(self, options: tuple[str, ...]) -> bytes:
         """The program with a remark on what it shows and how to run it."""
-        assert self._reducer is not None and self._target is not None
+        assert self._reducer is not None
+        assert self._target is not None
         first = str(self._target.signature).encode("ascii", "backslashreplace").decode()
         head = f"# Reproduces {self.test.encode('ascii', 'backslashreplace').decode()}:\n# {first[:110]}\n"
         head += f"# Run in the repository's root: {self._command(options)}\n"

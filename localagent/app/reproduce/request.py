@@ -62,9 +62,9 @@ def _mapped(name: str, files: Collection[RepoPath]) -> RepoPath | None:
         common = 0
         while common < min(len(parts), len(path.parts)) and parts[-1 - common] == path.parts[-1 - common]:
             common += 1
-        if common == len(path.parts) or common > 1 or (common == 1 and len(parts) == 1):
-            if best is None or common > best[0]:
-                best = (common, path)
+        mapped = common == len(path.parts) or common > 1 or (common == 1 and len(parts) == 1)
+        if mapped and (best is None or common > best[0]):
+            best = (common, path)
     return best[1] if best is not None else None
 
 

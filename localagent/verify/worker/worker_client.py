@@ -264,8 +264,9 @@ class WorkerClient:
     def collect_run(
         self, spec: str, *, session: str, most: int, cpu_seconds: float, wall_seconds: float
     ) -> tuple[tuple[TestResult, ...], Mapping[str, Failure]]:
-        """What at most `most` tests of a pytest argument say, collected in a child of an open session; and what of them
-        does not collect. Nothing of either where the child did not come to its end.
+        """Results of at most `most` tests of a pytest argument, collected in a child of an open session; what fails to.
+
+        Nothing of either where the child did not come to its end.
         """
         wall_seconds = self._bounds.wall(wall_seconds)
         message: dict[str, Any] = {

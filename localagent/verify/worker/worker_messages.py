@@ -268,7 +268,7 @@ def ran_of(answer: Mapping[str, Any], asked: Iterable[Item]) -> Ran:
 
 
 def collect_ran_of(answer: Mapping[str, Any]) -> tuple[tuple[TestResult, ...], Mapping[str, Failure]]:
-    """Answer to `collect-run`: results in the order they came, and failures to collect; nothing where a child was lost."""
+    """Answer to `collect-run`: results in order, and failures to collect; nothing where a child was lost."""
     results = []
     for index, record in enumerate(sequence(answer.get("results", []))):
         result = mapping(record)
