@@ -1,7 +1,8 @@
 """A pytest plugin that holds a source of nondeterminism still, or moves it: randomness, clocks, threads, leftovers.
 
 Loaded by `-p` before the project is imported; what to do stands in the option `--la-vary`, as JSON. Not promised:
-clocks and random sources that C code reads by itself; `random` objects made before the project is imported keep their state.
+clocks and random sources that C code reads by itself; `random` objects made before the project is imported keep
+their state.
 """
 
 from __future__ import annotations
@@ -118,7 +119,8 @@ def freeze(at: float) -> None:
 
 
 def _freeze_datetime(at: float) -> None:
-    real_datetime, real_date = datetime_module.datetime, datetime_module.date
+    real_datetime: Any = datetime_module.datetime
+    real_date: Any = datetime_module.date
 
     class _Kind(type):
         def __instancecheck__(cls, value: Any) -> bool:

@@ -31,7 +31,8 @@ def test_parse(text):
     values = parse(text)
     assert len(values) == 3
 """
-ORDER = "import shop\n\ndef test_first():\n    pass\n\ndef test_adds():\n    shop.parse = None\n\ndef test_last():\n    assert shop.parse\n"
+ORDER = "import shop\n\ndef test_first():\n    pass\n\n"
+ORDER += "def test_adds():\n    shop.parse = None\n\ndef test_last():\n    assert shop.parse\n"
 
 
 class Silent:
