@@ -2,7 +2,7 @@
 
 Varied are the seed of string hashes, randomness, the wall clock, how fast time seems to pass, how often threads take
 turns, files that an earlier run left, and the tests that run before; delta debugging over those finds the one that it
-depends on. Not promised: a cause where two of these are needed at once, or where it takes rarer luck than there are runs.
+depends on. Not promised: a cause where two of these are needed at once, or where it takes rarer luck than the runs.
 """
 
 import time
