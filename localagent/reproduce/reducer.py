@@ -4,7 +4,8 @@ Definitions and statements go before decorators, parameters and imported names, 
 characters; then the data files. Where the test's own assertion fails, what it expects was written for its data:
 only statements that the assertion does not depend on go, and the data stay (see `fixed_lines`).
 
-After Misherghi and Su, "HDD: Hierarchical Delta Debugging" (2006). Not promised: that the cause is the same because the failure looks the same.
+After Misherghi and Su, "HDD: Hierarchical Delta Debugging" (2006). Not promised:
+that the cause is the same because the failure looks the same.
 """
 
 import time
