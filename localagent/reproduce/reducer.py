@@ -11,6 +11,7 @@ that the cause is the same because the failure looks the same.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from localagent.code.delta_debugging import minimise
 from localagent.code.source_text import parse_or_none
@@ -150,7 +151,7 @@ class Reducer:
             if at >= len(groups):
                 return
             start, group = self.best, groups[at]
-            self._minimise(group, lambda text, p=start: replace(p, source=text))
+            self._minimise(group, partial(_with_source, start))
             at += 1
 
     def _reduce_input(self, name: str) -> None:
@@ -160,9 +161,17 @@ class Reducer:
             groups = data_groups(name, start.inputs[name])
             if at >= len(groups):
                 return
-            self._minimise(groups[at], lambda data, p=start: replace(p, inputs={**p.inputs, name: data}))
+            self._minimise(groups[at], partial(_with_input, start, name))
             at += 1
 
     def _minimise(self, group: UnitGroup, made: Callable[[bytes], Program]) -> None:
         everything = range(group.count)
         minimise(everything, lambda kept: self.fails(made(group.render(frozenset(kept)))), lambda: self.in_time)
+
+
+def _with_source(program: Program, source: bytes) -> Program:
+    return replace(program, source=source)
+
+
+def _with_input(program: Program, name: str, data: bytes) -> Program:
+    return replace(program, inputs={**program.inputs, name: data})

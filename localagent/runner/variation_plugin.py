@@ -129,12 +129,12 @@ def _freeze_datetime(at: float) -> None:
         def __subclasscheck__(cls, kind: type) -> bool:
             return issubclass(kind, real_datetime if cls.__name__ == "datetime" else real_date)
 
-    class date(real_date, metaclass=_Kind):  # noqa: N801 - stands for the real one
+    class date(real_date, metaclass=_Kind):  # type: ignore[misc]  # noqa: N801 - stands for the real one
         @classmethod
         def today(cls) -> Any:
             return real_date.fromtimestamp(at)
 
-    class datetime(real_datetime, metaclass=_Kind):  # noqa: N801 - stands for the real one
+    class datetime(real_datetime, metaclass=_Kind):  # type: ignore[misc]  # noqa: N801 - stands for the real one
         @classmethod
         def now(cls, tz: Any = None) -> Any:
             return real_datetime.fromtimestamp(at, tz)
