@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from localagent.code.source_text import line_starts, parse_or_none
-from localagent.code.spans import byte_span
+from localagent.code.spans import byte_span, last_line, lines_of
 from localagent.domain.paths import RepoPath
 
 _WRITER = """\
@@ -65,7 +65,7 @@ def test_file(program: Program) -> bytes:
         call = f"_input_file({node.value!r}, {program.inputs[str(node.value)]!r})".encode()
         text = text[:begin] + call + text[end:]
     future = [s for s in tree.body if isinstance(s, ast.ImportFrom) and s.module == "__future__"]
-    at = starts[future[-1].end_lineno or 0] if future else 0
+    at = starts[last_line(future[-1])] if future else 0
     return text[:at] + b"import os\nimport tempfile\n\n\n" + _WRITER.encode() + b"\n" + text[at:]
 
 
@@ -135,8 +135,8 @@ def without_comments(source: bytes) -> bytes:
     inside = {
         line
         for node in ast.walk(tree)
-        if isinstance(node, ast.Constant | ast.JoinedStr) and (node.end_lineno or 0) > node.lineno
-        for line in range(node.lineno, (node.end_lineno or 0) + 1)
+        if isinstance(node, ast.Constant | ast.JoinedStr) and last_line(node) > node.lineno
+        for line in lines_of(node)
     }
     kept: list[bytes] = []
     for number, line in enumerate(source.splitlines(keepends=True), 1):

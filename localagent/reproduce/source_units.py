@@ -178,7 +178,7 @@ class SourceUnits:
         """What an assertion looks at first, alone: where that crashes, what was expected of it says nothing."""
         looked_at = node.test.left if isinstance(node.test, ast.Compare) else node.test
         text = (
-            b"(" + self._text(looked_at) + b")" if looked_at.end_lineno != looked_at.lineno else self._text(looked_at)
+            b"(" + self._text(looked_at) + b")" if last_line(looked_at) != looked_at.lineno else self._text(looked_at)
         )
         span = self._span(node)
         return UnitGroup(
