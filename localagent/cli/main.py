@@ -33,6 +33,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "remediate": ("remediate", "repair findings of other tools (SARIF)"),
         "bisect": ("bisect", "find the commit that broke a test"),
         "replay": ("replay", "verify a past task's patch again, and run the task again"),
+        "reproduce": ("reproduce", "reduce a failing test or script; find why a test is flaky"),
     },
     "debug": {
         "debug": ("debug", "find the cause of a failing test: frames, values, experiments"),

@@ -28,6 +28,11 @@ _STAGES = {
     "strength": "measuring the strength of the evidence",
     "record": "writing the record",
     "agent": "the model works on the instruction",
+    "original": "running what fails, in the jail",
+    "rate": "running it again, to see whether it always fails",
+    "reduce": "leaving out parts while it fails in the same way",
+    "confirm": "running the result from nothing in a new jail",
+    "flaky": "varying one thing at a time",
 }
 
 
@@ -67,6 +72,10 @@ def describe(event: Event) -> str:
             return f"  {data.get('tool')}: {data.get('text')}"
         case "judged":
             return _judged(data)
+        case "reducing":
+            return f"  {data.get('runs')} runs, {data.get('size'):,} of {data.get('before'):,} bytes left"
+        case "trial":
+            return f"  {data.get('text')}"
         case "warning":
             return f"  warning: {data.get('text')}"
     return ""

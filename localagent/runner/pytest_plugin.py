@@ -35,6 +35,7 @@ class SessionPlugin:
         self._begun = begun
         self._attempt = _Attempt()
         self._sides: Tuple[str, str] = ("", "")
+        self.session: Any = None  # once it has collected
         self.errors: List[Dict[str, Any]] = []
         self.stopped = False
         self.raised: Optional[BaseException] = None  # by the test that failed last
@@ -77,6 +78,7 @@ class SessionPlugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: Any) -> bool:
+        self.session = session
         self._serve(self, session)
         return True
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from localagent.domain.outcome import Failure, JailOutcome, Outcome
+from localagent.domain.outcome import Failure, JailOutcome, Outcome, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.jail.limits.policy_limits import PolicyLimits
 from localagent.ports import JailProcess
@@ -22,6 +22,7 @@ from localagent.verify.worker.worker_messages import (
     Malformed,
     Ran,
     clean,
+    collect_ran_of,
     collected_of,
     command_of,
     exactly,
@@ -276,6 +277,29 @@ class WorkerClient:
             "memory_bytes": 768 << 20,
         }
         return self._ask(message, wall_seconds)
+
+    def collect_run(
+        self, spec: str, *, session: str, most: int, cpu_seconds: float, wall_seconds: float
+    ) -> tuple[tuple[TestResult, ...], Mapping[str, Failure]]:
+        """Results of at most `most` tests of a pytest argument, collected in a child of an open session; what fails to.
+
+        Nothing of either where the child did not come to its end.
+        """
+        wall_seconds = self._bounds.wall(wall_seconds)
+        message: dict[str, Any] = {
+            "op": "collect-run",
+            "session": session,
+            "spec": spec,
+            "most": most,
+            "cpu_seconds": self._bounds.cpu(cpu_seconds),
+            "wall_seconds": wall_seconds,
+            "memory_bytes": 1 << 30,
+        }
+        answer = self._ask(message, wall_seconds)
+        try:
+            return collect_ran_of(answer)
+        except Malformed as fault:
+            raise self._malformed(fault) from None
 
     def close_session(self, name: str) -> None:
         """End an open session, if there is one of that name."""
