@@ -343,8 +343,16 @@ class _Collector:
             if keyword.arg is not None:
                 expression = self.row(ExpressionKind.KEYWORD, self.of(func), self.name(keyword.arg))
                 self.use_at(UseKind.KEYWORD, self.text.offset(keyword.lineno, keyword.col_offset), node, expression)
+        if isinstance(func, ast.Name) and func.id == "isinstance" and len(node.args) == 2:
+            self._narrowed(*node.args)
         if isinstance(func, ast.Attribute) and func.attr in ("extend", "append") and _is_all(func.value):
             self._exports(node, node.args, add=True)
+
+    def _narrowed(self, value: ast.expr, asked: ast.expr) -> None:
+        if isinstance(value, ast.Name | ast.Attribute):
+            for one in asked.elts if isinstance(asked, ast.Tuple) else [asked]:
+                if self.of(one) >= 0:
+                    self.bind(self.of(value), self.row(ExpressionKind.NARROWED, self.of(one)), value.lineno)
 
     def constant(self, node: ast.Constant) -> None:
         value = node.value
@@ -608,7 +616,13 @@ def _subscript(of: _Collector, node: ast.Subscript) -> int:
     index = node.slice.value if isinstance(node.slice, ast.Constant) else None
     at = index if type(index) is int and 0 <= index < _MOST_JOINED else -1
     value = of.of(node.value)
-    return of.row(ExpressionKind.ITEM, value, at) if value >= 0 else -1
+    if value < 0:
+        return -1
+    if isinstance(node.slice, ast.Slice):
+        return value
+    if index is None or isinstance(index, str):
+        return of.row(ExpressionKind.SUBSCRIPT, value, of.of(node.slice))
+    return of.row(ExpressionKind.ITEM, value, at)
 
 
 def _tuple(of: _Collector, node: ast.Tuple) -> int:

@@ -40,6 +40,8 @@ class ExpressionKind(IntEnum):
     DEFINED = 15  # what a `def`, `class` or `lambda` makes; a: the definition
     STRING = 16  # a text that looks like a name; b: index of it
     KEYWORD = 17  # a keyword argument; a: what is called, b: index of the name
+    SUBSCRIPT = 18  # a[b], b an expression: an argument of a type in annotations
+    NARROWED = 19  # a value that `isinstance` was asked about with a
 
 
 class UseKind(IntEnum):
@@ -288,4 +290,3 @@ def _definition(row: list[object]) -> FunctionOrClass:
         bases=tuple(made.bases),
         parameters=tuple(map(Parameter._make, made.parameters)),
     )
-
