@@ -64,7 +64,7 @@ class ModuleTable:
         if dotted.startswith("."):
             return self._relative(dotted, importer)
         name = tuple(dotted.split("."))
-        found: list[str] = [p for p in self._names.get(name, ()) if self._is_meant(p, name, importer)]
+        found: list[str] = [p for p in self._names.get(name, ()) if self._is_meant(p, name)]
         if not found and name[0] not in sys.stdlib_module_names:
             found = [f for f in self._namespaces.get(name, ()) if self._in_reach(f, name)]
         return min(found, key=lambda p: _distance(p, importer), default=None)
@@ -97,12 +97,11 @@ class ModuleTable:
         return path + "/" if path in self._folders else None
 
     @staticmethod
-    def _is_meant(path: str, name: ModuleName, importer: RepoPath) -> bool:
-        """A file with the name of a standard module is meant beside the importer only, or at the top."""
+    def _is_meant(path: RepoPath, name: ModuleName) -> bool:
+        """A file that is named like a standard module is meant where it lies at the top only."""
         if name[0] not in sys.stdlib_module_names:
             return True
-        top = RepoPath(path).parts[: -len(name)] if len(RepoPath(path).parts) > len(name) else ()
-        return top in ((), ("src",), ("Lib",))
+        return own_name(path)[: -len(name)] in ((), ("src",), ("Lib",))
 
     @staticmethod
     def _in_reach(folder: str, name: ModuleName) -> bool:

@@ -220,7 +220,7 @@ class CodeGraph:
         return frozenset(found or {symbol})
 
     def _imported(self, view: ModuleView, value: int, asked: frozenset[Symbol]) -> set[Symbol] | None:
-        """What an import's value is in the repository: empty where it comes from outside, None where it is no import."""
+        """What an import's value is in the repository: empty where it comes from outside, None for no import."""
         row = view.facts.expressions[value] if value >= 0 else None
         if row is None:
             return None
@@ -254,6 +254,10 @@ class CodeGraph:
         if module not in self.facts:
             return Members(frozenset(), module.endswith("/"))
         return Members(frozenset(), starred.complete and not view.bindings(MODULE_SCOPE, "__getattr__"))
+
+    def members_of_stars(self, view: ModuleView, name: str) -> Members:
+        """What star imports of a file bring under a name that nothing else there binds."""
+        return self._from_stars(view, name, frozenset())
 
     def _from_stars(self, view: ModuleView, name: str, asked: frozenset[Symbol]) -> Members:
         """What star imports of a file bring under a name."""

@@ -1,7 +1,7 @@
 """Collects the facts of one Python file from its syntax tree: one walk for expressions, one for what is done with them.
 
-Limitations: `exec`, names made at run time, comments that give types, and types behind a condition on a value
-(`isinstance`) are not followed. Python 3.11 tells places inside f-strings badly; names there are looked for in the text.
+Limitations: `exec`, names made at run time and comments that give types are not followed. Where Python 3.11 does not
+tell the place of a name inside an f-string rightly, the use is there and its place is that of the string.
 """
 
 import ast
