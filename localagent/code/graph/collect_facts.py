@@ -104,11 +104,12 @@ class _Collector:
             if handle is not None:
                 handle(self, node)
         self.uses.sort(key=lambda use: (use.line, use.column))
+        definitions = tuple(self._definition(node) for node in self.definition_index)
         return ModuleFacts(
             names=tuple(self.names),
             scopes=tuple(self._scope_rows()),
             expressions=tuple(Expression(*row) for row in self.rows),
-            definitions=tuple(self._definition(node) for node in self.definition_index),
+            definitions=definitions,
             bindings=tuple(self.bindings),
             imports=tuple(self.imports),
             uses=tuple(self.uses),

@@ -19,6 +19,13 @@ from localagent.code.graph.facts import (
 from localagent.domain.paths import RepoPath
 
 MODULE_SCOPE = 0
+NAMED = frozenset(
+    {
+        ExpressionKind.NAME, ExpressionKind.ATTRIBUTE, ExpressionKind.KEYWORD, ExpressionKind.STRING,
+        ExpressionKind.MODULE,
+    }
+)  # fmt: skip
+"""Kinds of expressions whose `b` is the index of a name."""
 _WITHOUT_SELF = frozenset({"staticmethod"})
 _OF_THE_CLASS = frozenset({"classmethod"})
 _MADE_CLASS_METHODS = frozenset({"__new__", "__init_subclass__", "__class_getitem__"})
@@ -36,9 +43,9 @@ class ModuleView:
         if expression < 0:
             return ""
         row = self.facts.expressions[expression]
-        if row.kind in (ExpressionKind.NAME, ExpressionKind.ATTRIBUTE, ExpressionKind.KEYWORD, ExpressionKind.STRING):
-            return self.facts.names[row.b]
-        return self.facts.names[row.b].rpartition(".")[2] if row.kind == ExpressionKind.MODULE else ""
+        if row.kind == ExpressionKind.MODULE:
+            return self.facts.names[row.b].rpartition(".")[2]
+        return self.facts.names[row.b] if row.kind in NAMED else ""
 
     @cached_property
     def by_target(self) -> Mapping[int, list[Binding]]:

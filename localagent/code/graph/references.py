@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from localagent.code.graph.code_graph import MODULE_ITSELF, CodeGraph
 from localagent.code.graph.facts import DefinitionKind, ExpressionKind, ParameterKind, Use, UseKind
-from localagent.code.graph.module_view import MODULE_SCOPE, ModuleView
+from localagent.code.graph.module_view import MODULE_SCOPE, NAMED, ModuleView
 from localagent.code.graph.values import Symbol, Value, ValueKind
 from localagent.domain.paths import RepoPath
 
@@ -177,7 +177,7 @@ def resolve_use(graph: CodeGraph, view: ModuleView, use: Use) -> Resolved:
     if use.expression < 0:
         return Resolved(symbols=frozenset(), complete=False)
     kind, a, b = view.facts.expressions[use.expression]
-    name = view.facts.names[b] if b >= 0 else ""
+    name = view.facts.names[b] if kind in NAMED else ""
     match kind:
         case ExpressionKind.NAME:
             return _resolve_name(graph, view, use, a, name)
