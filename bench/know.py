@@ -28,7 +28,7 @@ from localagent.code.graph.calls import CallGraph, FunctionId
 from localagent.code.graph.code_graph import CodeGraph
 from localagent.code.graph.collect_facts import collect_facts
 from localagent.code.graph.facts import DefinitionKind, ModuleFacts
-from localagent.code.graph.references import Certainty, find_references, qualified_name
+from localagent.code.graph.references import Certainty, ReferenceKind, find_references, qualified_name
 from localagent.code.graph.values import Symbol
 from localagent.code.source_text import read_source
 from localagent.domain.paths import RepoPath
@@ -39,7 +39,7 @@ MOST_TOKENS = 60  # of one symbol that jedi is asked about
 JEDI = """
 import json, sys, jedi
 root, queries = json.load(sys.stdin)
-project = jedi.Project(root)
+project = jedi.Project(root, added_sys_path=[root + "/src", root])
 scripts = {}
 for path, line, column in queries:
     if path not in scripts:
@@ -177,7 +177,8 @@ def references(root: Path, args: argparse.Namespace) -> None:
         for place in asked[symbol]:
             said = [(os.path.relpath(p, root), n) for p, n in answers[place]]
             mine = kinds.get(place)
-            if place[:2] in lines:
+            deleted = mine is not None and mine.kind == ReferenceKind.DELETE
+            if place[:2] in lines or deleted:  # jedi leads from there to the place itself
                 continue
             truth = bool(lines & set(said))
             label = "none" if mine is None else mine.certainty.value
@@ -222,7 +223,12 @@ def calls(root: Path, args: argparse.Namespace) -> None:
         if caller is not None and at is not None:
             true.add((caller, FunctionId(path=RepoPath(os.path.relpath(callee_file, root)), index=at)))
     lines = {(os.path.relpath(p, root), n) for p, n in ran}
-    edges = [edge for path in facts for edge in graph.in_file(path)]
+    edges = [
+        edge
+        for path in facts
+        for edge in graph.in_file(path)
+        if facts[edge.callee.path].definitions[edge.callee.index].kind != DefinitionKind.LAMBDA  # not recorded
+    ]
     sure = {(e.caller, e.callee) for e in edges if e.certainty == Certainty.CERTAIN}
     maybe = {(e.caller, e.callee) for e in edges}
     judged = {(e.caller, e.callee): e for e in edges if e.certainty == Certainty.CERTAIN and (e.caller.path, e.line) in lines}

@@ -2,7 +2,7 @@
 
 Calling a class calls what makes its instances; reading a property calls it; a decorator is called where it stands.
 An edge is possible where the callee is an override that may be meant, a function only passed on, or bears the name of
-an attribute of something unknown. Operators, `for`, `with` and formatting call methods, too: those are not seen.
+an attribute of something unknown. Operators, `for`, `with`, `len` and the like call methods of what is known only.
 """
 
 from collections import defaultdict
@@ -96,7 +96,7 @@ class CallGraph:
             yield function, Certainty.POSSIBLE
         row = view.facts.expressions[use.expression]
         unknown = all(v.kind == ValueKind.UNKNOWN for v in values)
-        if unknown and row.kind == ExpressionKind.ATTRIBUTE:
+        if unknown and use.length and row.kind == ExpressionKind.ATTRIBUTE:
             named = self.methods.get(view.name_of(use.expression), ())
             yield from ((f, Certainty.POSSIBLE) for f in named if len(named) <= _MOST_BY_NAME)
 

@@ -43,6 +43,19 @@ _IDENTIFIER = re.compile(rb"[A-Za-z0-9_\x80-\xff]+")
 _IDENTIFIER_AT_END = re.compile(rb"[A-Za-z0-9_\x80-\xff]+\Z")
 _DEFINING = re.compile(rb"(?:async(?:\s|\\\r?\n)+)?(?:def|class)(?:\s|\\\r?\n)+")
 _FROM = re.compile(rb"from(?:\s|\\\r?\n)*(?:\.(?:\s|\\\r?\n)*)*")
+_WITHOUT_METHODS = frozenset(
+    {ExpressionKind.LITERAL, ExpressionKind.TUPLE, ExpressionKind.LIST, ExpressionKind.DICT, ExpressionKind.MODULE}
+)
+_BUILTIN_METHODS = {f: f"__{f}__" for f in ("len", "str", "repr", "iter", "next", "bool", "hash", "int", "bytes", "dir")}
+_ITEM_METHODS = {ast.Load: "__getitem__", ast.Store: "__setitem__", ast.Del: "__delitem__"}
+_OPERATOR_METHODS = {
+    ast.Add: "__add__", ast.Sub: "__sub__", ast.Mult: "__mul__", ast.MatMult: "__matmul__", ast.Div: "__truediv__",
+    ast.Mod: "__mod__", ast.Pow: "__pow__", ast.LShift: "__lshift__", ast.RShift: "__rshift__", ast.BitOr: "__or__",
+    ast.BitXor: "__xor__", ast.BitAnd: "__and__", ast.FloorDiv: "__floordiv__",
+}  # fmt: skip
+_COMPARISON_METHODS = {
+    ast.Eq: "__eq__", ast.NotEq: "__eq__", ast.Lt: "__lt__", ast.LtE: "__le__", ast.Gt: "__gt__", ast.GtE: "__ge__",
+}  # fmt: skip
 _LONGEST_STRING = 200
 _LONGEST_ANNOTATION = 1_000
 _LONGEST_SIGNATURE = 400
@@ -91,6 +104,8 @@ class _Collector:
         self.written: dict[ast.AST, ast.expr] = {}  # annotations written as strings
         self.results: dict[ast.AST, tuple[list[int], list[int]]] = {}
         self.called: set[ast.AST] = set()
+        self.annotating: set[ast.AST] = set()
+        self.kinds: list[int] = []  # of each row
         self.decorating: set[ast.AST] = set()
 
     def facts(self) -> ModuleFacts:
@@ -123,7 +138,10 @@ class _Collector:
         return self.names.setdefault(name, len(self.names))
 
     def row(self, kind: ExpressionKind, a: int = -1, b: int = -1) -> int:
-        return self.rows.setdefault((int(kind), a, b), len(self.rows))
+        at = self.rows.setdefault((int(kind), a, b), len(self.rows))
+        if at == len(self.kinds):
+            self.kinds.append(int(kind))
+        return at
 
     def union(self, values: Iterable[int]) -> int:
         found = [v for v in dict.fromkeys(values) if v >= 0][:_MOST_JOINED]
@@ -217,6 +235,7 @@ class _Collector:
                 if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
                     yield inner
                 elif isinstance(inner, ast.Subscript):
+                    self.annotating.add(inner)
                     stack.append(inner.value)
                     holds = last_name(inner.value)
                     if holds == "Annotated" and isinstance(inner.slice, ast.Tuple):
@@ -344,10 +363,36 @@ class _Collector:
             if keyword.arg is not None:
                 expression = self.row(ExpressionKind.KEYWORD, self.of(func), self.name(keyword.arg))
                 self.use_at(UseKind.KEYWORD, self.text.offset(keyword.lineno, keyword.col_offset), node, expression)
+        if isinstance(func, ast.Name) and func.id in _BUILTIN_METHODS and node.args:
+            self.implicit(node, node.args[0], _BUILTIN_METHODS[func.id])
         if isinstance(func, ast.Name) and func.id == "isinstance" and len(node.args) == 2:
             self._narrowed(*node.args)
         if isinstance(func, ast.Attribute) and func.attr in ("extend", "append") and _is_all(func.value):
             self._exports(node, node.args, add=True)
+
+    def implicit(self, node: ast.AST, value: ast.expr, method: str) -> None:
+        """A method that Python calls by itself: an operator's, a loop's, that of `len(value)`."""
+        at = self.of(value)
+        if at >= 0 and self.kinds[at] not in _WITHOUT_METHODS:
+            expression = self.row(ExpressionKind.ATTRIBUTE, at, self.name(method))
+            self.use(UseKind.CALL, node.lineno, node.col_offset, 0, node, expression)  # type: ignore[attr-defined]
+
+    def subscripted(self, node: ast.Subscript) -> None:
+        if node not in self.annotating:
+            self.implicit(node, node.value, _ITEM_METHODS[type(node.ctx)])
+
+    def operated(self, node: ast.BinOp) -> None:
+        self.implicit(node, node.left, _OPERATOR_METHODS[type(node.op)])
+
+    def compared(self, node: ast.Compare) -> None:
+        for left, operator, right in zip([node.left, *node.comparators], node.ops, node.comparators, strict=False):
+            if isinstance(operator, ast.In | ast.NotIn):
+                self.implicit(node, right, "__contains__")
+            elif type(operator) in _COMPARISON_METHODS:
+                self.implicit(node, left, _COMPARISON_METHODS[type(operator)])
+
+    def formatted(self, node: ast.FormattedValue) -> None:
+        self.implicit(node, node.value, "__repr__" if node.conversion == ord("r") else "__str__")
 
     def _narrowed(self, value: ast.expr, asked: ast.expr) -> None:
         if isinstance(value, ast.Name | ast.Attribute):
@@ -473,9 +518,12 @@ class _Collector:
 
     def looped(self, node: ast.For | ast.AsyncFor | ast.comprehension) -> None:
         value = self.of(node.iter)
+        self.implicit(node.iter, node.iter, "__iter__")
         self._assign(node.target, None, self.row(ExpressionKind.ELEMENT, value) if value >= 0 else -1)
 
     def entered(self, node: ast.withitem) -> None:
+        for method in ("__enter__", "__exit__"):
+            self.implicit(node.context_expr, node.context_expr, method)
         if node.optional_vars is not None:
             value = self.of(node.context_expr)
             self._assign(node.optional_vars, None, self.row(ExpressionKind.ENTER, value) if value >= 0 else -1)
@@ -678,6 +726,10 @@ _STATEMENTS: dict[type[ast.AST], Callable[[_Collector, ast.AST], None]] = {
     ast.Attribute: _Collector.attribute,
     ast.Call: _Collector.call,
     ast.Constant: _Collector.constant,
+    ast.Subscript: _Collector.subscripted,
+    ast.BinOp: _Collector.operated,
+    ast.Compare: _Collector.compared,
+    ast.FormattedValue: _Collector.formatted,
     ast.FunctionDef: _Collector.defines,
     ast.AsyncFunctionDef: _Collector.defines,
     ast.ClassDef: _Collector.defines,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-FORMAT = 1
+FORMAT = 2
 MOST_DECODED_BYTES = 256 << 20
 
 
@@ -116,7 +116,8 @@ class Scope(NamedTuple):
 class Use(NamedTuple):
     """A name where it stands: `length` bytes from `column`; `scope` is around it, `expression` ends with it.
 
-    The length is 0 for a call of what has no name (`f()()`), whose expression is what is called. Where the place of a
+    The length is 0 for a call of what has no name there (`f()()`, `len(x)`, `a + b`), whose expression is what is called
+    (`x.__len__`). Where the place of a
     name inside a string is not known, the length is -1 and the place that of the string.
     """
 

@@ -146,7 +146,7 @@ def _in_file(graph: CodeGraph, view: ModuleView, wanted: frozenset[Symbol], name
                 if use.kind == UseKind.DEFINE and Symbol(view.path, *_named(view, use)) not in wanted:
                     kind = ReferenceKind.FIXTURE
                 yield _reference(view, use, kind, Certainty.CERTAIN)
-            elif name in own and not resolved.complete and _may_mean(graph, view, use, wanted):
+            elif name in own and use.length and not resolved.complete and _may_mean(graph, view, use, wanted):
                 yield _reference(view, use, kind, Certainty.POSSIBLE)
 
 
