@@ -12,14 +12,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
 
-from localagent.code.index.extract import stored_chunks, stored_facts
+from localagent.code.index.extract import stored_chunks, stored_facts, stored_note
 from localagent.code.index.store import Member, NewFile, Store, prune, put_file, set_members
 
 BATCH_FILES = 200
 BATCH_SECONDS = 2.0
 KEPT_SHARE = 0.25  # of the tree's bytes: what no tree has any more is kept so far, for branches that come back
 UNUSED_DAYS = 60
-_BINARY_PREFIX = 8192
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -146,6 +145,7 @@ class _Work:
         if not failed:
             try:
                 chunks, facts = tuple(stored_chunks(answer.value)), stored_facts(answer.value)
+                failed = stored_note(answer.value)
             except ValueError as error:
                 failed = f"the parser's answer is not understood: {error}"
         return NewFile(
@@ -180,7 +180,3 @@ class _Work:
             self.store.connection.execute("PRAGMA incremental_vacuum")
             self.store.connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
-
-def is_binary(data: bytes) -> bool:
-    """Whether bytes are no text: a NUL near their beginning, as git decides it."""
-    return b"\0" in data[:_BINARY_PREFIX]

@@ -19,6 +19,7 @@ WINDOW_LINES = 60
 OVERLAP_LINES = 10
 MAX_LINE_CHARS = 2_000
 MAX_CHUNKS = 5_000
+PYTHON = (".py", ".pyi", ".pyw")
 CONFIGURATION = frozenset((".toml", ".cfg", ".ini", ".yaml", ".yml", ".json", ".env", ".conf", ".properties"))
 _TOKEN = re.compile(
     r"(?P<string>\b[rRbBuUfF]{0,2}(?:'''(?:[^\\]|\\.)*?(?:'''|\Z)|\"\"\"(?:[^\\]|\\.)*?(?:\"\"\"|\Z)"
@@ -65,15 +66,14 @@ class Chunk:
 
 def chunks_of(path: str, raw: bytes) -> list[Chunk]:
     """The chunks of a text file, in the order of their first lines; at most MAX_CHUNKS."""
-    suffix = PurePosixPath(path).suffix.lower()
-    source = read_source(raw) if suffix in (".py", ".pyi", ".pyw") else None
+    source = read_source(raw) if path.endswith(PYTHON) else None
     if source is not None:
         text = source.utf8.decode("utf-8")
         tree = parse_or_none(source.utf8)
         found = python_chunks(text, tree) if tree is not None else list(_windows(text, python=True))
     else:
         text = raw.decode("utf-8", "replace")
-        whole = suffix in CONFIGURATION
+        whole = PurePosixPath(path).suffix.lower() in CONFIGURATION
         found = list(_windows(text, python=False, kind=ChunkKind.CONFIGURATION if whole else ChunkKind.TEXT))
     return found[:MAX_CHUNKS]
 

@@ -1,16 +1,20 @@
 """What the index stores of one file: computed in a confined child from path and bytes alone, handed over as JSON."""
 
-import zlib
+import base64
 from dataclasses import dataclass
 
-from localagent.code.index.chunks import Chunk, ChunkKind, chunks_of
+from localagent.code.graph.collect_facts import collect_facts
+from localagent.code.graph.facts import FORMAT as FACTS_FORMAT
+from localagent.code.graph.facts import Unreadable, encoded
+from localagent.code.index.chunks import PYTHON, Chunk, ChunkKind, chunks_of
 from localagent.code.index.identifiers import terms
 
-FORMAT = 1  # raised whenever what is extracted changes: an index of another format is built anew
+FORMAT = f"1.{FACTS_FORMAT}"  # raised whenever what is extracted changes: an index of another format is built anew
 _NOISE = frozenset(
     "and as assert async await break case class continue def del elif else except false finally for from global if"
     " import in is lambda none nonlocal not or pass raise return self cls true try while with yield".split()
 )
+_BINARY_PREFIX = 8192
 FIELDS = ("name", "path", "docs", "strings", "code")
 
 
@@ -28,9 +32,18 @@ class StoredChunk:
 
 
 def extract(path: str, raw: bytes) -> dict[str, object]:
-    """The chunks of a file, as JSON."""
+    """The chunks of a file and, of Python, its facts (`code.graph.facts`), as JSON; `note` says what it has not."""
+    if b"\0" in raw[:_BINARY_PREFIX]:  # as git decides it
+        return {"chunks": []}
     where = " ".join(terms(path))
-    return {"chunks": [_row(chunk, where) for chunk in chunks_of(path, raw)]}
+    value: dict[str, object] = {"chunks": [_row(chunk, where) for chunk in chunks_of(path, raw)]}
+    if path.endswith(PYTHON):
+        facts = collect_facts(raw)
+        if isinstance(facts, Unreadable):
+            value["note"] = f"{facts.reason}: searched as text"
+        else:
+            value["facts"] = base64.b64encode(encoded(facts)).decode("ascii")
+    return value
 
 
 def stored_chunks(value: object) -> list[StoredChunk]:
@@ -45,7 +58,15 @@ def stored_facts(value: object) -> bytes:
     facts = value.get("facts", "") if isinstance(value, dict) else ""
     if not isinstance(facts, str):
         raise ValueError("no facts")
-    return zlib.compress(facts.encode("utf-8"), 6) if facts else b""
+    return base64.b64decode(facts, validate=True)
+
+
+def stored_note(value: object) -> str:
+    """Why a file is searched as text alone; empty where it is not. ValueError for what is no text."""
+    note = value.get("note", "") if isinstance(value, dict) else ""
+    if not isinstance(note, str):
+        raise ValueError("no note")
+    return note
 
 
 def _stored(row: object) -> StoredChunk:

@@ -1,11 +1,15 @@
 """What a person asked, as terms and identifiers."""
 
+import difflib
 import re
+import sqlite3
 from dataclasses import dataclass
 
 from localagent.code.index.identifiers import STOP_WORDS, split_identifier, stem, terms_of, words
 
 MAX_TERMS = 40
+_LEAST_ROOT = 3
+_LIKE = 12
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+")
 
 
@@ -37,19 +41,31 @@ def is_identifier(word: str) -> bool:
     return "_" in word or (len(split_identifier(word)) > 1 and not word.isdigit())
 
 
-def broader(query: Query, prefixes_of: "PrefixTerms") -> Query:
-    """A query for what is like the terms: the parts of each, their stems, and the index's terms that begin so."""
+def broader(query: Query, connection: sqlite3.Connection) -> Query:
+    """A query for what is like the words asked: their parts and stems, and terms of the index that resemble these."""
     weights: dict[str, float] = {}
     for word in words(query.text):
-        for part in {word.lower(), *(p.lower() for p in split_identifier(word))}:
+        for part in dict.fromkeys((word.lower(), *(p.lower() for p in split_identifier(word)))):
             root = stem(part)
-            for term in (part, root, *prefixes_of(root)):
-                weights.setdefault(term, 1.0 if term == root else 0.5)
+            weights.setdefault(root, 1.0)
+            for term in _terms_like(root, connection):
+                weights.setdefault(term, 0.5)
     return Query(text=query.text, terms=tuple(weights.items())[:MAX_TERMS], identifiers=())
 
 
-class PrefixTerms:
-    """The terms of an index that begin like a word, the most frequent first."""
-
-    def __init__(self, connection: "object") -> None:
-        self._connection = connection
+def _terms_like(root: str, connection: sqlite3.Connection) -> list[str]:
+    """The index's terms that begin with a root, the most frequent first; else those that are spelled almost so."""
+    if len(root) < _LEAST_ROOT:
+        return []
+    rows = connection.execute(
+        "SELECT term FROM term_count WHERE term>=? AND term<? ORDER BY doc DESC LIMIT ?",
+        (root, root + "\U0010ffff", _LIKE),
+    ).fetchall()
+    if not rows and len(root) > _LEAST_ROOT:
+        begin = root[0]
+        near = connection.execute(
+            "SELECT term FROM term_count WHERE term>=? AND term<? AND length(term) BETWEEN ? AND ? LIMIT 5000",
+            (begin, begin + "\U0010ffff", len(root) - 2, len(root) + 2),
+        )
+        return difflib.get_close_matches(root, [term for (term,) in near], n=3, cutoff=0.8)
+    return [term for (term,) in rows]

@@ -97,7 +97,7 @@ class Store:
             connection.execute("PRAGMA synchronous=NORMAL")
             connection.execute("PRAGMA cache_size=-65536")
             connection.execute("PRAGMA trusted_schema=OFF")
-            if _format_of(connection) != str(FORMAT):
+            if _format_of(connection) != FORMAT:
                 _make_schema(connection)
         except BaseException:
             connection.close()
@@ -160,6 +160,44 @@ class Store:
         for path, digest, file in self.connection.execute("SELECT path, digest, id FROM file"):
             known.setdefault(native_path(path), {})[bytes(digest)] = int(file)
         return known
+
+    def facts(self, tree: int, paths: Iterable[str] | None) -> Iterator[tuple[str, bytes, bytes]]:
+        """(path, digest, stored facts) of the files of a tree that have facts, by path; of these paths, or of all."""
+        select = "SELECT m.path, f.digest, f.facts FROM member m JOIN file f ON f.id=m.file WHERE m.tree=? AND f.facts<>x''"
+        if paths is None:
+            rows = self.connection.execute(f"{select} ORDER BY m.path", (tree,))
+            yield from ((native_path(path), bytes(digest), bytes(facts)) for path, digest, facts in rows)
+            return
+        for asked in paths:
+            for path, digest, facts in self.connection.execute(f"{select} AND m.path=?", (tree, stored_path(asked))):
+                yield native_path(path), bytes(digest), bytes(facts)
+
+    def counts(self, tree: int) -> tuple[int, int]:
+        """Chunks and lines of a tree."""
+        row = self.connection.execute(
+            "SELECT (SELECT chunks FROM tree WHERE id=?1), coalesce(sum(f.lines), 0)"
+            " FROM member m JOIN file f ON f.id=m.file WHERE m.tree=?1",
+            (tree,),
+        ).fetchone()
+        return int(row[0]), int(row[1])
+
+    def bytes_on_disk(self) -> int:
+        """The size of the file and of what is not yet merged into it."""
+        beside = self.path.with_name(self.path.name + "-wal")
+        return self.path.stat().st_size + (beside.stat().st_size if beside.exists() else 0)
+
+    def history(self, head: str) -> bytes | None:
+        """What was kept of the commits up to one."""
+        row = self.connection.execute("SELECT commits FROM history WHERE head=?", (head,)).fetchone()
+        return None if row is None else bytes(row[0])
+
+    def keep_history(self, head: str, commits: bytes, most: int) -> None:
+        """Keep it, and of the others the latest few."""
+        with self.writing() as connection:
+            connection.execute("INSERT OR REPLACE INTO history VALUES(?,?,?)", (head, time.time(), commits))
+            connection.execute(
+                "DELETE FROM history WHERE head NOT IN (SELECT head FROM history ORDER BY used_at DESC LIMIT ?)", (most,)
+            )
 
 
 def put_file(connection: sqlite3.Connection, new: NewFile) -> int:
@@ -241,13 +279,13 @@ def _make_schema(connection: sqlite3.Connection) -> None:
     """An empty index of this format, in one transaction; DatabaseError where one of another format is there."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if _format_of(connection) != str(FORMAT):  # else another process was quicker
+        if _format_of(connection) != FORMAT:  # else another process was quicker
             if connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
                 raise sqlite3.DatabaseError("it was written by another version")
             for statement in _SCHEMA.split(";\n"):
                 if statement.strip():
                     connection.execute(statement)
-            connection.execute("INSERT INTO meta VALUES('format', ?)", (str(FORMAT),))
+            connection.execute("INSERT INTO meta VALUES('format', ?)", (FORMAT,))
     except BaseException:
         connection.execute("ROLLBACK")
         raise
