@@ -1,7 +1,7 @@
 """The child of the jail's `compute_pool`: bounds itself, then answers jobs until its input ends.
 
-Run as `python -I -c "..." MODULE:FUNCTION SECONDS BYTES` with frames on stdin and stdout: four bytes of length, then a
-path; four bytes of length, then a file's bytes. The answer is one frame: JSON of what the function returns, or
+Run as `python -I -c "..." MODULE:FUNCTION SECONDS BYTES` with frames on stdin and stdout: four bytes of length, then an
+argument; four bytes of length, then a file's bytes. The answer is one frame: JSON of what the function returns, or
 `{"failed": reason}`. Nothing that it is handed is ever run. A job that takes too long is ended by the kernel (SIGALRM
 at its default), with the process. Not promised: Landlock on kernels without it; then the limits alone hold.
 """
@@ -32,12 +32,12 @@ def main(arguments: list[str], confine: Confine) -> None:
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     asked, answers = sys.stdin.buffer, sys.stdout.buffer
     while True:
-        path = read_frame(asked)
-        if path is None:
+        argument = read_frame(asked)
+        if argument is None:
             return
         data = read_frame(asked) or b""
         signal.setitimer(signal.ITIMER_REAL, seconds)
-        answer = _answer(function, path.decode("utf-8", "surrogateescape"), data)
+        answer = _answer(function, argument.decode("utf-8", "surrogateescape"), data)
         signal.setitimer(signal.ITIMER_REAL, 0)
         write_frame(answers, answer)
 
@@ -59,9 +59,9 @@ def write_frame(stream: BinaryIO, data: bytes) -> None:
     stream.flush()
 
 
-def _answer(function: Callable[[str, bytes], Any], path: str, data: bytes) -> bytes:
+def _answer(function: Callable[[str, bytes], Any], argument: str, data: bytes) -> bytes:
     try:
-        return json.dumps(function(path, data), separators=(",", ":")).encode("ascii")
+        return json.dumps(function(argument, data), separators=(",", ":")).encode("ascii")
     except MemoryError:
         return b'{"failed": "needs more memory than a file may take"}'
     except RecursionError:

@@ -6,19 +6,19 @@ nothing prints.
 """
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from hashlib import sha256
 from os import fsencode
 from pathlib import Path
-from typing import TypeVar
 
 from localagent.app.settings import Settings
 from localagent.code.graph.facts import ModuleFacts, decoded
 from localagent.code.index.build import Extracted, Listing, Progress, UpdateReport, update
 from localagent.code.index.history import Commit, History, packed, unpacked
 from localagent.code.index.search import HitKind, SearchResult, search
-from localagent.code.index.store import Store, native_path
+from localagent.code.index.store import Store
 from localagent.jail.compute.compute_pool import ComputePool, Job
 from localagent.repo.commit_messages import head_of, recent_commits
 from localagent.repo.discover import GitKind, git_kind, repository_root
@@ -27,8 +27,8 @@ from localagent.repo.source_files import SourceFiles, list_source_files
 
 WORKERS = 2
 _EXTRACT = "localagent.code.index.extract:extract"
+_SCAN = "localagent.code.index.scan:scan"
 _KEPT_HISTORIES = 4
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,6 +44,7 @@ class IndexStatus:
     seconds: float
     updated: int
     removed: int
+    outdated: int
     rebuilt: str
 
 
@@ -69,6 +70,19 @@ class RepositoryIndex:
         for path, digest, data in self._store.facts(self._number, paths):
             yield path, digest, decoded(data)
 
+    def scan(self, expression: str) -> Iterator[tuple[str, list[tuple[int, int, str]]]]:
+        """(path, [(line, column, text)]) of the files with lines that match, in any order; see `index.scan`."""
+        jobs = (Job(path=path, argument=expression, read=partial(self.read, path)) for path in self.files())
+        for answer in ComputePool(_SCAN, workers=WORKERS).answers(jobs):
+            if answer.failed:
+                self._report.unreadable[answer.path] = answer.failed
+            elif isinstance(answer.value, list) and answer.value:
+                yield answer.path, [(int(line), int(column), str(text)) for line, column, text in answer.value]
+
+    def symbol_at(self, path: str, line: int) -> tuple[str, str, str] | None:
+        """(kind, qualified name, signature) of the innermost function or class around a line."""
+        return self._store.symbol_at(self._number, path, line)
+
     def read(self, path: str) -> bytes:
         """A file of the tree as it stands; OSError where it is gone, or no regular file."""
         return self._tree.read(path)
@@ -86,7 +100,7 @@ class RepositoryIndex:
         return IndexStatus(
             path=self._store.path, bytes=self._store.bytes_on_disk(), files=report.files, chunks=counts[0],
             lines=counts[1], unreadable=dict(sorted(report.unreadable.items())), seconds=report.seconds,
-            updated=report.added, removed=report.removed, rebuilt=report.rebuilt,
+            updated=report.added, removed=report.removed, outdated=0, rebuilt=report.rebuilt,
         )  # fmt: skip
 
     def close(self) -> None:
@@ -111,7 +125,7 @@ def open_index(
     """The index of the working tree that holds `repo`, up to date. AnswerIsNo where the tree cannot be entered."""
     root = repository_root(repo)
     tree = list_source_files(root)
-    git = Git(root, {}) if git_kind(root) is not GitKind.NONE else None
+    git = _git(root)
     store = Store(index_path(root, git, settings.state_dir))
     if rebuild:
         store.begin_anew("asked for")
@@ -125,10 +139,32 @@ def open_index(
     return RepositoryIndex(root, store, tree, report, git)
 
 
+def index_status(repo: Path, settings: Settings) -> IndexStatus | None:
+    """What the index holds now, nothing brought up to date; None where there is none of this tree."""
+    root = repository_root(repo)
+    path = index_path(root, _git(root), settings.state_dir)
+    if not path.exists():
+        return None
+    store = Store(path)
+    number = store.tree(str(root))
+    members = store.members(number)
+    if not members:
+        return None
+    tree = list_source_files(root)
+    report = UpdateReport(files=len(members), unreadable={**tree.left_out, **store.failures(number)})
+    index = RepositoryIndex(root, store, tree, report, None)
+    changed = sum(path not in members or members[path].stamp not in ("", s) for path, s in tree.stamps.items() if s)
+    return replace(index.status(), outdated=changed + sum(path not in tree.stamps for path in members))
+
+
 def index_path(root: Path, git: Git | None, state_dir: Path) -> Path:
     """Where the index of a repository lies: one for all of its worktrees."""
     common = git.path("--git-common-dir") if git is not None else None
     return state_dir / "index" / f"{sha256(fsencode(common or root)).hexdigest()[:32]}.sqlite"
+
+
+def _git(root: Path) -> Git | None:
+    return Git(root, {}) if git_kind(root) is not GitKind.NONE else None
 
 
 def _updated(store: Store, tree: SourceFiles, progress: Progress) -> UpdateReport:
@@ -138,13 +174,9 @@ def _updated(store: Store, tree: SourceFiles, progress: Progress) -> UpdateRepor
 
 def _extract(files: Iterable[tuple[str, bytes]]) -> Iterator[Extracted]:
     """Every file's extraction, in confined children."""
-    jobs = (Job(path=path, read=_giving(data)) for path, data in files)
+    jobs = (Job(path=path, argument=path, read=partial(bytes, data)) for path, data in files)
     for answer in ComputePool(_EXTRACT, workers=WORKERS).answers(jobs):
         yield Extracted(path=answer.path, data=answer.data, value=answer.value, failed=answer.failed)
 
 
-def _giving(data: T) -> Callable[[], T]:
-    return lambda: data
-
-
-__all__ = ["HitKind", "IndexStatus", "RepositoryIndex", "index_path", "native_path", "open_index"]
+__all__ = ["HitKind", "IndexStatus", "RepositoryIndex", "index_path", "index_status", "open_index"]

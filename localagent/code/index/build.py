@@ -78,10 +78,7 @@ def update(
     work = _Work(store=store, tree=tree, listing=listing, read=read, before=before, report=report)
     if changed or gone:
         work.run(changed, gone, extractor, progress)
-    rows = store.connection.execute(
-        "SELECT m.path, f.failed FROM member m JOIN file f ON f.id=m.file WHERE m.tree=? AND f.failed<>''", (tree,)
-    )
-    report.unreadable.update(rows)
+    report.unreadable.update(store.failures(tree))
     report.seconds = time.monotonic() - started
     return report
 

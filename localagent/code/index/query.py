@@ -3,11 +3,13 @@
 import difflib
 import re
 import sqlite3
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from localagent.code.index.identifiers import STOP_WORDS, split_identifier, stem, terms_of, words
 
 MAX_TERMS = 40
+PART_WEIGHT = 0.6
 _LEAST_ROOT = 3
 _LIKE = 12
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+")
@@ -15,11 +17,15 @@ _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)+")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Query:
-    """`terms` in their order, each with how much it counts; `identifiers` may be names of symbols as they are."""
+    """`terms` in their order, each with how much it counts; `identifiers` may be names of symbols as they are.
+
+    `spelled` says of a term how it was asked for, where it is a stem.
+    """
 
     text: str
     terms: tuple[tuple[str, float], ...]
     identifiers: tuple[str, ...]
+    spelled: Mapping[str, str]
 
 
 def parse_query(text: str) -> Query:
@@ -27,13 +33,18 @@ def parse_query(text: str) -> Query:
     found = list(dict.fromkeys(words(text)))
     telling = [word for word in found if word.lower() not in STOP_WORDS] or found
     weights: dict[str, float] = {}
+    spelled: dict[str, str] = {}
     for word in telling:
         whole, *parts = terms_of(word)
         weights[whole] = max(weights.get(whole, 0.0), 1.0)
         for part in parts:
-            weights[part] = max(weights.get(part, 0.0), 0.6)
+            weights[part] = max(weights.get(part, 0.0), PART_WEIGHT)
+        for part in (word, *split_identifier(word)):
+            spelled.setdefault(stem(part.lower()), part.lower())
+        spelled.setdefault(whole, word)
     names = [*_DOTTED.findall(text), *(w for w in telling if len(found) == 1 or is_identifier(w))]
-    return Query(text=text, terms=tuple(weights.items())[:MAX_TERMS], identifiers=tuple(dict.fromkeys(names)))
+    kept = tuple(weights.items())[:MAX_TERMS]
+    return Query(text=text, terms=kept, identifiers=tuple(dict.fromkeys(names)), spelled=spelled)
 
 
 def is_identifier(word: str) -> bool:
@@ -50,7 +61,7 @@ def broader(query: Query, connection: sqlite3.Connection) -> Query:
             weights.setdefault(root, 1.0)
             for term in _terms_like(root, connection):
                 weights.setdefault(term, 0.5)
-    return Query(text=query.text, terms=tuple(weights.items())[:MAX_TERMS], identifiers=())
+    return Query(text=query.text, terms=tuple(weights.items())[:MAX_TERMS], identifiers=(), spelled={})
 
 
 def _terms_like(root: str, connection: sqlite3.Connection) -> list[str]:

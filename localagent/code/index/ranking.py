@@ -63,7 +63,7 @@ def bm25f(connection: sqlite3.Connection, tree: int, query: Query) -> Scores:
     mean_chunk, mean_file = counts.terms / counts.chunks, counts.terms / counts.files
     sizes: dict[int, int] = dict(
         connection.execute(
-            "SELECT c.file, sum(c.size) FROM chunk c JOIN member m ON m.file=c.file WHERE m.tree=? GROUP BY c.file", (tree,)
+            "SELECT f.id, f.term_count FROM member m JOIN file f ON f.id=m.file WHERE m.tree=?", (tree,)
         )
     )
     by_term = _rows_by_term(connection, tree, query, counts)

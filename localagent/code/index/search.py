@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -96,29 +96,30 @@ def _hits(
     messages, recency = history.message_scores(query), history.recency()
     asks_tests = kind is HitKind.TEST or any(term == "test" for term, _ in query.terms)
 
-    def factor(row: _Row) -> float:
+    def weigh(row: _Row, score: float, share: float = 1.0) -> float:
+        prior = MESSAGE_SHARE * messages.get(row.path, 0.0) + RECENCY_SHARE * recency.get(row.path, 0.0)
+        factor = 1.0 if row.kind in _CODE else TEXT_FACTOR
         if not asks_tests and is_test(RepoPath(row.path)):
-            return TEST_FACTOR
-        return 1.0 if row.kind in _CODE else TEXT_FACTOR
-
-    def prior(row: _Row) -> float:
-        found = MESSAGE_SHARE * messages.get(row.path, 0.0)
-        return found + RECENCY_SHARE * recency.get(row.path, 0.0)
+            factor = TEST_FACTOR
+        return (score + share * prior) * factor
 
     if kind is HitKind.FILE:
-        return _file_hits(rows, scores, factor, prior, messages)
+        return _file_hits(query, rows, scores, weigh, messages)
     hits = []
     for row in rows:
         if not _is_of(row, kind):
             continue
         score = scores.chunks.get(row.chunk, 0.0) + FILE_SHARE * scores.files.get(row.file, 0.0)
-        score = (score + FILE_SHARE * prior(row)) * factor(row)
-        hits.append((row.chunk not in exact, _hit(row, score, scores, exact.get(row.chunk, ""), messages)))
+        score = weigh(row, score, FILE_SHARE)
+        hits.append((row.chunk not in exact, _hit(query, row, score, scores, exact.get(row.chunk, ""), messages)))
     hits.sort(key=lambda pair: (pair[0], -pair[1].score, pair[1].path, pair[1].first_line))
     return _at_most_per_file([hit for _, hit in hits])
 
 
-def _file_hits(rows, scores, factor, prior, messages) -> list[Hit]:  # type: ignore[no-untyped-def]
+def _file_hits(
+    query: Query, rows: Sequence[_Row], scores: Scores, weigh: Callable[[_Row, float], float], messages: dict[str, float]
+) -> list[Hit]:
+    """One hit for each file, with its best chunk."""
     best: dict[int, tuple[float, _Row]] = {}
     for row in rows:
         own = scores.chunks.get(row.chunk, 0.0)
@@ -126,16 +127,17 @@ def _file_hits(rows, scores, factor, prior, messages) -> list[Hit]:  # type: ign
             best[row.file] = (own, row)
     hits = []
     for file, (own, row) in best.items():
-        score = (scores.files.get(file, 0.0) + BEST_CHUNK_SHARE * own + prior(row)) * factor(row)
-        hits.append(_hit(row, score, scores, "", messages, kind="file"))
+        score = weigh(row, scores.files.get(file, 0.0) + BEST_CHUNK_SHARE * own)
+        hits.append(_hit(query, row, score, scores, "", messages, kind="file"))
     return sorted(hits, key=lambda hit: (-hit.score, hit.path))
 
 
 def _hit(
-    row: _Row, score: float, scores: Scores, exact: str, messages: dict[str, float], kind: str = ""
+    query: Query, row: _Row, score: float, scores: Scores, exact: str, messages: dict[str, float], kind: str = ""
 ) -> Hit:
     terms = tuple(scores.matched.get(row.chunk, ()))
-    reasons = ((exact,) if exact else ()) + ((f"matches {', '.join(terms)}",) if terms else ())
+    shown = dict.fromkeys(query.spelled.get(term, term) for term in terms)
+    reasons = ((exact,) if exact else ()) + ((f"matches {', '.join(shown)}",) if terms else ())
     if row.path in messages:
         reasons += ("commit messages",)
     return Hit(
@@ -192,7 +194,7 @@ def _rows(connection: sqlite3.Connection, tree: int, chunks: Iterable[int]) -> l
         part = asked[start : start + 500]
         rows = connection.execute(
             "SELECT c.id, c.file, m.path, c.first_line, c.last_line, c.kind, c.name, c.signature, c.summary FROM chunk c"
-            f" JOIN member m ON m.file=c.file AND m.tree=? WHERE c.id IN ({','.join('?' * len(part))})",
+            f" CROSS JOIN member m INDEXED BY member_file ON m.file=c.file AND m.tree=? WHERE c.id IN ({','.join('?' * len(part))})",
             (tree, *part),
         )
         found += [

@@ -31,7 +31,7 @@ CREATE TABLE tree(
 CREATE TABLE history(head TEXT PRIMARY KEY, used_at REAL NOT NULL, commits BLOB NOT NULL);
 CREATE TABLE file(
   id INTEGER PRIMARY KEY, path TEXT NOT NULL, digest BLOB NOT NULL, size INTEGER NOT NULL, lines INTEGER NOT NULL,
-  failed TEXT NOT NULL, terms BLOB NOT NULL, facts BLOB NOT NULL, UNIQUE(path, digest));
+  failed TEXT NOT NULL, term_count INTEGER NOT NULL, terms BLOB NOT NULL, facts BLOB NOT NULL, UNIQUE(path, digest));
 CREATE TABLE member(
   tree INTEGER NOT NULL, path TEXT NOT NULL, file INTEGER NOT NULL, stamp TEXT NOT NULL,
   PRIMARY KEY(tree, path)) WITHOUT ROWID;
@@ -172,6 +172,22 @@ class Store:
             for path, digest, facts in self.connection.execute(f"{select} AND m.path=?", (tree, stored_path(asked))):
                 yield native_path(path), bytes(digest), bytes(facts)
 
+    def symbol_at(self, tree: int, path: str, line: int) -> tuple[str, str, str] | None:
+        """(kind, name, signature) of the innermost function or class around a line of a tree's file."""
+        row = self.connection.execute(
+            "SELECT kind, name, signature FROM chunk WHERE file=(SELECT file FROM member WHERE tree=?1 AND path=?2)"
+            " AND first_line<=?3 AND last_line>=?3 AND name<>'' ORDER BY last_line-first_line LIMIT 1",
+            (tree, stored_path(path), line),
+        ).fetchone()
+        return None if row is None else (str(row[0]), str(row[1]), str(row[2]))
+
+    def failures(self, tree: int) -> dict[str, str]:
+        """Why files of a tree are not searchable, or only as text; by path."""
+        rows = self.connection.execute(
+            "SELECT m.path, f.failed FROM member m JOIN file f ON f.id=m.file WHERE m.tree=? AND f.failed<>''", (tree,)
+        )
+        return {native_path(path): str(failed) for path, failed in rows}
+
     def counts(self, tree: int) -> tuple[int, int]:
         """Chunks and lines of a tree."""
         row = self.connection.execute(
@@ -208,13 +224,13 @@ def put_file(connection: sqlite3.Connection, new: NewFile) -> int:
     if row is not None:
         return int(row[0])
     packed = zlib.compress(json.dumps([chunk.fields for chunk in new.chunks]).encode("ascii"), 6) if new.chunks else b""
+    sizes = [sum(field.count(" ") + 1 for field in chunk.fields if field) for chunk in new.chunks]
     file = connection.execute(
-        "INSERT INTO file(path, digest, size, lines, failed, terms, facts) VALUES(?,?,?,?,?,?,?)",
-        (stored_path(new.path), new.digest, new.size, new.lines, new.failed, packed, new.facts),
+        "INSERT INTO file(path, digest, size, lines, failed, term_count, terms, facts) VALUES(?,?,?,?,?,?,?,?)",
+        (stored_path(new.path), new.digest, new.size, new.lines, new.failed, sum(sizes), packed, new.facts),
     ).lastrowid
     assert file is not None
-    for chunk in new.chunks:
-        size = sum(field.count(" ") + 1 for field in chunk.fields if field)
+    for chunk, size in zip(new.chunks, sizes, strict=True):
         number = connection.execute(
             "INSERT INTO chunk(file, kind, first_line, last_line, name, last_name, signature, summary, size)"
             " VALUES(?,?,?,?,?,?,?,?,?)",

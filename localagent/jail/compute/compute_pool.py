@@ -29,9 +29,13 @@ _WAITING = 64  # answers that may wait to be taken, so that memory stays bounded
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
-    """One file to compute on; `read` gives its bytes, or raises OSError, in a thread of the pool."""
+    """One file to compute on: the function gets `argument` and the file's bytes.
+
+    `read` gives them, or raises OSError, in a thread of the pool.
+    """
 
     path: str
+    argument: str
     read: Callable[[], bytes]
 
 
@@ -46,7 +50,7 @@ class JobAnswer:
 
 
 class ComputePool:
-    """Children that run `function` ("module:name") on (path, bytes)."""
+    """Children that run `function` ("module:name") on (argument, bytes)."""
 
     def __init__(
         self, function: str, *, workers: int, seconds: float = JOB_SECONDS, limit_bytes: int = JOB_BYTES
@@ -119,14 +123,14 @@ class _Child:
             data = job.read()
         except OSError as error:
             return JobAnswer(path=job.path, failed=f"cannot be read: {error.strerror or error}")
-        answer = self._asked(job.path, data)
+        answer = self._asked(job.argument, data)
         if answer is None:
             return JobAnswer(path=job.path, data=data, failed=self._cause())
         value = json.loads(answer)
         failed = value.get("failed", "") if isinstance(value, dict) else ""
         return JobAnswer(path=job.path, data=data, value=None if failed else value, failed=str(failed))
 
-    def _asked(self, path: str, data: bytes) -> bytes | None:
+    def _asked(self, argument: str, data: bytes) -> bytes | None:
         if self._process is None:
             self._process = subprocess.Popen(
                 self._argv,
@@ -136,7 +140,7 @@ class _Child:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         try:
-            write_frame(self._process.stdin, path.encode("utf-8", "surrogateescape"))  # type: ignore[arg-type]
+            write_frame(self._process.stdin, argument.encode("utf-8", "surrogateescape"))  # type: ignore[arg-type]
             write_frame(self._process.stdin, data)  # type: ignore[arg-type]
         except BrokenPipeError:
             return None
