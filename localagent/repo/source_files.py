@@ -21,11 +21,11 @@ MAX_SOURCE_BYTES = 2 << 20
 TOOL_IGNORES = (".aiignore", ".aiexclude", ".agentsignore")
 _SETTLED_NS = 2_000_000_000  # a file that changed later than so long ago may change again under the same stamp
 _MAX_IGNORE_BYTES = 1 << 20
-_BINARY_SUFFIXES = frozenset(
-    ".pyc .pyo .so .o .a .dll .exe .png .jpg .jpeg .gif .ico .webp .pdf .zip .gz .bz2 .xz .zst .tar .whl .egg .jar"
-    " .class .woff .woff2 .ttf .otf .eot .mp3 .mp4 .mov .avi .sqlite .db .bin .npy .npz .parquet .gguf .mo .pickle"
-    .split()
-)  # fmt: skip
+_BINARY_SUFFIXES_TEXT = """
+.pyc .pyo .so .o .a .dll .exe .png .jpg .jpeg .gif .ico .webp .pdf .zip .gz .bz2 .xz .zst .tar .whl .egg .jar
+.class .woff .woff2 .ttf .otf .eot .mp3 .mp4 .mov .avi .sqlite .db .bin .npy .npz .parquet .gguf .mo .pickle
+"""
+_BINARY_SUFFIXES = frozenset(_BINARY_SUFFIXES_TEXT.split())
 
 
 @dataclass(kw_only=True, slots=True)

@@ -80,6 +80,6 @@ def _bound(limit_bytes: int, confine: Confine) -> None:
         bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(which, (bound, bound))
     try:
-        confine([(place, "read") for place in sys.path if os.path.isdir(place)], False)  # noqa: PTH112
+        confine([(place, "read") for place in sys.path if os.path.isdir(place)], False)
     except OSError:  # a kernel without it
         return

@@ -20,9 +20,9 @@ from localagent.code.index.history import Commit, History, packed, unpacked
 from localagent.code.index.search import HitKind, SearchResult, search
 from localagent.code.index.store import Store
 from localagent.jail.compute.compute_pool import ComputePool, Job
-from localagent.repo.commit_messages import head_of, recent_commits
 from localagent.repo.discover import GitKind, git_kind, repository_root
 from localagent.repo.git import Git
+from localagent.repo.git_history import changed_paths, head_of, recent_commits
 from localagent.repo.source_files import SourceFiles, list_source_files
 
 WORKERS = 2
@@ -92,6 +92,10 @@ class RepositoryIndex:
         if self._history is None:
             self._history = History(self._commits())
         return self._history
+
+    def changed(self) -> list[str]:
+        """The tracked paths that differ from HEAD; [] outside git."""
+        return changed_paths(self._git) if self._git is not None else []
 
     def status(self) -> IndexStatus:
         """Where it lies, how much it holds, what it could not read."""

@@ -32,7 +32,7 @@ class ShownHit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SearchAnswer:
-    """The hits, the best first; `found` counts all matches of an expression. `broadened` is what was searched instead."""
+    """The hits, the best first; `found` counts all matches. `broadened`: the terms searched instead."""
 
     hits: tuple[ShownHit, ...]
     found: int

@@ -97,12 +97,9 @@ class _Work:
     def run(self, changed: list[str], gone: list[str], extractor: Extractor, progress: Progress) -> None:
         known = self._known(changed)
         batch: list[NewFile] = []
-        done, since = 0, time.monotonic()
-        for answer in extractor(self._to_extract(changed, known, gone)):
-            new = self._new_file(answer)
-            if new is not None:
-                batch.append(new)
-            done += 1
+        since = time.monotonic()
+        for done, answer in enumerate(extractor(self._to_extract(changed, known, gone)), 1):
+            batch.append(self._new_file(answer))
             if len(batch) >= BATCH_FILES or time.monotonic() - since > BATCH_SECONDS:
                 self._write(batch)
                 batch, since = [], time.monotonic()
@@ -136,7 +133,7 @@ class _Work:
                 self.digests[path] = digest
                 yield path, data
 
-    def _new_file(self, answer: Extracted) -> NewFile | None:
+    def _new_file(self, answer: Extracted) -> NewFile:
         data = answer.data or b""
         failed, chunks, facts = answer.failed, (), b""
         if not failed:
@@ -176,4 +173,3 @@ class _Work:
         if self.report.pruned or self.report.added > BATCH_FILES:
             self.store.connection.execute("PRAGMA incremental_vacuum")
             self.store.connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
-

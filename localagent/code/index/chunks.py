@@ -130,7 +130,9 @@ def _head(lines: list[str], node: Definition) -> str:
 def _doc_line(node: ast.Module | Definition) -> int:
     """The line on which a docstring begins; 0 where there is none."""
     first = node.body[0] if node.body else None
-    is_text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+    is_text = (
+        isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+    )
     return first.lineno if is_text and first is not None else 0
 
 

@@ -10,10 +10,11 @@ from localagent.code.index.chunks import PYTHON, Chunk, ChunkKind, chunks_of
 from localagent.code.index.identifiers import terms
 
 FORMAT = f"1.{FACTS_FORMAT}"  # raised whenever what is extracted changes: an index of another format is built anew
-_NOISE = frozenset(
-    "and as assert async await break case class continue def del elif else except false finally for from global if"
-    " import in is lambda none nonlocal not or pass raise return self cls true try while with yield".split()
-)
+_NOISE_TEXT = """
+and as assert async await break case class continue def del elif else except false finally for from global if
+import in is lambda none nonlocal not or pass raise return self cls true try while with yield
+"""
+_NOISE = frozenset(_NOISE_TEXT.split())
 _BINARY_PREFIX = 8192
 FIELDS = ("name", "path", "docs", "strings", "code")
 

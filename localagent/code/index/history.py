@@ -17,7 +17,10 @@ from localagent.code.index.query import Query
 MAX_PATHS = 20  # a commit that touches more says little of each
 _HALF_LIFE = 150  # commits
 _RECENT_LIFE = 40
-_ROUTINE = frozenset("fix add remov updat test bug issu merg releas version chang bump".split())
+_ROUTINE_TEXT = """
+fix add remov updat test bug issu merg releas version chang bump
+"""
+_ROUTINE = frozenset(_ROUTINE_TEXT.split())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

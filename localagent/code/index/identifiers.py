@@ -1,6 +1,6 @@
 """Text as search terms: identifiers whole and split, words reduced to a stem.
 
-`parse_http_dates` becomes `parse_http_dates parse http date`. Stems follow a few suffix rules of English in the spirit of
+`parse_http_dates` becomes `parse_http_dates parse http date`. Stems follow a few rules of English in the spirit of
 Harman's S-stemmer (1991), `-ed` and `-ing` added; what matters is that index and query are stemmed alike. Not
 promised: linguistics, and words of scripts that are written without blanks.
 """
@@ -15,13 +15,14 @@ _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _LEAST_STEM = 3
 _VOWEL = re.compile(r"[aeiouy]")
 # Words that say nothing about what is looked for; left out of a query where it has others.
-STOP_WORDS = frozenset(
-    "a about all also an and any are as at be been being but by can could did do does doing done for from get gets had"
-    " has have having here how i if in into is it its just let made make makes may me more most my no not of on one only"
-    " or other our out over own see should show since so some such than that the their them then there these they thing"
-    " this those through to too under up use used uses using very via want was we were what when where which while who"
-    " why will with within without would you your".split()
-)
+_STOP_WORDS_TEXT = """
+a about all also an and any are as at be been being but by can could did do does doing done for from get gets
+had has have having here how i if in into is it its just let made make makes may me more most my no not of on
+one only or other our out over own see should show since so some such than that the their them then there these
+they thing this those through to too under up use used uses using very via want was we were what when where
+which while who why will with within without would you your
+"""
+STOP_WORDS = frozenset(_STOP_WORDS_TEXT.split())
 
 
 def words(text: str) -> Iterator[str]:

@@ -20,12 +20,12 @@ B_CHUNK = 0.4
 B_FILE = 0.5
 FILE_SHARE = 0.35
 _COMMON = 0.4  # a term in more than so many of all chunks is left out where the query has others
-_ROWS = f"""
-SELECT p.doc, c.file, c.size, p.tf FROM (
-  SELECT doc, sum(CASE col {" ".join(f"WHEN '{name}' THEN {weight}" for name, weight in FIELD_WEIGHTS.items())} END) tf
-  FROM term_place WHERE term=?1 GROUP BY doc) p
-JOIN chunk c ON c.id=p.doc WHERE c.file IN (SELECT file FROM member WHERE tree=?2)
-"""
+_WEIGHT = " ".join(f"WHEN '{name}' THEN {weight}" for name, weight in FIELD_WEIGHTS.items())
+_ROWS = (
+    f"SELECT p.doc, c.file, c.size, p.tf FROM (SELECT doc, sum(CASE col {_WEIGHT} END) tf"  # noqa: S608 - constants
+    " FROM term_place WHERE term=?1 GROUP BY doc) p"
+    " JOIN chunk c ON c.id=p.doc WHERE c.file IN (SELECT file FROM member WHERE tree=?2)"
+)
 assert set(FIELD_WEIGHTS) == set(FIELDS)
 
 
@@ -62,9 +62,7 @@ def bm25f(connection: sqlite3.Connection, tree: int, query: Query) -> Scores:
         return scores
     mean_chunk, mean_file = counts.terms / counts.chunks, counts.terms / counts.files
     sizes: dict[int, int] = dict(
-        connection.execute(
-            "SELECT f.id, f.term_count FROM member m JOIN file f ON f.id=m.file WHERE m.tree=?", (tree,)
-        )
+        connection.execute("SELECT f.id, f.term_count FROM member m JOIN file f ON f.id=m.file WHERE m.tree=?", (tree,))
     )
     by_term = _rows_by_term(connection, tree, query, counts)
     chunk_total: defaultdict[int, float] = defaultdict(float)

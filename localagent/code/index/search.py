@@ -1,5 +1,6 @@
 """From a query to ranked hits: exact symbols first, then by BM25F and history; broadened where nothing was found."""
 
+import json
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -85,9 +86,7 @@ def search(
     return SearchResult(hits=tuple(hits[:limit]), broadened=told)
 
 
-def _hits(
-    connection: sqlite3.Connection, tree: int, query: Query, kind: HitKind | None, history: History
-) -> list[Hit]:
+def _hits(connection: sqlite3.Connection, tree: int, query: Query, kind: HitKind | None, history: History) -> list[Hit]:
     scores = bm25f(connection, tree, query)
     exact = _exact_symbols(connection, tree, query)
     best = sorted(scores.chunks, key=lambda c: -scores.chunks[c] - FILE_SHARE * scores.files[scores.file_of[c]])
@@ -117,7 +116,11 @@ def _hits(
 
 
 def _file_hits(
-    query: Query, rows: Sequence[_Row], scores: Scores, weigh: Callable[[_Row, float], float], messages: dict[str, float]
+    query: Query,
+    rows: Sequence[_Row],
+    scores: Scores,
+    weigh: Callable[[_Row, float], float],
+    messages: dict[str, float],
 ) -> list[Hit]:
     """One hit for each file, with its best chunk."""
     best: dict[int, tuple[float, _Row]] = {}
@@ -193,9 +196,10 @@ def _rows(connection: sqlite3.Connection, tree: int, chunks: Iterable[int]) -> l
     for start in range(0, len(asked), 500):
         part = asked[start : start + 500]
         rows = connection.execute(
-            "SELECT c.id, c.file, m.path, c.first_line, c.last_line, c.kind, c.name, c.signature, c.summary FROM chunk c"
-            f" CROSS JOIN member m INDEXED BY member_file ON m.file=c.file AND m.tree=? WHERE c.id IN ({','.join('?' * len(part))})",
-            (tree, *part),
+            "SELECT c.id, c.file, m.path, c.first_line, c.last_line, c.kind, c.name, c.signature, c.summary"
+            " FROM json_each(?2) j CROSS JOIN chunk c ON c.id=j.value"
+            " CROSS JOIN member m INDEXED BY member_file ON m.file=c.file AND m.tree=?1",
+            (tree, json.dumps(part)),
         )
         found += [
             _Row(

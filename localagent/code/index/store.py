@@ -163,7 +163,9 @@ class Store:
 
     def facts(self, tree: int, paths: Iterable[str] | None) -> Iterator[tuple[str, bytes, bytes]]:
         """(path, digest, stored facts) of the files of a tree that have facts, by path; of these paths, or of all."""
-        select = "SELECT m.path, f.digest, f.facts FROM member m JOIN file f ON f.id=m.file WHERE m.tree=? AND f.facts<>x''"
+        select = (
+            "SELECT m.path, f.digest, f.facts FROM member m JOIN file f ON f.id=m.file WHERE m.tree=? AND f.facts<>x''"
+        )
         if paths is None:
             rows = self.connection.execute(f"{select} ORDER BY m.path", (tree,))
             yield from ((native_path(path), bytes(digest), bytes(facts)) for path, digest, facts in rows)
@@ -212,7 +214,8 @@ class Store:
         with self.writing() as connection:
             connection.execute("INSERT OR REPLACE INTO history VALUES(?,?,?)", (head, time.time(), commits))
             connection.execute(
-                "DELETE FROM history WHERE head NOT IN (SELECT head FROM history ORDER BY used_at DESC LIMIT ?)", (most,)
+                "DELETE FROM history WHERE head NOT IN (SELECT head FROM history ORDER BY used_at DESC LIMIT ?)",
+                (most,),
             )
 
 
@@ -316,4 +319,5 @@ def stored_path(path: str) -> str:
 
 
 def native_path(stored: str) -> str:
+    """The path that was stored so."""
     return bytes.fromhex(stored[2:]).decode("utf-8", "surrogateescape") if stored.startswith("//") else stored

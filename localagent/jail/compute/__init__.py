@@ -1,1 +1,1 @@
-"""Processes that only compute: they get bytes and answer, see no file but Python's own, and end when a job is too much."""
+"""Processes that only compute: they get bytes, see no files but Python's, and end where a job is too much."""

@@ -56,7 +56,8 @@ class ComputePool:
         self, function: str, *, workers: int, seconds: float = JOB_SECONDS, limit_bytes: int = JOB_BYTES
     ) -> None:
         self._argv = (
-            sys.executable, "-I", "-S", "-c", _START.format(root=str(_PACKAGE)), function, str(seconds), str(limit_bytes),
+            sys.executable, "-I", "-S", "-c", _START.format(root=str(_PACKAGE)),
+            function, str(seconds), str(limit_bytes),
         )  # fmt: skip
         self._workers, self._seconds = workers, seconds
 

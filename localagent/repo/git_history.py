@@ -1,4 +1,4 @@
-"""Subjects of past commits and the paths that they touched, as git tells them."""
+"""What git tells of paths over time: the commits that touched them, and whether they differ from HEAD now."""
 
 from localagent.repo.git import Git
 
@@ -24,3 +24,12 @@ def recent_commits(git: Git, head: str, most: int = MOST_COMMITS) -> list[tuple[
         named = tuple(p.strip(b"\n").decode("utf-8", "surrogateescape") for p in paths.split(b"\0") if p.strip(b"\n"))
         commits.append((subject.decode("utf-8", "replace")[:_MAX_SUBJECT], named))
     return commits
+
+
+def changed_paths(git: Git) -> list[str]:
+    """The tracked paths that are staged or changed since HEAD, sorted; [] where git cannot tell."""
+    options = ("--name-only", "-z", "--no-renames", "--ignore-submodules=all", "--no-ext-diff", "--no-textconv")
+    found: set[bytes] = set()
+    for out in (git.asks("diff-files", *options), git.asks("diff-index", "--cached", *options, "HEAD", "--")):
+        found.update(filter(None, (out or b"").split(b"\0")))
+    return sorted(path.decode("utf-8", "surrogateescape") for path in found)
