@@ -31,6 +31,11 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "remediate": ("remediate", "repair findings of other tools (SARIF)"),
         "replay": ("replay", "verify a past task's patch again, and run the task again"),
     },
+    "code": {
+        "search": ("search", "search the code: words, identifiers or a sentence"),
+        "map": ("map", "show the repository's main parts, in so many tokens"),
+        "index": ("index", "show or rebuild the index behind search"),
+    },
     "review": {
         "gate": ("gate", "check a patch with static rules; nothing runs"),
         "verify": ("verify", "test a patch: before and after, old against new"),
