@@ -190,7 +190,9 @@ def references(root: Path, args: argparse.Namespace) -> None:
                 total["other"] += 1
             if (label == "certain") != truth:
                 source = sources[RepoPath(place[0])].splitlines()[place[1] - 1].strip().decode(errors="replace")
-                misses.append(f"{label:9} jedi={truth if said else 'silent'} {qualified_name(graph, symbol)} {place} {source[:90]} {said[:2]}")
+                misses.append(
+                    f"{label:9} jedi={truth if said else 'silent'} {qualified_name(graph, symbol)} {place} {source[:90]} {said[:2]}"
+                )
     known = total["true certain"] + total["true possible"] + total["true none"]
     sure = total["true certain"] + total["contradicted"]
     print(
@@ -231,7 +233,9 @@ def calls(root: Path, args: argparse.Namespace) -> None:
     ]
     sure = {(e.caller, e.callee) for e in edges if e.certainty == Certainty.CERTAIN}
     maybe = {(e.caller, e.callee) for e in edges}
-    judged = {(e.caller, e.callee): e for e in edges if e.certainty == Certainty.CERTAIN and (e.caller.path, e.line) in lines}
+    judged = {
+        (e.caller, e.callee): e for e in edges if e.certainty == Certainty.CERTAIN and (e.caller.path, e.line) in lines
+    }
     print(
         f"{root.name}: {len(true)} recorded calls, {len(judged)} certain ones on lines that ran: "
         f"precision {share(len(true & set(judged)), len(judged))}, recall certain {share(len(true & sure), len(true))}, "

@@ -33,3 +33,14 @@ def changed_paths(git: Git) -> list[str]:
     for out in (git.asks("diff-files", *options), git.asks("diff-index", "--cached", *options, "HEAD", "--")):
         found.update(filter(None, (out or b"").split(b"\0")))
     return sorted(path.decode("utf-8", "surrogateescape") for path in found)
+
+
+def last_commit_of(git: Git, path: str, lines: tuple[int, int] | None = None) -> str:
+    """The newest commit that touched a path, or some of its lines at HEAD: its short hash, day and subject, or "".
+
+    Renames are not followed.
+    """
+    options = ("--max-count=1", "--no-show-signature", "--no-ext-diff", "--no-textconv", "--format=%h %as %s", "-s")
+    of_lines = (f"-L{lines[0]},{lines[1]}:{path}",) if lines else ()
+    out = git.asks("log", *options, *of_lines, "HEAD") if lines else git.asks("log", *options, "HEAD", "--", path)
+    return (out or b"").decode("utf-8", "replace").strip()[:_MAX_SUBJECT]

@@ -22,7 +22,7 @@ from localagent.code.index.store import Store
 from localagent.jail.compute.compute_pool import ComputePool, Job
 from localagent.repo.discover import GitKind, git_kind, repository_root
 from localagent.repo.git import Git
-from localagent.repo.git_history import changed_paths, head_of, recent_commits
+from localagent.repo.git_history import changed_paths, head_of, last_commit_of, recent_commits
 from localagent.repo.source_files import SourceFiles, list_source_files
 
 WORKERS = 2
@@ -92,6 +92,13 @@ class RepositoryIndex:
         if self._history is None:
             self._history = History(self._commits())
         return self._history
+
+    def last_commit(self, path: str, first: int, last: int) -> str:
+        """The newest commit that touched lines of a file, of a changed file the file itself; "" where there is none."""
+        if self._git is None:
+            return ""
+        lines = None if path in self.changed() else (first, last)
+        return last_commit_of(self._git, path, lines)
 
     def changed(self) -> list[str]:
         """The tracked paths that differ from HEAD; [] outside git."""

@@ -46,7 +46,9 @@ _FROM = re.compile(rb"from(?:\s|\\\r?\n)*(?:\.(?:\s|\\\r?\n)*)*")
 _WITHOUT_METHODS = frozenset(
     {ExpressionKind.LITERAL, ExpressionKind.TUPLE, ExpressionKind.LIST, ExpressionKind.DICT, ExpressionKind.MODULE}
 )
-_BUILTIN_METHODS = {f: f"__{f}__" for f in ("len", "str", "repr", "iter", "next", "bool", "hash", "int", "bytes", "dir")}
+_BUILTIN_METHODS = {
+    f: f"__{f}__" for f in ("len", "str", "repr", "iter", "next", "bool", "hash", "int", "bytes", "dir")
+}
 _ITEM_METHODS = {ast.Load: "__getitem__", ast.Store: "__setitem__", ast.Del: "__delitem__"}
 _OPERATOR_METHODS = {
     ast.Add: "__add__", ast.Sub: "__sub__", ast.Mult: "__mul__", ast.MatMult: "__matmul__", ast.Div: "__truediv__",

@@ -132,8 +132,7 @@ def _names_of(graph: CodeGraph, symbols: Iterable[Symbol]) -> set[str]:
 def _own_name(symbol: Symbol) -> str:
     if symbol.scope != MODULE_ITSELF:
         return symbol.name
-    path = symbol.path.rstrip("/").removesuffix(".pyi").removesuffix(".py").removesuffix("/__init__")
-    return path.rpartition("/")[2]
+    return module_name(symbol.path).rpartition(".")[2]
 
 
 def _in_file(graph: CodeGraph, view: ModuleView, wanted: frozenset[Symbol], names: set[str]) -> Iterator[Reference]:
@@ -257,10 +256,14 @@ def _fits(graph: CodeGraph, symbol: Symbol, text: str) -> bool:
     return ("." + qualified_name(graph, symbol)).endswith("." + text.partition(".")[2] if text.count(".") > 1 else text)
 
 
+def module_name(path: str) -> str:
+    """A file's dotted name from the repository's root."""
+    return path.rstrip("/").removesuffix(".pyi").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
 def qualified_name(graph: CodeGraph, symbol: Symbol) -> str:
     """A symbol's dotted name from the repository's root."""
-    path = symbol.path.rstrip("/").removesuffix(".pyi").removesuffix(".py").removesuffix("/__init__")
-    module = path.replace("/", ".")
+    module = module_name(symbol.path)
     if symbol.scope == MODULE_ITSELF:
         return module
     scope = scope_name(graph.view(symbol.path), symbol.scope)
