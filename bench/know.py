@@ -6,7 +6,8 @@
 The baseline is jedi's `goto` at every token that bears a symbol's name: a token is a reference where jedi leads from
 there to a line that binds the symbol. jedi is wrong or silent at times; `silent` counts certain references of ours
 about which it says nothing, which are neither right nor wrong. Calls are recorded with `sys.settrace`; a certain call
-counts for precision where its line ran. Recording runs the project's tests WITHOUT a jail: only with checkouts you trust.
+counts for precision where its line ran. Recording runs the project's tests WITHOUT a jail: take only checkouts that
+you trust.
 """
 
 import argparse
@@ -191,7 +192,7 @@ def references(root: Path, args: argparse.Namespace) -> None:
             if (label == "certain") != truth:
                 source = sources[RepoPath(place[0])].splitlines()[place[1] - 1].strip().decode(errors="replace")
                 misses.append(
-                    f"{label:9} jedi={truth if said else 'silent'} {qualified_name(graph, symbol)} {place} {source[:90]} {said[:2]}"
+                    f"{label:9} jedi={truth if said else 'silent'} {qualified_name(graph, symbol)} {place} {source[:90]}"
                 )
     known = total["true certain"] + total["true possible"] + total["true none"]
     sure = total["true certain"] + total["contradicted"]
@@ -238,7 +239,8 @@ def calls(root: Path, args: argparse.Namespace) -> None:
     }
     print(
         f"{root.name}: {len(true)} recorded calls, {len(judged)} certain ones on lines that ran: "
-        f"precision {share(len(true & set(judged)), len(judged))}, recall certain {share(len(true & sure), len(true))}, "
+        f"precision {share(len(true & set(judged)), len(judged))}, "
+        f"recall certain {share(len(true & sure), len(true))}, "
         f"with possible {share(len(true & maybe), len(true))}"
     )
     show = random.Random(1)

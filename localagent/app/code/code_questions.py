@@ -168,7 +168,7 @@ class CodeQuestions:
         made = self._made(function)
         view = self.graph.view(function.path)
         reached = reached_from(self.calls, methods_of(self.calls, function))
-        tests = [r for r in reached if is_test_function(self.calls, r.function)][:MOST_TESTS]
+        tests = sorted((r for r in reached if is_test_function(self.calls, r.function)), key=lambda r: r.certainty)
         above, below = self._family(symbol)
         is_class = made.kind == DefinitionKind.CLASS
         bases = self.graph.ancestors(function.path, function.index)[0][1:] if is_class else ()
@@ -184,7 +184,7 @@ class CodeQuestions:
             + tuple(shown(view.name_of(b)) for b in made.bases if is_class and not self._is_ours(function.path, b)),
             overrides=above,
             overridden_by=below,
-            tests=tuple(self._function(r.function, r.certainty, r.distance) for r in tests),
+            tests=tuple(self._function(r.function, r.certainty, r.distance) for r in tests[:MOST_TESTS]),
             commit=shown(self.index.last_commit(function.path, made.first_line, made.end_line)),
         )
 

@@ -116,9 +116,9 @@ class Scope(NamedTuple):
 class Use(NamedTuple):
     """A name where it stands: `length` bytes from `column`; `scope` is around it, `expression` ends with it.
 
-    The length is 0 for a call of what has no name there (`f()()`, `len(x)`, `a + b`), whose expression is what is called
-    (`x.__len__`). Where the place of a
-    name inside a string is not known, the length is -1 and the place that of the string.
+    The length is 0 for a call of what has no name there (`f()()`, `len(x)`, `a + b`), whose expression is what is
+    called (`x.__len__`). Where the place of a name inside a string is not known, the length is -1 and the place that
+    of the string.
     """
 
     kind: int

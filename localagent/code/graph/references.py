@@ -100,7 +100,7 @@ def twins(graph: CodeGraph, symbols: Collection[Symbol]) -> frozenset[Symbol]:
     for symbol in symbols:
         other = symbol.path[:-1] if symbol.path.endswith(".pyi") else symbol.path + "i"
         if symbol.scope >= 0 and other in graph.facts:
-            found |= {s for s in _same_in(graph.view(other), scope_name(graph.view(symbol.path), symbol.scope), symbol)}
+            found |= set(_same_in(graph.view(other), scope_name(graph.view(symbol.path), symbol.scope), symbol))
     return frozenset(found)
 
 
