@@ -8,6 +8,7 @@ import ast
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from localagent.code.graph.facts import (
     Binding,
@@ -700,7 +701,7 @@ def _dict(of: _Collector, node: ast.Dict) -> int:
     return of.row(ExpressionKind.DICT, keys, of.union(of.of(value) for value in node.values[:_MOST_JOINED]))
 
 
-_EXPRESSIONS: dict[type[ast.AST], Callable[[_Collector, ast.AST], int]] = {
+_EXPRESSIONS: dict[type[ast.AST], Callable[[_Collector, Any], int]] = {
     ast.Name: lambda of, node: of.name_in(of.walk.scope[node], node.id),
     ast.Attribute: lambda of, node: of.row(ExpressionKind.ATTRIBUTE, of.of(node.value), of.name(node.attr)),
     ast.Call: _call,
@@ -723,7 +724,7 @@ _EXPRESSIONS: dict[type[ast.AST], Callable[[_Collector, ast.AST], int]] = {
     ast.Lambda: lambda of, node: of.row(ExpressionKind.DEFINED, of.definition_index[node]),
     ast.Compare: lambda of, _: of.literal("bool"),
 }
-_STATEMENTS: dict[type[ast.AST], Callable[[_Collector, ast.AST], None]] = {
+_STATEMENTS: dict[type[ast.AST], Callable[[_Collector, Any], None]] = {
     ast.Name: _Collector.named,
     ast.Attribute: _Collector.attribute,
     ast.Call: _Collector.call,
@@ -755,4 +756,4 @@ _STATEMENTS: dict[type[ast.AST], Callable[[_Collector, ast.AST], None]] = {
     ast.Return: _Collector.result,
     ast.Yield: _Collector.result,
     ast.YieldFrom: _Collector.result,
-}  # type: ignore[dict-item]  # each takes the nodes that it stands for
+}

@@ -89,8 +89,9 @@ def find_references(graph: CodeGraph, symbols: Collection[Symbol]) -> tuple[Refe
     names = _names_of(graph, wanted)
     found: set[Reference] = set()
     for path in sorted(graph.facts):
-        if names & set(graph.facts[path].names):
-            found |= set(_in_file(graph, graph.view(path), wanted, names))
+        view = graph.view(path)
+        if not names.isdisjoint(view.uses_by_name):
+            found |= set(_in_file(graph, view, wanted, names))
     return tuple(sorted(found))
 
 
@@ -253,7 +254,7 @@ def _fits(graph: CodeGraph, symbol: Symbol, text: str) -> bool:
     """Whether a text may be the symbol's name: `name`, or a dotted one that its qualified name ends with."""
     if "." not in text:
         return _is_attribute(graph, symbol)
-    return ("." + qualified_name(graph, symbol)).endswith("." + text.partition(".")[2] if text.count(".") > 1 else text)
+    return ("." + qualified_name(graph, symbol)).endswith("." + text)
 
 
 def module_name(path: str) -> str:

@@ -30,7 +30,7 @@ CASES: dict[str, tuple[dict[str, str], str, list[str]]] = {
     "an alias of an import": (
         {"m.py": "def f(): ...\n", "n.py": "from m import f as g\ng()\n"},
         "m.f",
-        ["m.py:1 definition", "n.py:1 import", "n.py:2 call"],
+        ["m.py:1 definition", "n.py:1 import", "n.py:1 write", "n.py:2 call"],
     ),
     "through a package that exports it again": (
         {"p/__init__.py": "from .m import f\n__all__ = ['f']\n", "p/m.py": "def f(): ...\n", "n.py": "import p\np.f\n"},
@@ -105,7 +105,7 @@ CASES: dict[str, tuple[dict[str, str], str, list[str]]] = {
     "an import that may fail": (
         {"a.py": "def f(): ...\n", "m.py": "try:\n    from a import f\nexcept ImportError:\n    f = None\nf()\n"},
         "a.f",
-        ["a.py:1 definition", "m.py:2 import", "m.py:5 call"],
+        ["a.py:1 definition", "m.py:2 import", "m.py:4 write", "m.py:5 call"],
     ),
 }  # fmt: skip
 
