@@ -192,7 +192,7 @@ def references(root: Path, args: argparse.Namespace) -> None:
             if (label == "certain") != truth:
                 source = sources[RepoPath(place[0])].splitlines()[place[1] - 1].strip().decode(errors="replace")
                 misses.append(
-                    f"{label:9} jedi={truth if said else 'silent'} {qualified_name(graph, symbol)} {place} {source[:90]}"
+                    f"{label:9} jedi={truth if said else 'silent'} {qualified_name(graph, symbol)} {place} {source[:90]}"  # noqa: E501
                 )
     known = total["true certain"] + total["true possible"] + total["true none"]
     sure = total["true certain"] + total["contradicted"]

@@ -101,7 +101,7 @@ class _Collector:
         self.scopes = scopes
         nodes = self.walk.nodes
         defining = (n for n in nodes if isinstance(n, (*_FUNCTIONS, ast.ClassDef, ast.Lambda)))
-        self.definition_index = {node: at for at, node in enumerate(defining)}
+        self.definition_index: dict[ast.AST, int] = {node: at for at, node in enumerate(defining)}
         self.owners: dict[tuple[LexicalScope, str], int] = {}
         self.defined_at: dict[ast.AST, tuple[int, int, int]] = {}
         self.written: dict[ast.AST, ast.expr] = {}  # annotations written as strings

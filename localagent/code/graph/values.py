@@ -25,7 +25,7 @@ class Value(NamedTuple):
 
     kind: ValueKind
     path: str = ""
-    index: int = -1
+    index: int = -1  # type: ignore[assignment]  # a field, not the method of tuples
     name: str = ""
 
 

@@ -21,7 +21,7 @@ from localagent.code.source_text import read_source
 
 SOURCES = sorted((Path(__file__).parents[3] / "localagent" / "code").rglob("*.py"))
 WORDS = st.sampled_from(
-    ["x", "ä", "self", "\n", "    ", "def f(a, b=1):\n", "class C(x):\n", " = ", "(", ")", ".", ",", "'x.y'", "f'{x!r}'",
+    ["x", "ä", "self", "\n", "    ", "def f(a, b=1):\n", "class C(x):\n", " = ", "(", ")", ".", ",", "'x.y'", "f'{x!r}'",  # noqa: E501
      "return ", "import a.b as c\n", "from . import *\n", "lambda q: q", "\r", "\0", "match x:\n", "@x\n", "global x\n"]
 )  # fmt: skip
 
@@ -88,7 +88,7 @@ def test_names_that_look_alike_to_python_keep_their_own_places() -> None:
 
 
 def test_imports_say_under_what_they_stand() -> None:
-    text = "import a\nif TYPE_CHECKING:\n    import b\nif x:\n    import c\ntry:\n    from .d import e as f\nexcept E:\n    pass\n"
+    text = "import a\nif TYPE_CHECKING:\n    import b\nif x:\n    import c\ntry:\n    from .d import e as f\nexcept E:\n    pass\n"  # noqa: E501
     found = facts_of(text)
     assert [(i.module, i.item, i.bound, i.context) for i in found.imports] == [
         ("a", "", "a", ImportContext.PLAIN),
@@ -107,7 +107,7 @@ def test_exports_add_up() -> None:
 
 def test_definitions_hold_signature_docstring_and_lines() -> None:
     found = facts_of(
-        '@mark\nclass A(B):\n    """What it is.\n\n    More.\n    """\n\n    async def m(self, a: int = 1) -> str: ...\n'
+        '@mark\nclass A(B):\n    """What it is.\n\n    More.\n    """\n\n    async def m(self, a: int = 1) -> str: ...\n'  # noqa: E501
     )
     made = {found.qualified_name(at): d for at, d in enumerate(found.definitions)}
     assert (made["A"].doc, made["A"].signature, made["A"].first_line, made["A"].line) == ("What it is.", "A(B)", 1, 2)

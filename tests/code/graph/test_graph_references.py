@@ -48,7 +48,7 @@ CASES: dict[str, tuple[dict[str, str], str, list[str]]] = {
         ["src/ns/m.py:1 write", "tests/test_m.py:1 import", "tests/test_m.py:2 read"],
     ),
     "two packages of one name each mean their own": (
-        {"a/u.py": "def f(): ...\n", "a/m.py": "import u\nu.f()\n", "b/u.py": "def f(): ...\n", "b/m.py": "import u\nu.f()\n"},
+        {"a/u.py": "def f(): ...\n", "a/m.py": "import u\nu.f()\n", "b/u.py": "def f(): ...\n", "b/m.py": "import u\nu.f()\n"},  # noqa: E501
         "a/u.py:f",
         ["a/m.py:2 call", "a/u.py:1 definition"],
     ),
@@ -58,7 +58,7 @@ CASES: dict[str, tuple[dict[str, str], str, list[str]]] = {
         ["m.py:2 definition", "m.py:4 call", "n.py:2 call", "n.py:4 call"],
     ),
     "an attribute that a method sets, read through a subclass": (
-        {"m.py": "class A:\n    def __init__(self):\n        self.x = 1\nclass B(A):\n    def f(self):\n        return self.x\n"},
+        {"m.py": "class A:\n    def __init__(self):\n        self.x = 1\nclass B(A):\n    def f(self):\n        return self.x\n"},  # noqa: E501
         "A.x",
         ["m.py:3 write", "m.py:6 read"],
     ),
@@ -68,7 +68,7 @@ CASES: dict[str, tuple[dict[str, str], str, list[str]]] = {
         ["m.py:2 definition", "m.py:4 call", "m.py:7 call"],
     ),
     "what a function returns, loops and contexts give": (
-        {"m.py": CLASS + "def make(): return A()\nmake().run()\nfor a in [A()]:\n    a.run()\ndef f(d: dict[str, A]):\n    d['x'].run()\n"},
+        {"m.py": CLASS + "def make(): return A()\nmake().run()\nfor a in [A()]:\n    a.run()\ndef f(d: dict[str, A]):\n    d['x'].run()\n"},  # noqa: E501
         "A.run",
         ["m.py:2 definition", "m.py:4 call", "m.py:6 call", "m.py:8 call", "m.py:10 call"],
     ),
@@ -78,7 +78,7 @@ CASES: dict[str, tuple[dict[str, str], str, list[str]]] = {
         ["m.py:2 definition", "m.py:4 call", "m.py:7 call"],
     ),
     "what is unknown is possible, what is something else is not": (
-        {"m.py": CLASS, "n.py": "class Z:\n    def run(self): ...\nZ().run()\n''.run\ndef f(x):\n    x.run()\n    getattr(x, 'run')\n"},
+        {"m.py": CLASS, "n.py": "class Z:\n    def run(self): ...\nZ().run()\n''.run\ndef f(x):\n    x.run()\n    getattr(x, 'run')\n"},  # noqa: E501
         "A.run",
         ["m.py:2 definition", "m.py:4 call", "n.py:6 call?", "n.py:7 string?"],
     ),
@@ -93,7 +93,7 @@ CASES: dict[str, tuple[dict[str, str], str, list[str]]] = {
         ["m.py:3 write", "m.py:4 keyword", "m.py:4 read"],
     ),
     "a fixture": (
-        {"conftest.py": "import pytest\n@pytest.fixture\ndef db(): return 1\n", "t/test_a.py": "def test_a(db): ...\n", "m.py": "def f(db): ...\n"},
+        {"conftest.py": "import pytest\n@pytest.fixture\ndef db(): return 1\n", "t/test_a.py": "def test_a(db): ...\n", "m.py": "def f(db): ...\n"},  # noqa: E501
         "conftest.db",
         ["conftest.py:3 definition", "t/test_a.py:1 fixture"],
     ),
