@@ -39,6 +39,17 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "debug": ("debug", "find the cause of a failing test: frames, values, experiments"),
         "explain": ("explain", "explain a traceback, a line, a rule or a task"),
     },
+    "code": {
+        "search": ("search", "search the code: words, identifiers or a sentence"),
+        "symbol": ("symbol", "show what a name is: definition, bases, tests, last commit"),
+        "refs": ("refs", "list where a name is used, over all files"),
+        "references": ("refs", "the same as refs"),
+        "callers": ("calls", "list who calls a function or makes a class"),
+        "callees": ("calls", "list what a function calls"),
+        "impact": ("impact", "list what changing a line or applying a diff may reach, and the tests for it"),
+        "map": ("map", "show the repository's main parts, in so many tokens"),
+        "index": ("index", "show or rebuild the index behind search"),
+    },
     "review": {
         "gate": ("gate", "check a patch with static rules; nothing runs"),
         "verify": ("verify", "test a patch: before and after, old against new"),
