@@ -60,7 +60,9 @@ class Fix:
 def fixes(clone: Path, most: int) -> Iterator[Fix]:
     """The newest fixes of a repository that can be asked for."""
     found = 0
-    log = git(clone, "log", "--no-merges", "--max-count=6000", "--format=%x01%H %P%x02%s", "--name-status", "--no-renames")
+    log = git(
+        clone, "log", "--no-merges", "--max-count=6000", "--format=%x01%H %P%x02%s", "--name-status", "--no-renames"
+    )
     for record in log.split("\1")[1:]:
         head, _, rest = record.partition("\2")
         subject, *changes = rest.split("\n")

@@ -50,7 +50,8 @@ def rank_definitions(modules: Iterable[tuple[str, ModuleFacts]], seeds: Mapping[
             bearers[definition.name].append(len(entries))
             entries.append(
                 MapEntry(
-                    kind=_KEYWORDS[DefinitionKind(definition.kind)], path=path, line=definition.line, name=name, signature=definition.signature, summary=definition.doc,
+                    kind=_KEYWORDS[DefinitionKind(definition.kind)], path=path, line=definition.line, name=name,
+                    signature=definition.signature, summary=definition.doc,
                     rank=0.0,
                 )
             )  # fmt: skip
