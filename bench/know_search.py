@@ -223,7 +223,7 @@ class FunctionBaseline:
 
 def _definitions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
     for node in ast.iter_child_nodes(tree):
-        name = prefix + getattr(node, "name", "")
+        name = prefix + (getattr(node, "name", "") or "")
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield name, node
         inner = f"{name}." if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else prefix

@@ -63,7 +63,7 @@ def test_exact_symbols_come_first_and_what_is_unlike_is_not_found(repo: Repo, tm
     assert (first.path, first.name, first.reasons[0]) == ("shop/prices.py", "price_total", "defines price_total")
     assert index.search("what items cost", kind=HitKind.FUNCTION).hits[0].name == "price_total"
     assert index.search("zebra quagga").hits == ()
-    wide = index.search("pric")
+    wide = index.search("pri")
     assert wide.broadened
     assert wide.hits[0].name == "price_total"
 
@@ -98,8 +98,8 @@ def test_secrets_do_not_come_out_and_expressions_have_lines(repo: Repo, tmp_path
 
 @pytest.mark.long
 def test_a_damaged_index_is_built_anew_and_worktrees_share_one(repo: Repo, tmp_path: Path) -> None:
-    before = answers(index_of(repo.folder, tmp_path), *QUERIES)
     index = index_of(repo.folder, tmp_path)
+    before = answers(index, *QUERIES)
     path = index.status().path
     index.close()
     path.write_bytes(b"not a database at all" * 100)

@@ -59,7 +59,11 @@ class RepositoryIndex:
 
     def search(self, text: str, *, kind: HitKind | None = None, limit: int = 10) -> SearchResult:
         """The best hits for words, identifiers or a sentence."""
-        return search(self._store.connection, self._number, text, kind=kind, limit=limit, history=self.history())
+        try:
+            return search(self._store.connection, self._number, text, kind=kind, limit=limit, history=self.history())
+        except sqlite3.DatabaseError as error:
+            self._begin_anew(error)
+            return search(self._store.connection, self._number, text, kind=kind, limit=limit, history=self.history())
 
     def files(self) -> list[str]:
         """The paths of all files that are indexed, sorted."""
@@ -110,6 +114,14 @@ class RepositoryIndex:
     def close(self) -> None:
         """Close the file."""
         self._store.close()
+
+    def _begin_anew(self, error: sqlite3.DatabaseError) -> None:
+        """Build it from nothing where it turned out to be damaged; raises what only was busy."""
+        if isinstance(error, sqlite3.OperationalError):
+            raise error
+        self._store.begin_anew(str(error))
+        self._report = _updated(self._store, self._tree, lambda _done, _all: None)
+        self._number = self._store.tree(str(self.root))
 
     def _commits(self) -> Sequence[Commit]:
         head = head_of(self._git) if self._git is not None else ""

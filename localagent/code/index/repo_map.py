@@ -151,5 +151,6 @@ def _page_rank(edges: Sequence[Mapping[int, float]], jumps: Sequence[float]) -> 
 
 def _ranked(entry: MapEntry, rank: float) -> MapEntry:
     return MapEntry(
-        kind=entry.kind, path=entry.path, line=entry.line, name=entry.name, signature=entry.signature, summary=entry.summary, rank=rank,
+        kind=entry.kind, path=entry.path, line=entry.line, name=entry.name, signature=entry.signature,
+        summary=entry.summary, rank=rank,
     )  # fmt: skip
