@@ -281,7 +281,7 @@ def bench_speed(args: argparse.Namespace) -> None:
         print(f"{_processor() - spent:.1f} processor s; {status.bytes / size:.2f} x the sources on disk")
         print(f"memory of the parent at most {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MB", end=", ")
         print(f"of a child {resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10} MB")
-        asked = [h for h in _questions(index)]
+        asked = _questions(index)
         took = []
         for question in asked:
             spent_before = time.process_time()

@@ -9,11 +9,11 @@ import time
 from pathlib import Path
 
 import pytest
+from support.git_builder import Repo
+from support.index_builder import answers, index_of, settings_in
 
 from localagent.app.code.repository_index import HitKind, index_path
 from localagent.app.code.search_code import search_expression, search_words
-from tests.support.git_builder import Repo
-from tests.support.index_builder import answers, index_of, settings_in
 
 QUERIES = ("parse the date", "price_total", "retry", "zzz")
 TOKEN = "ghp_" + "a1B2" * 10
@@ -117,13 +117,13 @@ def test_a_damaged_index_is_built_anew_and_worktrees_share_one(repo: Repo, tmp_p
 _BUILD = """
 import sys
 from pathlib import Path
-from tests.support.index_builder import index_of
+from support.index_builder import index_of
 index_of(Path(sys.argv[1]), Path(sys.argv[2]))
 """
 
 
 def _building(root: Path, state: Path) -> "subprocess.Popen[bytes]":
-    here = str(Path(__file__).resolve().parents[2])
+    here = str(Path(__file__).resolve().parents[1])
     return subprocess.Popen(
         [sys.executable, "-c", _BUILD, str(root), str(state)], env={**os.environ, "PYTHONPATH": here}
     )

@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
 
-from localagent.code.index.extract import stored_chunks, stored_facts, stored_note
+from localagent.code.index.extract import StoredChunk, stored_chunks, stored_facts, stored_note
 from localagent.code.index.store import Member, NewFile, Store, prune, put_file, set_members
 
 BATCH_FILES = 200
@@ -135,7 +135,8 @@ class _Work:
 
     def _new_file(self, answer: Extracted) -> NewFile:
         data = answer.data or b""
-        failed, chunks, facts = answer.failed, (), b""
+        failed, facts = answer.failed, b""
+        chunks: tuple[StoredChunk, ...] = ()
         if not failed:
             try:
                 chunks, facts = tuple(stored_chunks(answer.value)), stored_facts(answer.value)
