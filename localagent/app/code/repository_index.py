@@ -5,7 +5,6 @@ the state directory, which branches and worktrees of a repository share. Nothing
 nothing prints.
 """
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,7 +17,7 @@ from localagent.code.graph.facts import ModuleFacts, decoded
 from localagent.code.index.build import Extracted, Listing, Progress, UpdateReport, update
 from localagent.code.index.history import Commit, History, packed, unpacked
 from localagent.code.index.search import HitKind, SearchResult, search
-from localagent.code.index.store import Store
+from localagent.code.index.store import DatabaseError, OperationalError, Store
 from localagent.jail.compute.compute_pool import ComputePool, Job
 from localagent.repo.discover import GitKind, git_kind, repository_root
 from localagent.repo.git import Git
@@ -61,7 +60,7 @@ class RepositoryIndex:
         """The best hits for words, identifiers or a sentence."""
         try:
             return search(self._store.connection, self._number, text, kind=kind, limit=limit, history=self.history())
-        except sqlite3.DatabaseError as error:
+        except DatabaseError as error:
             self._begin_anew(error)
             return search(self._store.connection, self._number, text, kind=kind, limit=limit, history=self.history())
 
@@ -115,9 +114,9 @@ class RepositoryIndex:
         """Close the file."""
         self._store.close()
 
-    def _begin_anew(self, error: sqlite3.DatabaseError) -> None:
+    def _begin_anew(self, error: DatabaseError) -> None:
         """Build it from nothing where it turned out to be damaged; raises what only was busy."""
-        if isinstance(error, sqlite3.OperationalError):
+        if isinstance(error, OperationalError):
             raise error
         self._store.begin_anew(str(error))
         self._report = _updated(self._store, self._tree, lambda _done, _all: None)
@@ -147,8 +146,8 @@ def open_index(
         store.begin_anew("asked for")
     try:
         report = _updated(store, tree, progress)
-    except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError):
+    except DatabaseError as error:
+        if isinstance(error, OperationalError):
             raise
         store.begin_anew(str(error))
         report = _updated(store, tree, progress)

@@ -17,6 +17,7 @@ from localagent.code.index.store import Member, NewFile, Store, prune, put_file,
 
 BATCH_FILES = 200
 BATCH_SECONDS = 2.0
+_FEW = 20
 KEPT_SHARE = 0.25  # of the tree's bytes: what no tree has any more is kept so far, for branches that come back
 UNUSED_DAYS = 60
 
@@ -171,6 +172,6 @@ class _Work:
                 (self.tree, time.time()),
             )
             self.report.pruned = prune(connection, KEPT_SHARE)
-        if self.report.pruned or self.report.added > BATCH_FILES:
+        if self.report.pruned or self.report.added > _FEW:
             self.store.connection.execute("PRAGMA incremental_vacuum")
-            self.store.connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            self.store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
