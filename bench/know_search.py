@@ -60,7 +60,9 @@ class Fix:
 def fixes(clone: Path, most: int) -> Iterator[Fix]:
     """The newest fixes of a repository that can be asked for."""
     found = 0
-    log = git(clone, "log", "--no-merges", "--max-count=6000", "--format=%x01%H %P%x02%s", "--name-status", "--no-renames")
+    log = git(
+        clone, "log", "--no-merges", "--max-count=6000", "--format=%x01%H %P%x02%s", "--name-status", "--no-renames"
+    )
     for record in log.split("\1")[1:]:
         head, _, rest = record.partition("\2")
         subject, *changes = rest.split("\n")
@@ -221,7 +223,7 @@ class FunctionBaseline:
 
 def _definitions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
     for node in ast.iter_child_nodes(tree):
-        name = prefix + getattr(node, "name", "")
+        name = prefix + (getattr(node, "name", "") or "")
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield name, node
         inner = f"{name}." if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) else prefix
@@ -279,7 +281,7 @@ def bench_speed(args: argparse.Namespace) -> None:
         print(f"{_processor() - spent:.1f} processor s; {status.bytes / size:.2f} x the sources on disk")
         print(f"memory of the parent at most {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10} MB", end=", ")
         print(f"of a child {resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10} MB")
-        asked = [h for h in _questions(index)]
+        asked = _questions(index)
         took = []
         for question in asked:
             spent_before = time.process_time()

@@ -5,7 +5,6 @@ the state directory, which branches and worktrees of a repository share. Nothing
 nothing prints.
 """
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,7 +17,7 @@ from localagent.code.graph.facts import ModuleFacts, decoded
 from localagent.code.index.build import Extracted, Listing, Progress, UpdateReport, update
 from localagent.code.index.history import Commit, History, packed, unpacked
 from localagent.code.index.search import HitKind, SearchResult, search
-from localagent.code.index.store import Store
+from localagent.code.index.store import DatabaseError, OperationalError, Store
 from localagent.jail.compute.compute_pool import ComputePool, Job
 from localagent.repo.discover import GitKind, git_kind, repository_root
 from localagent.repo.git import Git
@@ -59,7 +58,11 @@ class RepositoryIndex:
 
     def search(self, text: str, *, kind: HitKind | None = None, limit: int = 10) -> SearchResult:
         """The best hits for words, identifiers or a sentence."""
-        return search(self._store.connection, self._number, text, kind=kind, limit=limit, history=self.history())
+        try:
+            return search(self._store.connection, self._number, text, kind=kind, limit=limit, history=self.history())
+        except DatabaseError as error:
+            self._begin_anew(error)
+            return search(self._store.connection, self._number, text, kind=kind, limit=limit, history=self.history())
 
     def files(self) -> list[str]:
         """The paths of all files that are indexed, sorted."""
@@ -118,6 +121,14 @@ class RepositoryIndex:
         """Close the file."""
         self._store.close()
 
+    def _begin_anew(self, error: DatabaseError) -> None:
+        """Build it from nothing where it turned out to be damaged; raises what only was busy."""
+        if isinstance(error, OperationalError):
+            raise error
+        self._store.begin_anew(str(error))
+        self._report = _updated(self._store, self._tree, lambda _done, _all: None)
+        self._number = self._store.tree(str(self.root))
+
     def _commits(self) -> Sequence[Commit]:
         head = head_of(self._git) if self._git is not None else ""
         if self._git is None or not head:
@@ -142,8 +153,8 @@ def open_index(
         store.begin_anew("asked for")
     try:
         report = _updated(store, tree, progress)
-    except sqlite3.DatabaseError as error:
-        if isinstance(error, sqlite3.OperationalError):
+    except DatabaseError as error:
+        if isinstance(error, OperationalError):
             raise
         store.begin_anew(str(error))
         report = _updated(store, tree, progress)

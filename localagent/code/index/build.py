@@ -12,11 +12,12 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Protocol
 
-from localagent.code.index.extract import stored_chunks, stored_facts, stored_note
+from localagent.code.index.extract import StoredChunk, stored_chunks, stored_facts, stored_note
 from localagent.code.index.store import Member, NewFile, Store, prune, put_file, set_members
 
 BATCH_FILES = 200
 BATCH_SECONDS = 2.0
+_FEW = 20
 KEPT_SHARE = 0.25  # of the tree's bytes: what no tree has any more is kept so far, for branches that come back
 UNUSED_DAYS = 60
 
@@ -135,7 +136,8 @@ class _Work:
 
     def _new_file(self, answer: Extracted) -> NewFile:
         data = answer.data or b""
-        failed, chunks, facts = answer.failed, (), b""
+        failed, facts = answer.failed, b""
+        chunks: tuple[StoredChunk, ...] = ()
         if not failed:
             try:
                 chunks, facts = tuple(stored_chunks(answer.value)), stored_facts(answer.value)
@@ -170,6 +172,6 @@ class _Work:
                 (self.tree, time.time()),
             )
             self.report.pruned = prune(connection, KEPT_SHARE)
-        if self.report.pruned or self.report.added > BATCH_FILES:
+        if self.report.pruned or self.report.added > _FEW:
             self.store.connection.execute("PRAGMA incremental_vacuum")
-            self.store.connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            self.store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

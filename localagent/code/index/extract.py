@@ -77,7 +77,7 @@ def _stored(row: object) -> StoredChunk:
         ) and len(fields) == len(FIELDS):
             return StoredChunk(
                 kind=ChunkKind(kind), first_line=first, last_line=last, name=name, signature=signature,
-                summary=summary, fields=tuple(fields),
+                summary=summary, fields=tuple(map(str, fields)),
             )  # fmt: skip
     raise ValueError("not a chunk")
 

@@ -50,7 +50,8 @@ def rank_definitions(modules: Iterable[tuple[str, ModuleFacts]], seeds: Mapping[
             bearers[definition.name].append(len(entries))
             entries.append(
                 MapEntry(
-                    kind=_KEYWORDS[DefinitionKind(definition.kind)], path=path, line=definition.line, name=name, signature=definition.signature, summary=definition.doc,
+                    kind=_KEYWORDS[DefinitionKind(definition.kind)], path=path, line=definition.line, name=name,
+                    signature=definition.signature, summary=definition.doc,
                     rank=0.0,
                 )
             )  # fmt: skip
@@ -150,5 +151,6 @@ def _page_rank(edges: Sequence[Mapping[int, float]], jumps: Sequence[float]) -> 
 
 def _ranked(entry: MapEntry, rank: float) -> MapEntry:
     return MapEntry(
-        kind=entry.kind, path=entry.path, line=entry.line, name=entry.name, signature=entry.signature, summary=entry.summary, rank=rank,
+        kind=entry.kind, path=entry.path, line=entry.line, name=entry.name, signature=entry.signature,
+        summary=entry.summary, rank=rank,
     )  # fmt: skip

@@ -16,9 +16,9 @@ from localagent.code.related_tests import is_test
 from localagent.domain.paths import RepoPath
 
 MAX_HITS_PER_FILE = 3
-MESSAGE_SHARE = 0.5
-RECENCY_SHARE = 0.5
-BEST_CHUNK_SHARE = 0.5
+MESSAGE_SHARE = 0.3
+RECENCY_SHARE = 2.0
+NEXT_CHUNKS_SHARE = 0.3  # of the three chunks after a file's best one
 TEST_FACTOR = 0.7
 TEXT_FACTOR = 0.7
 _CANDIDATES = 400
@@ -90,7 +90,7 @@ def _hits(connection: sqlite3.Connection, tree: int, query: Query, kind: HitKind
     scores = bm25f(connection, tree, query)
     exact = _exact_symbols(connection, tree, query)
     best = sorted(scores.chunks, key=lambda c: -scores.chunks[c] - FILE_SHARE * scores.files[scores.file_of[c]])
-    wanted = dict.fromkeys([*exact, *best[: _CANDIDATES if kind in (None, HitKind.FILE) else None]])
+    wanted = dict.fromkeys([*exact, *best[: _CANDIDATES if kind is None else None]])
     rows = _rows(connection, tree, wanted)
     messages, recency = history.message_scores(query), history.recency()
     asks_tests = kind is HitKind.TEST or any(term == "test" for term, _ in query.terms)
@@ -123,14 +123,15 @@ def _file_hits(
     messages: dict[str, float],
 ) -> list[Hit]:
     """One hit for each file, with its best chunk."""
-    best: dict[int, tuple[float, _Row]] = {}
+    by_file: dict[int, list[_Row]] = {}
     for row in rows:
-        own = scores.chunks.get(row.chunk, 0.0)
-        if row.file not in best or own > best[row.file][0]:
-            best[row.file] = (own, row)
+        by_file.setdefault(row.file, []).append(row)
     hits = []
-    for file, (own, row) in best.items():
-        score = weigh(row, scores.files.get(file, 0.0) + BEST_CHUNK_SHARE * own)
+    for file, members in by_file.items():
+        row, *others = sorted(members, key=lambda r: -scores.chunks.get(r.chunk, 0.0))
+        following = sum(scores.chunks.get(r.chunk, 0.0) for r in others[:3])
+        own = scores.chunks.get(row.chunk, 0.0) + NEXT_CHUNKS_SHARE * following
+        score = weigh(row, scores.files.get(file, 0.0) + own)
         hits.append(_hit(query, row, score, scores, "", messages, kind="file"))
     return sorted(hits, key=lambda hit: (-hit.score, hit.path))
 

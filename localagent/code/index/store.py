@@ -23,6 +23,8 @@ from localagent.code.index.extract import FIELDS, FORMAT, StoredChunk
 from localagent.errors import AnswerIsNo
 
 BUSY_SECONDS = 60.0
+DatabaseError = sqlite3.DatabaseError
+OperationalError = sqlite3.OperationalError  # busy, a full disk: no damage
 _SCHEMA = f"""
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE tree(
