@@ -61,8 +61,8 @@ def test_every_verb_answers_and_redacts(repo: Path, capsys: pytest.CaptureFixtur
     assert [one["name"] for one in step["tests"]] == ["test_run"]  # type: ignore[index]
     assert step["commit"].endswith("the first commit")
 
-    assert [c["caller"]["name"] for c in answer(capsys, "callers", "helper", *where)[1]["calls"]] == ["Task.step"]  # type: ignore[index]  # noqa: E501
-    assert [c["callee"]["name"] for c in answer(capsys, "callees", "run", *where)[1]["calls"]] == ["Task.step"]  # type: ignore[index]  # noqa: E501
+    assert [c["caller"]["name"] for c in answer(capsys, "callers", "helper", *where)[1]["calls"]] == ["Task.step"]  # type: ignore[index]
+    assert [c["callee"]["name"] for c in answer(capsys, "callees", "run", *where)[1]["calls"]] == ["Task.step"]  # type: ignore[index]
     diff = repo.parent / "change.diff"
     diff.write_text(
         "diff --git a/pkg/core.py b/pkg/core.py\n--- a/pkg/core.py\n+++ b/pkg/core.py\n@@ -9,2 +9,2 @@\n"

@@ -197,7 +197,7 @@ class _Collector:
 
     def use_ending(self, kind: UseKind, node: ast.AST, name: str, expression: int) -> None:
         """A use of the identifier that a node ends with."""
-        line, end = node.end_lineno, node.end_col_offset  # type: ignore[attr-defined]
+        line, end = last_line(node), node.end_col_offset  # type: ignore[arg-type, attr-defined]
         length = len(name)
         if not name.isascii() or name.encode() != self._bytes_before(line, end, length):
             found = _IDENTIFIER_AT_END.search(self._bytes_before(line, end, end))
@@ -262,9 +262,10 @@ class _Collector:
         for node in ast.walk(tree):
             if isinstance(node, ast.expr):
                 shift = constant.col_offset + written + margin
-                node.lineno = node.end_lineno = constant.lineno
-                node.col_offset = node.col_offset + shift if simple else constant.col_offset
-                node.end_col_offset = (node.end_col_offset or 0) + shift if simple else constant.col_offset
+                columns = (node.col_offset, node.end_col_offset or 0)
+                ast.copy_location(node, constant)
+                if simple:
+                    node.col_offset, node.end_col_offset = (column + shift for column in columns)
         return tree.body[0].value
 
     # definitions
@@ -445,8 +446,9 @@ class _Collector:
                 self._dotted_uses(node, offset, name.module, "")
                 value = self._module(name.origin)
             target = self.name_in(scope, name.bound)
-            if alias.asname:
-                self.use_ending(UseKind.WRITE, alias, alias.asname, target)
+            stop = self.text.offset(last_line(alias), alias.end_col_offset or 0)  # type: ignore[arg-type]
+            if b"as" in self.text.utf8[offset:stop].split():
+                self.use_ending(UseKind.WRITE, alias, name.bound, target)
             self.bind(target, value, node.lineno)
 
     def _module(self, dotted: str) -> int:
