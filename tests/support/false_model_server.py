@@ -57,7 +57,11 @@ def status(code: int, body: object, kind: str = "application/json") -> Callable[
     """An answer of that status."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     head = f"HTTP/1.1 {code} Said\r\ncontent-type: {kind}\r\ncontent-length: {len(data)}\r\nconnection: close\r\n\r\n"
-    return lambda out: out(head.encode() + data)
+
+    def write(out: Write) -> None:
+        out(head.encode() + data)
+
+    return write
 
 
 class _Handler(BaseHTTPRequestHandler):

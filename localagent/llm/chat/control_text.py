@@ -5,8 +5,11 @@ mark is put behind its first character; what a model copies of it comes back wit
 is t, and escaped(t) holds no control text. Not promised: texts that a server's vocabulary has and no known dialect.
 """
 
+import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+
+from localagent.text.strict_json import load
 
 MARK = "·"
 # By first character, what may follow in the known families. A model that is loaded here says its own.
@@ -36,6 +39,24 @@ class ControlTexts:
     def unescaped(self, text: str) -> str:
         """What `escaped` was given."""
         return self._marked.sub(lambda found: found[0][: -len(MARK)], text)
+
+    def unescaped_json(self, text: str) -> str:
+        """The same for the strings of a JSON text, which may spell the mark as an escape; else it stays as it is."""
+        try:
+            value = load(text.encode("utf-8", "replace"))
+            given = mapped_texts(value, self.unescaped)
+        except (ValueError, RecursionError):
+            return self.unescaped(text)
+        return text if given == value else json.dumps(given, ensure_ascii=False)
+
+
+def mapped_texts(value: object, change: Callable[[str], str]) -> object:
+    """A JSON value with each string of it changed, keys included."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {change(key): mapped_texts(item, change) for key, item in value.items()}
+    return [mapped_texts(item, change) for item in value] if isinstance(value, list) else value
 
 
 def _pattern(table: Mapping[str, str], mark: str) -> re.Pattern[str]:
