@@ -32,7 +32,7 @@ _TAG = re.compile(
     r"</?[A-Za-z_|\uff5c][^<>\s{}\"'%]{0,48}>|\[/?[A-Z_]{3,32}\]|<(?:parameter|function)=|\]\]>|\]<\]minimax\[>\["
 )
 _MOST_TAGS = 256
-_LAST_TAG = re.compile(r"\s*<[^<>]{1,48}>\s*\Z")
+_LAST_TAG = re.compile(r"\s*(?:<[^<>]{1,48}>|\[e~\[)\s*\Z")
 _WORD = 1  # llama.cpp's number of a trigger that is a text
 _PROBE = ToolSchema(
     name="edit",
@@ -97,17 +97,18 @@ class ToolDialect:
                 self._ask("apply", (_USER,), (_PROBE,), choice="required"), "grammar"
             ):
                 return "it has no grammar of calls"
-            reply, reader = self._rendered_reply(
-                Message(role=ChatRole.ASSISTANT, text="", calls=tuple(calls)), escape=True
-            )
-            found = self.read(ChatPrompt(text="", native=True, reader=reader), reply, (_PROBE,), cut=False)
+            turn = Message(role=ChatRole.ASSISTANT, text="", calls=tuple(calls))
+            ways = [self._read_of(reply, reader) for reply, reader in self._rendered_replies(turn, escape=True)]
         except ShimFault as fault:
             return str(fault)
-        if isinstance(found, ChatFailure):
-            return found.reason
-        got = [(call.name, _loaded(call.arguments)) for call in found.calls]
         want = [(call.name, _loaded(call.arguments)) for call in calls]
-        return "" if got == want else f"of {len(want)} calls that it renders {len(got)} are read back, or others"
+        if any([(call.name, _loaded(call.arguments)) for call in way] == want for way in ways):
+            return ""
+        return f"of {len(want)} calls that it renders {max(map(len, ways))} are read back, or others"
+
+    def _read_of(self, reply: str, reader: Mapping[str, object]) -> tuple[ToolCall, ...]:
+        found = self.read(ChatPrompt(text="", native=True, reader=reader), reply, (_PROBE,), cut=False)
+        return () if isinstance(found, ChatFailure) else found.calls
 
     def prompt(self, request: ChatRequest) -> ChatPrompt | ChatFailure:
         """The conversation as the model is to read it. REFUSED where the template cannot carry it."""
@@ -245,16 +246,28 @@ class ToolDialect:
             told.append(one)
         return told
 
-    def _rendered_reply(self, reply: Message, *, escape: bool) -> tuple[str, Mapping[str, object]]:
-        """What the template makes of an assistant's turn behind its own prompt, and how that is read."""
+    def _rendered_replies(self, turn: Message, *, escape: bool) -> list[tuple[str, Mapping[str, object]]]:
+        """What the template makes of an assistant's turn, and how a model's reply of that text is read.
+
+        Where the template begins the turn otherwise than its own prompt does (with no thought, or without the thought
+        that the prompt opens), there is a second way: the same behind the whole prompt.
+        """
         asked = self._ask("apply", (_USER,), (_PROBE,))
-        whole = _str(self._ask("apply", (_USER, reply), (_PROBE,), generate=False, escape=escape), "prompt")
+        whole = _str(self._ask("apply", (_USER, turn), (_PROBE,), generate=False, escape=escape), "prompt")
         first, generation = _str(asked, "prompt"), _str(asked, "generation_prompt")
-        common = len(_common_start([first, whole]))
-        inside = common - (len(first) - len(generation))
-        if inside < 0:
+        common, begins = len(_common_start((first, whole))), len(first) - len(generation)
+        if common < begins:
             raise ShimFault("what it renders does not begin like its own prompt")
-        return whole[common:], {**_reader(asked), "generation_prompt": generation[:inside]}
+        again = _common_start((first[::-1], whole[common:][::-1]))[::-1]  # some put the next prompt behind any turn
+        end = len(whole) - (len(again) - at if (at := again.find("<")) >= 0 else 0)
+        ways: list[tuple[str, Mapping[str, object]]] = [
+            (whole[common:end], {**_reader(asked), "generation_prompt": generation[: common - begins]})
+        ]
+        if common < len(first):
+            line = max(begins, whole.rfind("\n", 0, common) + 1)
+            closed = _closed_thinking(_prompt(asked, native=True))
+            ways.append((closed + whole[line:end].lstrip("\n"), _reader(asked)))
+        return ways
 
     def _read_back(self, prompt: ChatPrompt, text: str) -> ChatReply:
         """By llama.cpp's parser; texts of the end of a turn may still stand behind it."""
@@ -277,9 +290,8 @@ class ToolDialect:
         """A tag of the template that a reply has more often than the template itself writes for what was read."""
         calls = tuple(replace(call, id=f"c{at}") for at, call in enumerate(reply.calls))
         try:
-            whole, _ = self._rendered_reply(
-                Message(role=ChatRole.ASSISTANT, text=reply.text, calls=calls), escape=False
-            )
+            turn = Message(role=ChatRole.ASSISTANT, text=reply.text, calls=calls)
+            whole = self._rendered_replies(turn, escape=False)[0][0]
         except ShimFault:
             return ""
         expected, there = Counter(_TAG.findall(whole)), Counter(_TAG.findall(text))
@@ -307,8 +319,10 @@ def _prompt(answer: Mapping[str, object], *, native: bool) -> ChatPrompt:
 
 
 def _opens_thinking(answer: Mapping[str, object]) -> bool:
-    start = _str(answer, "thinking_start").strip()
-    return bool(start) and _str(answer, "prompt").rstrip().endswith(start)
+    """Whether the prompt has begun a thought that the model is to end."""
+    start, generation = _str(answer, "thinking_start").strip(), _str(answer, "generation_prompt")
+    behind = generation.rpartition(start)[2] if start in generation else ""
+    return bool(start) and start in generation and not any(end in behind for end in _texts(answer, "thinking_ends"))
 
 
 def _forced(prompt: ChatPrompt, tools: Sequence[ToolSchema]) -> ChatPrompt:
