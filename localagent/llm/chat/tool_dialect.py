@@ -321,8 +321,10 @@ def _prompt(answer: Mapping[str, object], *, native: bool) -> ChatPrompt:
 def _opens_thinking(answer: Mapping[str, object]) -> bool:
     """Whether the prompt has begun a thought that the model is to end."""
     start, generation = _str(answer, "thinking_start").strip(), _str(answer, "generation_prompt")
-    behind = generation.rpartition(start)[2] if start in generation else ""
-    return bool(start) and start in generation and not any(end in behind for end in _texts(answer, "thinking_ends"))
+    if not start or start not in generation:
+        return False
+    behind = generation.rpartition(start)[2]
+    return not any(end in behind for end in _texts(answer, "thinking_ends"))
 
 
 def _forced(prompt: ChatPrompt, tools: Sequence[ToolSchema]) -> ChatPrompt:

@@ -22,5 +22,6 @@ def find_library() -> Path | None:
     spec = importlib.util.find_spec("llama_cpp")
     if spec is None or not spec.submodule_search_locations or not SOURCE.is_file():
         return None
-    found = Path(next(iter(spec.submodule_search_locations))).parent / "lib" / library_name(SOURCE.read_bytes())
-    return found if found.is_file() else None
+    package, name = Path(next(iter(spec.submodule_search_locations))), library_name(SOURCE.read_bytes())
+    found = (package / "lib" / name, package.parent / "lib" / name)
+    return next((path for path in found if path.is_file()), None)
