@@ -149,7 +149,7 @@ def test_a_hostile_reply_costs_the_helper_alone(shim: ChatShim, templates: dict[
     dialect = ToolDialect(templates["Qwen-Qwen2.5-7B-Instruct"], shim=shim)
     prompt = dialect.prompt(ChatRequest(messages=(USER,), tools=(EDIT,)))
     assert not isinstance(prompt, ChatFailure)
-    deep = '<tool_call>\n{"name": "edit", "arguments": {"path": ' + "[" * 2_000_000
+    deep = '<tool_call>\n{"name": "edit", "arguments": {"path": ' + "[" * 20_000
     assert isinstance(dialect.read(prompt, deep, (EDIT,), cut=False), ChatFailure)
     assert dialect.native_fault == ""
     before = shim.restarts

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from localagent.text.strict_json import load
 
 MARK = "·"
-# By first character, what may follow in the known families. A model that is loaded here says its own.
+# By first character, what may follow in the known families.
 _FAMILIES = {
     "<": r"\|[\w.\-/ ]{1,48}\|?>|\uff5c[\w.\u2581\-/ ]{1,48}\uff5c>|[\w.\-]{1,48}\|>"
     r"|/?s>|(?:start|end)_of_turn>|[be]os>|pad>|unk>"
@@ -23,13 +23,13 @@ _FAMILIES = {
 
 
 class ControlTexts:
-    """The control texts of one vocabulary; without any, those of the known families."""
+    """Those of the known families, and `texts`."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
-        rests: dict[str, list[str]] = {}
+        rests = {first: [some] for first, some in _FAMILIES.items()}
         for text in sorted({text for text in texts if len(text) > 1 and text.strip()}):
             rests.setdefault(re.escape(text[0]), []).append(re.escape(text[1:]))
-        table = {first: "|".join(some) for first, some in rests.items()} or _FAMILIES
+        table = {first: "|".join(some) for first, some in rests.items()}
         self._bare, self._marked = _pattern(table, ""), _pattern(table, MARK)
 
     def escaped(self, text: str) -> str:

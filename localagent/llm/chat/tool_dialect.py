@@ -51,7 +51,8 @@ _USER = Message(role=ChatRole.USER, text="hi")
 class ChatPrompt:
     """What the model reads, and how its reply is drawn and read. `text` None: render `turns` by the template alone.
 
-    `opening` is how a forced reply begins; a grammar that is not lazy is fed with `fed` and the opening first.
+    `opening` is how a forced reply begins, `begun` the part of it that belongs to the call; a grammar that is not lazy
+    has read `fed` and that first.
     """
 
     text: str | None
@@ -61,6 +62,7 @@ class ChatPrompt:
     lazy: bool = False
     fed: str = ""
     opening: str = ""
+    begun: str = ""
     triggers: tuple[tuple[int, str], ...] = ()
     stops: tuple[str, ...] = ()
     preserved: tuple[str, ...] = ()
@@ -172,7 +174,12 @@ class ToolDialect:
             return prompt
         if request.must_call:
             return replace(
-                prompt, grammar=grammar(request.tools), lazy=False, fed="", opening=_closed_thinking(prompt) + OPENING
+                prompt,
+                grammar=grammar(request.tools),
+                lazy=False,
+                fed="",
+                opening=_closed_thinking(prompt) + OPENING,
+                begun=OPENING,
             )
         return replace(prompt, grammar=grammar(request.tools), lazy=True, fed="", triggers=((_WORD, OPEN),))
 
@@ -332,7 +339,7 @@ def _forced(prompt: ChatPrompt, tools: Sequence[ToolSchema]) -> ChatPrompt:
     words = [value for kind, value in prompt.triggers if kind == _WORD]
     general = [word for word in words if not any(tool.name in word for tool in tools)]
     begun = general[0] if general else _common_start([*words, words[0].partition(tools[0].name)[0]])
-    return replace(prompt, lazy=False, fed="", triggers=(), opening=_closed_thinking(prompt) + begun)
+    return replace(prompt, lazy=False, fed="", triggers=(), opening=_closed_thinking(prompt) + begun, begun=begun)
 
 
 def _opened(prompt: ChatPrompt, text: str) -> bool:
