@@ -143,17 +143,20 @@ class ToolDialect:
             )
         elif prompt.native and (tag := self._spare_tag(text, reply)):
             return _malformed(f"a call whose text holds {tag}, at which the model's format may have cut it")
+        whole = reply.calls[:-1] if cut else reply.calls  # the last one may have been cut
+        if any(not isinstance(_loaded(call.arguments), dict) for call in whole):
+            return _malformed("a call whose arguments are no JSON object")
         if text.strip() and not (reply.text or reply.calls or reply.reasoning):
             return _malformed("nothing that can be read")
         calls = tuple(
             replace(call, id=call.id or f"call-{at}", arguments=self.controls.unescaped_json(call.arguments))
-            for at, call in enumerate(reply.calls[:MOST_CALLS])
+            for at, call in enumerate(whole[:MOST_CALLS])
         )
         return replace(
             reply,
             text=self.controls.unescaped(reply.text),
             reasoning=self.controls.unescaped(reply.reasoning),
-            calls=calls[:-1] if cut else calls,  # the last one may have been cut
+            calls=calls,
             cut=cut,
         )
 
