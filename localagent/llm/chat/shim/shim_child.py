@@ -7,7 +7,6 @@ limits of time, and starts another. Calls run on a thread with a large stack, fo
 
 import ctypes
 import json
-import os
 import socket
 import sys
 import threading
@@ -51,7 +50,6 @@ def _serve(channel: socket.socket, shim: _Shim) -> None:
 
 def main(arguments: list[str]) -> int:
     """Serve one parent, at the descriptor that is named first, with the library that is named second."""
-    os.environ["GGML_NO_BACKTRACE"] = "1"
     channel = socket.socket(fileno=int(arguments[0]))
     shim = _Shim(arguments[1])
     ended: list[Exception] = []
