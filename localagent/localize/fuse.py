@@ -17,6 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from localagent.code.newer_syntax import newer_file
 from localagent.code.statements import Body, Statement, StatementKind, identifiers_in, statements_of
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
@@ -109,6 +110,7 @@ class _Ranking:
 
     def _read(self, sources: Sources) -> tuple[Files, list[Suspicion]]:
         framed = {path for path, _ in self.frames.weights}
+        ran = {*self.spectrum, *self.baseline.import_lines}  # the project's Python parses it
         paths = set(self.spectrum) | framed
         if self.traced:
             unreached = self._unreached(paths, sources)
@@ -122,7 +124,7 @@ class _Ranking:
             if path not in sources or len(sources[path]) > _SOURCE_LIMIT_BYTES:
                 continue
             files[path] = statements_of(sources[path])
-            if not files[path]:
+            if not files[path] and path not in ran and not newer_file(sources[path]):
                 unparsed.extend(_unparsed(path, sources[path], [k for p, k in self.frames.weights if p == path]))
         return files, unparsed
 

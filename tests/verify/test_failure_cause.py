@@ -93,6 +93,7 @@ OTHERS = [
         {"pyproject.toml": '[project]\nrequires-python=">=3.12"\n'},
         CauseKind.PYTHON_VERSION,
     ),
+    (("SyntaxError", "invalid syntax"), {SOURCE: "x = t'{a}'\n"}, CauseKind.PYTHON_VERSION),
     (("ModuleNotFoundError", "No module named 'shop._version'"), {"setup.py": "setuptools_scm"}, CauseKind.NOT_BUILT),
     (
         ("PackageNotFoundError", "No package metadata was found for shop"),

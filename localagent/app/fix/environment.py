@@ -4,11 +4,20 @@ import os
 import sys
 from pathlib import Path
 
+from localagent.code.newer_syntax import newer_file
+from localagent.code.source_text import parse_or_none
+from localagent.domain.outcome import Baseline
 from localagent.domain.task import Snapshot, Task
 from localagent.errors import UsageFault
+from localagent.ports import Sources
 from localagent.repo.declared_dependencies import declared_project
 from localagent.repo.discover import ENVIRONMENTS, dangling_environment, default_python, repository_root
 
+_MOST_TOLD = 5
+_BY_THE_PROJECTS = (
+    f"is parsed by the project's Python and not by localagent's ({'.'.join(map(str, sys.version_info[:2]))}): "
+    "`make setup PYTHON=` with the project's"
+)
 _NEVER_NEEDED = frozenset({"version control", "a cache, made anew when needed", "a virtual environment"})
 
 
@@ -45,6 +54,19 @@ def interpreter_remark(task: Task, store: Path) -> tuple[str, ...]:
         f"{told}: localagent's own interpreter, {sys.executable}, runs the tests; {remedy} (environments of poetry, "
         "pdm, hatch, conda and pyenv outside the repository are not looked for)",
     )
+
+
+def left_alone(baseline: Baseline | None, sources: Sources) -> tuple[str, ...]:
+    """A remark on sources that ran and that our own Python does not parse: no edit of them was tried."""
+    if baseline is None:
+        return ()
+    ran = {*baseline.import_lines, *(path for test in baseline.tests for path in test.lines)} - baseline.test_files
+    told = [
+        f"{path} {newer_file(sources[path]) or _BY_THE_PROJECTS}; it was left alone"
+        for path in sorted(ran)
+        if path.is_python and path in sources and parse_or_none(sources[path]) is None
+    ]
+    return (*told[:_MOST_TOLD], *([f"and {len(told) - _MOST_TOLD} more files"] if len(told) > _MOST_TOLD else []))
 
 
 def left_out(snapshot: Snapshot) -> tuple[str, ...]:
