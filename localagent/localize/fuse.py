@@ -44,6 +44,7 @@ _LARGE_STATEMENTS, _LARGE_POWER = 15, 0.1
 _CRASH_MARGIN = 1.02
 _SOURCE_LIMIT_BYTES = 2 << 20
 _TEXT_LIMIT = 20_000
+_SYNTAX_ERRORS = ("SyntaxError", "IndentationError", "TabError")
 
 Files = Mapping[RepoPath, tuple[Statement, ...]]
 
@@ -110,7 +111,8 @@ class _Ranking:
 
     def _read(self, sources: Sources) -> tuple[Files, list[Suspicion]]:
         framed = {path for path, _ in self.frames.weights}
-        ran = {*self.spectrum, *self.baseline.import_lines}  # the project's Python parses it
+        broken = {f.frames[-1].path for f in failures_of(self.baseline) if f.frames and f.exception in _SYNTAX_ERRORS}
+        ran = {*self.spectrum, *self.baseline.import_lines} - broken  # the project's Python parses it
         paths = set(self.spectrum) | framed
         if self.traced:
             unreached = self._unreached(paths, sources)

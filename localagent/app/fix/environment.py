@@ -12,6 +12,7 @@ from localagent.errors import UsageFault
 from localagent.ports import Sources
 from localagent.repo.declared_dependencies import declared_project
 from localagent.repo.discover import ENVIRONMENTS, dangling_environment, default_python, repository_root
+from localagent.repo.outside_environments import outside_environments, outside_python, shim_target
 
 _MOST_TOLD = 5
 _BY_THE_PROJECTS = (
@@ -26,7 +27,9 @@ def interpreter_of(task: Task) -> str:
     if not task.python:
         return default_python(Path(task.repo)) or sys.executable
     named = Path(task.python).absolute()
-    python = named / "bin" / "python" if named.is_dir() else named
+    python = (
+        named / "bin" / "python" if named.is_dir() else shim_target(named, Path(task.repo), Path.home(), os.environ)
+    )
     if not os.access(python, os.X_OK):
         raise UsageFault(
             f"--python: {python} is not an interpreter", remedy="name a Python or a virtual environment's folder"
@@ -37,8 +40,11 @@ def interpreter_of(task: Task) -> str:
 def interpreter_remark(task: Task, store: Path) -> tuple[str, ...]:
     """What to know where the project has no environment that can run, and needs one: localagent's own is used."""
     repo = Path(task.repo)
-    if task.python or default_python(repo):
+    if task.python:
         return ()
+    if own := default_python(repo):
+        outside = outside_python(repo)
+        return (f"the tests run in the environment of {outside[1]}, {own}",) if outside and outside[0] == own else ()
     declared = declared_project(store).files
     dangling = dangling_environment(repo)
     if not declared and dangling is None:
@@ -49,11 +55,10 @@ def interpreter_remark(task: Task, store: Path) -> tuple[str, ...]:
         if dangling
         else f"no environment of the project ({', '.join(ENVIRONMENTS)})"
     )
+    looked = "; ".join(f"{one.tool}: {one.searched}" for one in outside_environments(repo, Path.home(), os.environ))
+    also = f", and none outside it ({looked})" if looked else ""
     remedy = f"pass --python {above[0] / '.venv'}" if above else "name the project's with --python"
-    return (
-        f"{told}: localagent's own interpreter, {sys.executable}, runs the tests; {remedy} (environments of poetry, "
-        "pdm, hatch, conda and pyenv outside the repository are not looked for)",
-    )
+    return (f"{told}{also}: localagent's own interpreter, {sys.executable}, runs the tests; {remedy}",)
 
 
 def left_alone(baseline: Baseline | None, sources: Sources) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ NEWER_PYTHON = question(
         became("x = 1\n", "x = t'{y}'\n"),
     ),
     not_match=(
-        became("def f(x):\n    return x\n", "def f(x)\n    return t'{x}'\n"),
+        became("def f(x):\n    return x\n", "def f(x):\n    return f'{x}'\n"),
         became("x = 1\n", "try:\n    x = 1\nexcept (A, B):\n    x = 2\n"),
     ),
 )
