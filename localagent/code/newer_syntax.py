@@ -115,7 +115,8 @@ class _Older:
 
     def grammar(self, text: str) -> str:
         """A text without strings, its newer statements in older words."""
-        out, at = [], 0
+        out: list[str] = []
+        at = 0
         for found in _GENERIC.finditer(text):
             if found.start() < at:
                 raise _NotPythonError

@@ -89,7 +89,7 @@ def work(asked: FixWork) -> TaskResult:
         ground = _open_test_bed(asked, jail, begin, stack)
         shown = ShownFiles()
         parts = _parts(asked, ground, gates, model, shown)
-        repair = Repair(asked.task, parts)
+        repair = Repair(asked.task, parts, spent=time.monotonic() - begin)
         result = repair.run()
         if asked.scope is WorkScope.WHOLE:
             result = _measured(asked, ground, parts, result, begin)
@@ -171,6 +171,7 @@ def _measured(asked: FixWork, ground: _TestBed, parts: Parts, result: TaskResult
         seed=asked.task.seed,
         policy=asked.policy,
         took=time.monotonic() - begin,
+        budget=asked.task.budget.max_seconds,
         beside=result.seconds.get(Stage.GUARD.value, 0.0),
     )
     spent = {Stage.STRENGTH.value: round(assessment.seconds, 3)} if assessment is not None else {}
