@@ -65,7 +65,8 @@ def left_alone(baseline: Baseline | None, sources: Sources) -> tuple[str, ...]:
     """A remark on sources that ran and that our own Python does not parse: no edit of them was tried."""
     if baseline is None:
         return ()
-    ran = {*baseline.import_lines, *(path for test in baseline.tests for path in test.lines)} - baseline.test_files
+    traced = {path for test in baseline.tests for path in test.lines or ()}
+    ran = {*baseline.import_lines, *traced} - baseline.test_files
     told = [
         f"{path} {newer_file(sources[path]) or _BY_THE_PROJECTS}; it was left alone"
         for path in sorted(ran)

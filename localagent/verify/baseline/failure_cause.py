@@ -561,8 +561,8 @@ def _django(failure: Failure, project: Project) -> _Found | None:
 
 
 def _python_version(failure: Failure, project: Project) -> _Found | None:
-    if (newer := _newer_syntax(failure, project)) is not None:
-        return newer
+    if (written := _newer_syntax(failure, project)) is not None:
+        return written
     asked = project.declared.requires_python
     try:
         fits = SpecifierSet(re.sub(r"\^", ">=", asked)).contains(project.python, prereleases=True)
