@@ -5,8 +5,6 @@ import stat
 from enum import StrEnum
 from pathlib import Path
 
-from localagent.repo.outside_environments import outside_python
-
 
 class GitKind(StrEnum):
     """What stands at `.git`."""
@@ -45,12 +43,7 @@ ENVIRONMENTS = (".venv", "venv", "env", ".env", ".pixi/envs/default", ".conda")
 
 
 def default_python(repo: Path) -> str | None:
-    """The interpreter of the first environment in the repository, or else of one that a tool keeps outside; not run."""
-    found = outside_python(repo) if (inside := _inside(repo)) is None else None
-    return inside if found is None else found[0]
-
-
-def _inside(repo: Path) -> str | None:
+    """The interpreter of the first environment in the repository; None where there is none. It is not run."""
     for name in ENVIRONMENTS:
         folder, python = repo / name, repo / name / "bin" / "python"
         marked = is_virtual_environment(folder) or (folder / "conda-meta").is_dir()

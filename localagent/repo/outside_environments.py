@@ -65,9 +65,9 @@ def outside_environments(repo: Path, home: Path, variables: Mapping[str, str]) -
     return tuple(looked for tool in _TOOLS if (looked := tool(here)) is not None)
 
 
-def outside_python(repo: Path) -> tuple[str, str] | None:
+def outside_python(repo: Path, home: Path, variables: Mapping[str, str]) -> tuple[str, str] | None:
     """The interpreter that a tool keeps outside the tree for a project, and the tool's name."""
-    looked = outside_environments(repo, Path.home(), os.environ)
+    looked = outside_environments(repo, home, variables)
     return next(((str(one.found[0]), one.tool) for one in looked if one.found), None)
 
 

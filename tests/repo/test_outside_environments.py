@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from localagent.repo.discover import default_python
+from localagent.app.fix.environment import own_python
 from localagent.repo.outside_environments import outside_environments, shim_target
 
 
@@ -68,10 +68,10 @@ def test_an_environment_outside_the_tree_is_found_or_what_was_looked_for_is_said
     (looked,) = outside_environments(repo, home, {"UV_PROJECT_ENVIRONMENT": str(home / "uv-env")})
     assert (looked.tool, looked.found, bool(looked.searched)) == (tool, (), True)
     python = plant(where(home, repo))
-    assert default_python(repo) == str(python)
+    assert own_python(repo) == str(python)
     for name in files:
         (repo / name).unlink()
-    assert default_python(repo) is None  # a project that does not use the tool gets none of its environments
+    assert own_python(repo) is None  # a project that does not use the tool gets none of its environments
 
 
 def test_variables_of_the_user_move_the_folders(home: Path) -> None:
@@ -106,14 +106,14 @@ def test_a_repository_names_no_folder_of_its_choice(name: str, text: str, home: 
     plant(home / "miniforge3/envs/other")
     (home / ".pyenv/versions/secret").symlink_to(home / "secret")
     (home / "repo" / name).write_text(text)
-    assert default_python(home / "repo") is None
+    assert own_python(home / "repo") is None
 
 
 def test_a_pyenv_without_pytest_is_not_taken_and_a_shim_leads_to_its_version(home: Path) -> None:
     repo = home / "repo"
     bare = plant(home / ".pyenv/versions/3.11.9", tests=False)
     (repo / ".python-version").write_text("3.11.9\n")
-    assert default_python(repo) is None
+    assert own_python(repo) is None
     shim = home / ".pyenv/shims/python3"
     assert shim_target(shim, repo, home, {}) == bare
     (repo / ".python-version").unlink()

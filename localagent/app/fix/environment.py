@@ -22,10 +22,17 @@ _BY_THE_PROJECTS = (
 _NEVER_NEEDED = frozenset({"version control", "a cache, made anew when needed", "a virtual environment"})
 
 
+def own_python(repo: Path) -> str | None:
+    """The project's own interpreter: of the first environment in its tree, else of one that a tool keeps outside."""
+    inside = default_python(repo)
+    outside = outside_python(repo, Path.home(), os.environ) if inside is None else None
+    return inside if outside is None else outside[0]
+
+
 def interpreter_of(task: Task) -> str:
     """The project's interpreter: the one that was named (a virtual environment's folder will do), its own, or ours."""
     if not task.python:
-        return default_python(Path(task.repo)) or sys.executable
+        return own_python(Path(task.repo)) or sys.executable
     named = Path(task.python).absolute()
     python = (
         named / "bin" / "python" if named.is_dir() else shim_target(named, Path(task.repo), Path.home(), os.environ)
@@ -42,9 +49,10 @@ def interpreter_remark(task: Task, store: Path) -> tuple[str, ...]:
     repo = Path(task.repo)
     if task.python:
         return ()
-    if own := default_python(repo):
-        outside = outside_python(repo)
-        return (f"the tests run in the environment of {outside[1]}, {own}",) if outside and outside[0] == own else ()
+    if default_python(repo):
+        return ()
+    if outside := outside_python(repo, Path.home(), os.environ):
+        return (f"the tests run in the environment of {outside[1]}, {outside[0]}",)
     declared = declared_project(store).files
     dangling = dangling_environment(repo)
     if not declared and dangling is None:
