@@ -13,7 +13,7 @@ from pathlib import Path
 from localagent.app.cancellation import Stop
 from localagent.app.fix.acceptance_threshold import judged
 from localagent.app.fix.edit_writers import measured_ways, open_writer
-from localagent.app.fix.environment import interpreter_of, interpreter_remark, left_out
+from localagent.app.fix.environment import interpreter_of, interpreter_remark, left_alone, left_out
 from localagent.app.fix.injection_scan import ShownFiles, injection_warnings, reported_injections, warnings_of
 from localagent.app.fix.learned_order import open_order
 from localagent.app.fix.measure_strength import assessed
@@ -91,7 +91,7 @@ def work(asked: FixWork) -> TaskResult:
         ground = _open_test_bed(asked, jail, begin, stack)
         shown = ShownFiles()
         parts = _parts(asked, ground, gates, model, shown)
-        repair = Repair(asked.task, parts)
+        repair = Repair(asked.task, parts, spent=time.monotonic() - begin)
         result = repair.run()
         if asked.scope is WorkScope.WHOLE:
             result = _measured(asked, ground, parts, result, begin)
@@ -101,7 +101,7 @@ def work(asked: FixWork) -> TaskResult:
             result = replace(
                 result, findings=reported_injections(said), warnings=(*warnings_of(said), *result.warnings)
             )
-        return _with_context(result, ground, model)
+        return _with_context(result, ground, model, parts.sources)
 
 
 def _open_test_bed(asked: FixWork, jail: Jail, begin: float, stack: contextlib.ExitStack) -> _TestBed:
@@ -188,13 +188,14 @@ def _measured(asked: FixWork, ground: _TestBed, parts: Parts, result: TaskResult
         seed=asked.task.seed,
         policy=asked.policy,
         took=time.monotonic() - begin,
+        budget=asked.task.budget.max_seconds,
         beside=result.seconds.get(Stage.GUARD.value, 0.0),
     )
     spent = {Stage.STRENGTH.value: round(assessment.seconds, 3)} if assessment is not None else {}
     return replace(result, assessment=assessment, seconds={**result.seconds, **spent})
 
 
-def _with_context(result: TaskResult, ground: _TestBed, model: OpenModel) -> TaskResult:
+def _with_context(result: TaskResult, ground: _TestBed, model: OpenModel, sources: Sources) -> TaskResult:
     """With what only this room knows: jail, snapshot, model, and what a reader should be warned of."""
     scorer = model.scorer
     remarks = result.full.remarks if result.full is not None and result.chosen is not None else ()
@@ -213,6 +214,7 @@ def _with_context(result: TaskResult, ground: _TestBed, model: OpenModel) -> Tas
             *result.warnings,
             *remarks,
             *ground.verifier.notes,
+            *left_alone(result.baseline, sources),
             *left_out(ground.snapshot),
         ),
     )
