@@ -26,7 +26,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
 sys.path.insert(0, str(ROOT / "scripts" / "kit"))
+import chat_shim  # noqa: E402
 import places  # noqa: E402 - the kit's own programs, beside this one
 import taking  # noqa: E402
 import verify  # noqa: E402
@@ -362,6 +364,12 @@ def compile_package() -> None:
     run("compiling localagent", [VENV / "bin" / "python", "-I", "-m", "compileall", "-q", ROOT / "localagent"])
 
 
+def build_chat_shim(*, quiet: bool = False) -> None:
+    """llama.cpp's own reading of tool calls; without it they go in our format (docs/chat-models.md)."""
+    if (why := chat_shim.build(VENV, DOWNLOADS)) and not quiet:
+        say(f"no chat shim: {why}; models call tools in localagent's own format")
+
+
 def tune_model() -> None:
     """Measures which format of the model's weights is fastest here; without it the model runs as it is."""
     say("measuring which format of the model is fastest on this machine")
@@ -390,6 +398,7 @@ def set_up(gpu_asked: str, kit: verify.Sound | None = None) -> None:
     gpu = gpu_asked or have.get("gpu", "none")
     want = wanted(gpu)
     if all(have.get(name) == value for name, value in want.items()) and model_present():
+        build_chat_shim(quiet=True)
         return
     begun = time.monotonic()
     LOG.unlink(missing_ok=True)
@@ -404,6 +413,7 @@ def bring(gpu: str, want: dict[str, str], kit: Path | None) -> None:
     make_venv()
     install_locked(kit)
     install_llama(gpu, kit)
+    build_chat_shim()
     need("installing localagent", pip("install", "--no-index", "--no-deps", "--no-build-isolation", "--editable", ROOT))
     compile_package()
     place = install_model(kit)
