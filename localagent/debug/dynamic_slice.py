@@ -8,6 +8,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from localagent.code.names import last_name
 from localagent.code.source_text import parse_or_none
 from localagent.code.spans import blocks, clauses, head_end
 from localagent.domain.failure_run import FailureRun, TraceKind
@@ -56,10 +57,10 @@ def _access(node: ast.stmt, control: int) -> Access:
             attributes[isinstance(part.ctx, ast.Load)].add(part.attr)
         elif isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load):
             changed = part.value
-            (attributes if isinstance(changed, ast.Attribute) else names)[False].add(_last(changed))
+            (attributes if isinstance(changed, ast.Attribute) else names)[False].add(last_name(changed))
         elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
             changed = part.func.value  # a method may change its object
-            (attributes if isinstance(changed, ast.Attribute) else names)[False].add(_last(changed))
+            (attributes if isinstance(changed, ast.Attribute) else names)[False].add(last_name(changed))
     if isinstance(node, ast.AugAssign):
         for target in ast.walk(node.target):
             if isinstance(target, ast.Name):
@@ -75,10 +76,6 @@ def _access(node: ast.stmt, control: int) -> Access:
         control=control,
         returns=any(isinstance(part, ast.Return | ast.Yield | ast.YieldFrom) for part in _own(node)),
     )
-
-
-def _last(node: ast.AST) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _own(node: ast.stmt) -> Iterator[ast.AST]:
