@@ -47,6 +47,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "callers": ("calls", "list who calls a function or makes a class"),
         "callees": ("calls", "list what a function calls"),
         "impact": ("impact", "list what changing a line or applying a diff may reach, and the tests for it"),
+        "skeleton": ("skeleton", "print a patch with what tests import and nothing has, bodies left open"),
         "map": ("map", "show the repository's main parts, in so many tokens"),
         "index": ("index", "show or rebuild the index behind search"),
     },
