@@ -7,7 +7,9 @@ instruction name: a test that differs by a named rename, a line of dependencies 
 """
 
 import ast
+import builtins
 import difflib
+import keyword
 import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,6 +35,7 @@ _NO_SECTION = (
 _OPENERS = frozenset({"open", "Path", "PurePath", "pathlib", "os", "shutil", "io", "codecs", "tempfile", "sqlite3"})
 _AWAY = re.compile(r"/(?!dev/null$)[\w.~-]+|~|(?:.*/)?\.\.(?:/|$)")
 _WORD = re.compile(r"\w+")
+_NO_NAMES = frozenset({*keyword.kwlist, *dir(builtins)})
 _TAKES_AWAY = re.compile(r"\b(?:remov|delet|drop|retir|get rid|take out|no longer|nobody)", re.IGNORECASE)
 _PYPROJECT = "pyproject.toml"
 _TEXT_LISTS = ("requirements.txt", "requirements-dev.txt", "dev-requirements.txt", "README.md")
@@ -185,11 +188,15 @@ def _toml(data: bytes) -> dict[str, Any] | None:
 
 
 def is_named_rename(before: bytes, after: bytes, instruction: str) -> bool:
-    """Whether two texts are one but for a name that became another, both of which the instruction names."""
+    """Whether two texts are one but for a name that became another, both of which the instruction names.
+
+    Everywhere, and one that was not there: else an expectation could become another one that stands beside it.
+    """
     old, new = before.decode("utf-8", "replace"), after.decode("utf-8", "replace")
-    names = [w for w in dict.fromkeys(re.findall(r"[A-Za-z_]\w{2,}", instruction)) if w in old or w in new]
-    gone = [w for w in names if old.count(w) > new.count(w)]
-    come = [w for w in names if new.count(w) > old.count(w)]
+    names = [w for w in dict.fromkeys(re.findall(r"[A-Za-z_]\w{2,}", instruction)) if w not in _NO_NAMES]
+    words = [{*_WORD.findall(text)} for text in (old, new)]
+    gone = [w for w in names if w in old and w not in words[1]]
+    come = [w for w in names if w in new and w not in words[0]]
     return any(old.replace(a, b) == new.replace(a, b) for a in gone for b in come)
 
 
