@@ -12,7 +12,7 @@ import difflib
 import keyword
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,6 +34,7 @@ _NO_SECTION = (
 )
 _OPENERS = frozenset({"open", "Path", "PurePath", "pathlib", "os", "shutil", "io", "codecs", "tempfile", "sqlite3"})
 _AWAY = re.compile(r"/(?!dev/null$)[\w.~-]+|~|(?:.*/)?\.\.(?:/|$)")
+_WRITERS = frozenset({"write_text", "write_bytes", "symlink_to", "hardlink_to"})
 _WORD = re.compile(r"\w+")
 _NO_NAMES = frozenset({*keyword.kwlist, *dir(builtins)})
 _TAKES_AWAY = re.compile(r"\b(?:remov|delet|drop|retir|get rid|take out|no longer|nobody)", re.IGNORECASE)
@@ -101,6 +102,14 @@ def _outside(entries: Sequence[TreeChange], policy: Policy) -> list[Decision]:
                 for text, line in _places_opened(entry.after)
                 if text not in stood
             ]
+            wrote = {ast.dump(node) for node in _writes_beside_code(entry.before)}
+            found += [
+                side_effects.DESTROYS.finding(
+                    entry.path, node.lineno, "a test writes beside code, where it was found by __file__"
+                )
+                for node in _writes_beside_code(entry.after)
+                if ast.dump(node) not in wrote
+            ]
     return [Decision(gate="instruction", answer=Allow.DENY, findings=tuple(found))] if found else []
 
 
@@ -113,6 +122,31 @@ def _places_opened(source: bytes) -> Iterator[tuple[str, int]]:
         for part in (inner for argument in node.args for inner in ast.walk(argument)):
             if isinstance(part, ast.Constant) and isinstance(part.value, str) and _AWAY.match(part.value):
                 yield part.value, node.lineno
+
+
+def _writes_beside_code(source: bytes) -> Iterator[ast.Call]:
+    """Calls that write to a path made of some `__file__`, or of a name that is set to one."""
+    tree = parse_or_none(source)
+    nodes = list(ast.walk(tree)) if tree is not None else []
+    derived: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Assign) and _mentions(node.value, derived):
+            derived |= {t.id for t in node.targets if isinstance(t, ast.Name)}
+    for node in nodes:
+        if not isinstance(node, ast.Call):
+            continue
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _WRITERS and _mentions(node.func.value, derived):
+            yield node
+        mode = [a.value for a in (*node.args[:2], *(k.value for k in node.keywords)) if isinstance(a, ast.Constant)]
+        opened = dotted_name(node.func).rpartition(".")[2] == "open"
+        if opened and any(isinstance(m, str) and set(m) & set("wax+") and len(m) <= 3 for m in mode):
+            if _mentions(node, derived):
+                yield node
+
+
+def _mentions(node: ast.AST, derived: Collection[str]) -> bool:
+    names = (getattr(n, "id", None) or getattr(n, "attr", None) for n in ast.walk(node))
+    return any(name == "__file__" or name in derived for name in names)
 
 
 def answered(
