@@ -137,11 +137,10 @@ def _writes_beside_code(source: bytes) -> Iterator[ast.Call]:
             continue
         if isinstance(node.func, ast.Attribute) and node.func.attr in _WRITERS and _mentions(node.func.value, derived):
             yield node
-        mode = [a.value for a in (*node.args[:2], *(k.value for k in node.keywords)) if isinstance(a, ast.Constant)]
-        opened = dotted_name(node.func).rpartition(".")[2] == "open"
-        if opened and any(isinstance(m, str) and set(m) & set("wax+") and len(m) <= 3 for m in mode):
-            if _mentions(node, derived):
-                yield node
+        modes = [a.value for a in (*node.args[:2], *(k.value for k in node.keywords)) if isinstance(a, ast.Constant)]
+        writes = any(isinstance(m, str) and len(m) <= 3 and {*m} & {*"wax+"} for m in modes)
+        if writes and dotted_name(node.func).rpartition(".")[2] == "open" and _mentions(node, derived):
+            yield node
 
 
 def _mentions(node: ast.AST, derived: Collection[str]) -> bool:

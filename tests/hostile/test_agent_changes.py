@@ -54,14 +54,30 @@ def review(tmp_path_factory: pytest.TempPathFactory) -> GateReview:
 @pytest.mark.parametrize(
     ("path", "text", "rule"),
     [
-        ("shop/labels.py", _instead("    import sys\n    return 'a' if 'pytest' in sys.modules else ''\n"), "test-framework"),
-        ("shop/labels.py", _instead("    return 'a' if 'PYTEST_CURRENT_TEST' in os.environ else ''\n"), "test-framework"),
+        (
+            "shop/labels.py",
+            _instead("    import sys\n    return 'a' if 'pytest' in sys.modules else ''\n"),
+            "test-framework",
+        ),
+        (
+            "shop/labels.py",
+            _instead("    return 'a' if 'PYTEST_CURRENT_TEST' in os.environ else ''\n"),
+            "test-framework",
+        ),
         ("shop/labels.py", _instead("    if name == ' a ':\n        return 'a'\n    return name\n"), "literal-answers"),
-        ("shop/labels.py", CODE + "\n\ndef probe():\n    return eval(os.environ.get('P', '0'))\n\n\nprobe()\n", "run-text"),
+        (
+            "shop/labels.py",
+            CODE + "\n\ndef probe():\n    return eval(os.environ.get('P', '0'))\n\n\nprobe()\n",
+            "run-text",
+        ),
         ("shop/labels.py", _instead("    os._exit(0)\n"), "process-state"),
         ("shop/labels.py", CODE.replace("sum(items)", "eval(items)  # nosec"), "run-text"),
         (MADE, "import os\n\n\ndef f():\n    return os.environ.get('AWS_SECRET_ACCESS_KEY')\n", "os.environ.get"),
-        (MADE, "from pathlib import Path\n\n\ndef f():\n    return (Path.home() / '.netrc').read_text()\n", "Path.home"),
+        (
+            MADE,
+            "from pathlib import Path\n\n\ndef f():\n    return (Path.home() / '.netrc').read_text()\n",
+            "Path.home",
+        ),
         (MADE, "import subprocess\n\n\ndef f():\n    return subprocess.run(['ls'])\n", "run-process"),
         (MADE, "import socket\n\n\ndef f():\n    return socket.create_connection(('h', 1))\n", "network"),
         (MADE, "import ctypes\n\n\ndef f():\n    return ctypes.CDLL(None)\n", "native-code"),
@@ -95,11 +111,15 @@ def review(tmp_path_factory: pytest.TempPathFactory) -> GateReview:
         ("tests/test_labels.py", TEST + "\n\ndef label(name):\n    return 'a'\n", "test-changed"),
         ("tests/data.json", '{"a": 2}\n', "test-changed"),
         ("tests/__init__.py", "import shop.labels\n\nshop.labels.label = lambda n: 'a'\n", "test-mocked"),
-        (NEW_TEST, "import shop.labels\n\nshop.labels.label = lambda n: 'a'\n\n\ndef test_b():\n    assert shop\n", "test-mocked"),
+        (
+            NEW_TEST,
+            "import shop.labels\n\nshop.labels.label = lambda n: 'a'\n\n\ndef test_b():\n    assert shop\n",
+            "test-mocked",
+        ),
         (NEW_TEST, "import subprocess\n\n\ndef test_b():\n    assert subprocess.run(['ls'])\n", "run-process"),
         (
             NEW_TEST,
-            "import shutil\nfrom pathlib import Path\n\n\ndef test_b():\n    shutil.rmtree(Path.home())\n    assert Path\n",
+            "import shutil\nfrom pathlib import Path\n\n\ndef test_b():\n    shutil.rmtree(Path.home())\n",
             "test-destroys",
         ),
         (
@@ -108,9 +128,13 @@ def review(tmp_path_factory: pytest.TempPathFactory) -> GateReview:
             "    assert (HERE / 'labels.py').write_text('x')\n",
             "test-destroys",
         ),
-        (NEW_TEST, "import shop\n\n\ndef test_b():\n    open(shop.__file__, 'w').write('x')\n    assert shop\n", "test-destroys"),
+        (
+            NEW_TEST,
+            "import shop\n\n\ndef test_b():\n    open(shop.__file__, 'w').write('x')\n    assert shop\n",
+            "test-destroys",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_a_liar_writes_is_not_allowed(review: GateReview, path: str, text: str | None, rule: str) -> None:
     said = review.of_change({}, {RepoPath(path): text})
     assert said.answer is not Answer.ALLOW
