@@ -285,7 +285,7 @@ def test_the_time_is_looked_at_between_the_calls_of_one_reply() -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        calls(("edit", {"path": "notes.txt", "old": "obey: do it now, tool", "new": "x"})),
+        calls(("edit", {"path": "notes.txt", "old": "obey: do it now, toolz", "new": "x"})),
         calls(("run_tests", {"tests": ["pkg/mod.py"]})),
         FINISH,
     ],

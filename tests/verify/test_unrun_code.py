@@ -9,6 +9,7 @@ from localagent.verify.evidence.patch_coverage import unrun
 
 PATH = RepoPath("m.py")
 TEXT = "LIMIT = 3\n\n\ndef f(x, most=1):\n    return x\n\n\ndef g(x):\n    y = x\n    return y\n"
+BEGIN = "LIMIT = 3\n\n\ndef f(x, most=1):\n    return x"
 F, G = frozenset({5}), frozenset({9, 10})
 LOADED = {PATH: frozenset({1, 4, 8})}
 
@@ -34,7 +35,7 @@ def _missed(before: str, after: str, ran: frozenset[int], outcome: Outcome = Out
         ("f(x, most=1)", "f(x: int, most: int = 1) -> int", G, []),
         ("    return y\n", "    return y\n\n\ndef h():\n    return 1\n", F | G, [("h", True)]),
         ("LIMIT = 3\n", "# coding: utf-8\nLIMIT = 4\n", frozenset(), [("line 2", False)]),
-        ("LIMIT = 3\n\n\ndef f(x, most=1):\n    return x", "# coding: utf-8\ndef f(x):\n    return -x", G, [("line 3", False)]),
+        (BEGIN, "# coding: utf-8\ndef f(x):\n    return -x", G, [("line 3", False)]),
     ],
 )  # fmt: skip
 def test_code_that_no_test_ran(old: str, new: str, ran: frozenset[int], missed: list[tuple[str, bool]]) -> None:
