@@ -20,7 +20,7 @@ from localagent.agent.loop import Loop
 from localagent.agent.prompts import opening
 from localagent.agent.tools.catalogue import TOOLS
 from localagent.agent.tools.text_search import TextSearch
-from localagent.agent.tools.tool import Workshop
+from localagent.agent.tools.tool import Workshop, parse_arguments
 from localagent.agent.tools.working_copy import WorkingCopy
 from localagent.app.agent.change_review import GateReview
 from localagent.app.agent.chat_model import open_chat_model
@@ -303,7 +303,7 @@ def _made_edits(events: tuple[AgentEvent, ...]) -> set[tuple[str, str, str]]:
     for event in events:
         for call in event.calls if isinstance(event, Replied) else ():
             if call.id in done:
-                given = load(call.arguments.encode("utf-8", "surrogateescape"))
+                given = parse_arguments(TOOLS["edit"], call.arguments)
                 found.add((str(given["path"]), str(given["old"]), str(given["new"])))
     return found
 
