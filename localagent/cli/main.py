@@ -33,6 +33,17 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "remediate": ("remediate", "repair findings of other tools (SARIF)"),
         "replay": ("replay", "verify a past task's patch again, and run the task again"),
     },
+    "code": {
+        "search": ("search", "search the code: words, identifiers or a sentence"),
+        "symbol": ("symbol", "show what a name is: definition, bases, tests, last commit"),
+        "refs": ("refs", "list where a name is used, over all files"),
+        "references": ("refs", "the same as refs"),
+        "callers": ("calls", "list who calls a function or makes a class"),
+        "callees": ("calls", "list what a function calls"),
+        "impact": ("impact", "list what changing a line or applying a diff may reach, and the tests for it"),
+        "map": ("map", "show the repository's main parts, in so many tokens"),
+        "index": ("index", "show or rebuild the index behind search"),
+    },
     "review": {
         "gate": ("gate", "check a patch with static rules; nothing runs"),
         "verify": ("verify", "test a patch: before and after, old against new"),
