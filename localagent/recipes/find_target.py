@@ -51,7 +51,7 @@ def target_of(sources: Sources, name: str, kind: str) -> Symbol:
     known = [s for s in found if not s.path.endswith(".pyi")] or found
     if len(known) > 1 and (exact := [s for s in known if symbol_text(graph, s).startswith(f"{name} ")]):
         known = exact
-    if len(known) > 1:
+    if len(known) > 1 and not set(known) <= family_of(sources, known[0]):
         raise RecipeQuestion(
             f"which {name!r} is meant: {listed([symbol_text(graph, s) for s in known])}?",
             "say its full name, or `path.py:name`",

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 
 from localagent.code.graph.code_graph import CodeGraph
+from localagent.code.graph.facts import ExpressionKind
 from localagent.code.graph.module_view import MODULE_SCOPE
 from localagent.code.graph.references import (
     Certainty,
@@ -27,6 +28,12 @@ from localagent.recipes.recipe import Change, Place, RecipeQuestion, Sources, Sp
 
 _BY_HAND = "change it by hand, or with a model (--model)"
 _ASK = "add `, also the possible places` or `, leave the possible places` to the instruction"
+_HANDS_ON = frozenset(
+    {
+        "partial", "partialmethod", "replace", "_replace", "submit", "to_thread", "call", "assert_called_with",
+        "assert_called_once_with", "assert_any_call", "apply", "_make", "delay", "parametrize",
+    }
+)  # fmt: skip
 _ASKS_BY_TEXT = re.compile(rb"\b(?:getattr|setattr|hasattr|delattr|object|methodcaller|attrgetter|multiple)\s*\(")
 
 
@@ -50,11 +57,13 @@ def rename(sources: Sources, asked: Rename) -> Change:
     splices = [splice for reference in sure for splice in _splice(sources, reference, old, new)]
     _check_shared(graph, wanted, old)
     _check_elsewhere(sources, wanted, old, asked.possible)
+    if kind in ("parameter", "attribute"):
+        _check_passed_on(graph, old)
     writes = sources.after(splices)
     _check_meaning(sources, writes, wanted, {(s.path, s.start) for s in splices}, old, new)
     rest = f", {counted(len(left), 'possible place')} left" if left else ""
     places = f"{counted(len(set(splices)), 'place')} in {counted(len(writes), 'file')}"
-    others = len({s for s in wanted if kind_of(graph, s) == kind and s.path.endswith('.py')}) - 1
+    others = len({s for s in wanted if kind_of(graph, s) == kind and s.path.endswith(".py")}) - 1
     together = f" with {counted(others, 'override')}" if others > 0 and kind in ("method", "parameter") else ""
     understood = f"rename {kind} {qualified_name(graph, target)} to {new}{together}, {places}{rest}"
     return Change(understood=understood, writes=writes, claim=Claim.PRESERVES, left=tuple(left))
@@ -163,6 +172,16 @@ def _splice(sources: Sources, reference: Reference, old: str, new: str) -> list[
             raise RecipeQuestion(f"{place} names {old!r} in a way that is not read", _BY_HAND)
         return []
     return [Splice(path=reference.path, start=start, end=end, text=new)]
+
+
+def _check_passed_on(graph: CodeGraph, old: str) -> None:
+    """RecipeQuestion where an argument is given by its name to something that hands it on."""
+    for path in sorted(graph.facts):
+        view = graph.view(path)
+        for use in view.uses_by_name.get(old, ()):
+            row = view.facts.expressions[use.expression]
+            if row.kind == ExpressionKind.KEYWORD and view.name_of(row.a) in _HANDS_ON:
+                raise RecipeQuestion(f"{path}:{use.line} may pass {old!r} on to it by {view.name_of(row.a)}", _BY_HAND)
 
 
 def _check_shared(graph: CodeGraph, wanted: frozenset[Symbol], old: str) -> None:
