@@ -16,14 +16,14 @@ from localagent.domain.paths import RepoPath
 from localagent.recipes.argument_lists import Written, outer_items
 from localagent.recipes.find_target import check_name, family_of, functions_of, kind_of, target_of
 from localagent.recipes.instruction import AddParameter
-from localagent.recipes.recipe import Change, Place, RecipeQuestion, Sources, Splice, counted, listed
+from localagent.recipes.recipe import Change, Place, RecipeQuestionError, Sources, Splice, counted, listed
 
 _BY_HAND = "change it by hand, or with a model (--model)"
 _PROPERTIES = frozenset({"property", "cached_property", "setter", "deleter", "fixture"})
 
 
 def add_parameter(sources: Sources, asked: AddParameter) -> Change:
-    """The tree with the parameter. RecipeQuestion where a person has to decide something first."""
+    """The tree with the parameter. RecipeQuestionError where a person has to decide something first."""
     graph = sources.graph
     check_name(asked.name)
     target = _function(sources, asked)
@@ -52,18 +52,20 @@ def add_parameter(sources: Sources, asked: AddParameter) -> Change:
 
 def _function(sources: Sources, asked: AddParameter) -> Symbol:
     graph = sources.graph
-    target = target_of(sources, asked.function, asked.kind)
+    target = target_of(sources, asked.function, asked.kind or "callable")
     if kind_of(graph, target) == "class":
         made = definitions_of(graph, target)[0]
         view = graph.view(made.path)
         own = view.facts.definitions[made.index].own_scope
         if "__init__" not in view.members.get(made.index, {}):
-            raise RecipeQuestion(
+            raise RecipeQuestionError(
                 f"the class {qualified_name(graph, target)} has no __init__ of its own", "name the method that is meant"
             )
         return Symbol(made.path, own, "__init__")
     if not functions_of(graph, target):
-        raise RecipeQuestion(f"{asked.function} is no function or method: it takes no parameters", "name a function")
+        raise RecipeQuestionError(
+            f"{asked.function} is no function or method: it takes no parameters", "name a function"
+        )
     return target
 
 
@@ -81,7 +83,7 @@ def _called(graph: CodeGraph, family: frozenset[Symbol]) -> frozenset[Symbol]:
 
 def _check_default(asked: AddParameter) -> None:
     if not asked.default and not (asked.value and not asked.caller):
-        raise RecipeQuestion(
+        raise RecipeQuestionError(
             f"what is {asked.name} where a call does not pass it?",
             f"give a default (`{asked.name}=None`), or say `and pass VALUE at every call`",
         )
@@ -89,31 +91,36 @@ def _check_default(asked: AddParameter) -> None:
         try:
             node = ast.parse(text, mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            raise RecipeQuestion(
+            raise RecipeQuestionError(
                 f"{text!r} is not a value in Python", "write it as Python does, text in quotes"
             ) from None
         if text is asked.default and isinstance(node, ast.List | ast.Dict | ast.Set | ast.ListComp):
-            raise RecipeQuestion(f"the default {text} would be shared by all calls", f"give `{asked.name}=None`")
+            raise RecipeQuestionError(f"the default {text} would be shared by all calls", f"give `{asked.name}=None`")
         if text is asked.default and any(isinstance(n, ast.Name | ast.Call | ast.Await) for n in ast.walk(node)):
-            raise RecipeQuestion(f"the default {text} is not a plain value", "put text in quotes; or use a model")
+            raise RecipeQuestionError(f"the default {text} is not a plain value", "put text in quotes; or use a model")
         if any(isinstance(n, ast.NamedExpr | ast.Lambda | ast.Yield | ast.Await) for n in ast.walk(node)):
-            raise RecipeQuestion(f"{text} is not a plain value", _BY_HAND)
+            raise RecipeQuestionError(f"{text} is not a plain value", _BY_HAND)
 
 
 def _check_definition(graph: CodeGraph, path: RepoPath, made: FunctionOrClass, asked: AddParameter) -> None:
-    """RecipeQuestion where the parameter cannot be one of a definition."""
+    """RecipeQuestionError where the parameter cannot be one of a definition."""
     view = graph.view(path)
     place = Place(path=path, line=made.line)
     if any(p.name == asked.name for p in made.parameters):
-        raise RecipeQuestion(f"{made.name} ({place}) has a parameter {asked.name!r} already", "choose another name")
+        raise RecipeQuestionError(
+            f"{made.name} ({place}) has a parameter {asked.name!r} already", "choose another name"
+        )
     if _PROPERTIES & set(view.decorator_names(made)):
-        raise RecipeQuestion(f"{made.name} ({place}) is a property or a fixture: nobody passes arguments", _BY_HAND)
+        raise RecipeQuestionError(
+            f"{made.name} ({place}) is a property or a fixture: nobody passes arguments", _BY_HAND
+        )
     for use in view.uses_by_name.get(asked.name, ()):
         row = view.facts.expressions[use.expression]
         if row.kind == ExpressionKind.NAME and _is_inside(graph, path, use.scope, made.own_scope):
-            raise RecipeQuestion(f"{path}:{use.line} uses another {asked.name!r} in {made.name}", "choose another name")
+            other = f"{path}:{use.line} uses another {asked.name!r} in {made.name}"
+            raise RecipeQuestionError(other, "choose another name")
         if row.kind == ExpressionKind.KEYWORD and any(p.kind == ParameterKind.VAR_KEYWORD for p in made.parameters):
-            raise RecipeQuestion(
+            raise RecipeQuestionError(
                 f"{made.name} takes any keyword, and {path}:{use.line} passes {asked.name!r}", _BY_HAND
             )
 
@@ -135,7 +142,7 @@ def _in_signature(file: Written, made: FunctionOrClass, asked: AddParameter) -> 
     """The splice that adds the parameter where no call that stands means anything else."""
     inside = file.brackets_after(file.text.offset(made.line, made.column))
     if not inside:
-        raise RecipeQuestion(f"the signature of {made.name} ({file.path}:{made.line}) cannot be read", _BY_HAND)
+        raise RecipeQuestionError(f"the signature of {made.name} ({file.path}:{made.line}) cannot be read", _BY_HAND)
     equals = " = " if asked.annotation else "="
     argument = asked.name + (f": {asked.annotation}" if asked.annotation else "")
     argument += f"{equals}{asked.default}" if asked.default else ""
@@ -164,13 +171,15 @@ def _calls(
     if open_ or passed_on:
         places = [Place(path=r.path, line=r.line) for r in open_ or passed_on]
         why = "may call it or something else" if open_ else "pass it on, to be called elsewhere"
-        raise RecipeQuestion(f"{counted(len(places), 'place')} {why}: {listed(places)}", "give the parameter a default")
+        raise RecipeQuestionError(
+            f"{counted(len(places), 'place')} {why}: {listed(places)}", "give the parameter a default"
+        )
     found = []
     for reference in chosen:
         if reference.kind is ReferenceKind.CALL and reference.certainty is Certainty.CERTAIN:
             found.append(_in_call(_file(sources, files, reference.path), reference, asked))
     if not found and asked.caller:
-        raise RecipeQuestion(f"{asked.caller} does not call {asked.function}", "name a function that does")
+        raise RecipeQuestionError(f"{asked.caller} does not call {asked.function}", "name a function that does")
     return found
 
 
@@ -186,11 +195,11 @@ def _in_call(file: Written, reference: Reference, asked: AddParameter) -> Splice
     end = file.text.offset(reference.line, reference.end_column)
     call = file.calls.get(end)
     if call is None or not reference.exact:
-        raise RecipeQuestion(f"the call in {place} cannot be read", _BY_HAND)
+        raise RecipeQuestionError(f"the call in {place} cannot be read", _BY_HAND)
     if any(k.arg in (None, asked.name) for k in call.keywords):
-        raise RecipeQuestion(f"the call in {place} may pass {asked.name!r} already", _BY_HAND)
+        raise RecipeQuestionError(f"the call in {place} may pass {asked.name!r} already", _BY_HAND)
     if len(call.args) == 1 and isinstance(call.args[0], ast.GeneratorExp) and not call.keywords:
         start = file.text.offset(call.args[0].lineno, call.args[0].col_offset)
         if file.brackets_after(end)[0].start == start:
-            raise RecipeQuestion(f"the call in {place} passes a bare generator", "put it into parentheses first")
+            raise RecipeQuestionError(f"the call in {place} passes a bare generator", "put it into parentheses first")
     return file.added_at_end(file.brackets_after(end), f"{asked.name}={asked.value}")

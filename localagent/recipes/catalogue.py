@@ -2,7 +2,7 @@
 
 from localagent.recipes.add_parameter import add_parameter
 from localagent.recipes.instruction import Recipe, Rename
-from localagent.recipes.recipe import Change, Question, RecipeQuestion, Sources
+from localagent.recipes.recipe import Change, Question, RecipeQuestionError, Sources
 from localagent.recipes.rename import rename
 
 
@@ -10,5 +10,5 @@ def carry_out(sources: Sources, asked: Recipe) -> Change | Question:
     """What a recipe makes of the files; nothing is written."""
     try:
         return rename(sources, asked) if isinstance(asked, Rename) else add_parameter(sources, asked)
-    except RecipeQuestion as question:
+    except RecipeQuestionError as question:
         return question.question

@@ -11,7 +11,7 @@ from localagent.code.graph.find_symbols import definitions_of, find_symbols
 from localagent.code.graph.references import twins
 from localagent.code.graph.values import Symbol, ValueKind
 from localagent.domain.paths import RepoPath
-from localagent.recipes.recipe import RecipeQuestion, Sources, listed, symbol_text
+from localagent.recipes.recipe import RecipeQuestionError, Sources, listed, symbol_text
 
 _PARAMETERS = frozenset({"parameter", "param", "argument", "arg"})
 _FUNCTIONS = frozenset({DefinitionKind.FUNCTION, DefinitionKind.ASYNC_FUNCTION})
@@ -38,21 +38,22 @@ def kind_of(graph: CodeGraph, symbol: Symbol) -> str:
 
 
 def target_of(sources: Sources, name: str, kind: str) -> Symbol:
-    """The one symbol that a name means. RecipeQuestion where it is none, or several."""
+    """The one symbol that a name means. RecipeQuestionError where it is none, or several."""
     graph = sources.graph
     found = [s for s in find_symbols(graph, name) if _is_kind(graph, s, kind)]
     if not found:
-        what = kind or "function, class, method, constant or parameter"
-        raise RecipeQuestion(
+        what = kind if kind not in ("", "callable") else "function, class, method, constant or parameter"
+        raise RecipeQuestionError(
             f"there is no {what} named {name!r} in the Python files of this tree",
             "name it as `module.name`, `module.Class.name` or `path.py:name`",
             unknown=True,
         )
     known = [s for s in found if not s.path.endswith(".pyi")] or found
+    known = [s for s in known if kind or kind_of(graph, s) not in ("variable", "parameter")] or known
     if len(known) > 1 and (exact := [s for s in known if symbol_text(graph, s).startswith(f"{name} ")]):
         known = exact
     if len(known) > 1 and not set(known) <= family_of(sources, known[0]):
-        raise RecipeQuestion(
+        raise RecipeQuestionError(
             f"which {name!r} is meant: {listed([symbol_text(graph, s) for s in known])}?",
             "say its full name, or `path.py:name`",
         )
@@ -66,6 +67,8 @@ def _is_kind(graph: CodeGraph, symbol: Symbol, kind: str) -> bool:
             return actual != "module"
         case "function" | "test":
             return actual in ("function", "method")
+        case "callable":
+            return bool(functions_of(graph, symbol)) or actual == "class"
         case "method" | "property":
             return actual == "method"
         case "constant" | "variable":
@@ -80,15 +83,17 @@ def _is_kind(graph: CodeGraph, symbol: Symbol, kind: str) -> bool:
 
 
 def check_name(name: str) -> None:
-    """RecipeQuestion for what cannot be a name, or had better not be one."""
+    """RecipeQuestionError for what cannot be a name, or had better not be one."""
     if not name.isidentifier() or unicodedata.normalize("NFKC", name) != name:
-        raise RecipeQuestion(f"{name[:60]!r} cannot be a name in Python", "give a name of letters, digits and _")
+        raise RecipeQuestionError(f"{name[:60]!r} cannot be a name in Python", "give a name of letters, digits and _")
     if keyword.iskeyword(name) or keyword.issoftkeyword(name):
-        raise RecipeQuestion(f"{name!r} is a keyword of Python", "choose another name")
+        raise RecipeQuestionError(f"{name!r} is a keyword of Python", "choose another name")
     if hasattr(builtins, name):
-        raise RecipeQuestion(f"{name!r} would hide the builtin of that name", "choose another name")
+        raise RecipeQuestionError(f"{name!r} would hide the builtin of that name", "choose another name")
     if name.startswith("__"):
-        raise RecipeQuestion(f"{name!r}: names that begin with __ mean something to Python itself", "choose another")
+        raise RecipeQuestionError(
+            f"{name!r}: names that begin with __ mean something to Python itself", "choose another"
+        )
 
 
 def family_of(sources: Sources, symbol: Symbol) -> frozenset[Symbol]:
@@ -142,14 +147,14 @@ def _overrides(graph: CodeGraph, symbol: Symbol) -> set[Symbol]:
 
 
 def _ask_of_bases(graph: CodeGraph, symbol: Symbol, index: int) -> None:
-    """RecipeQuestion where a class that defines a member has a base elsewhere that may define it, too."""
+    """RecipeQuestionError where a class that defines a member has a base elsewhere that may define it, too."""
     for path, at in graph.ancestors(symbol.path, index)[0]:
         view = graph.view(path)
         for base in view.facts.definitions[at].bases:
             for value in graph.values(path, base):
                 if value.kind in (ValueKind.CLASS, ValueKind.MODULE) or _lacks(value.name, symbol.name):
                     continue
-                raise RecipeQuestion(
+                raise RecipeQuestionError(
                     f"{view.facts.qualified_name(at)} in {path} has a base class outside of this tree "
                     f"({value.name or view.name_of(base) or 'unknown'}) that may define {symbol.name!r} as well",
                     "change it by hand, or with a model (--model)",

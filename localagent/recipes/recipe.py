@@ -57,7 +57,7 @@ class Question:
     unknown: bool = False
 
 
-class RecipeQuestion(Exception):
+class RecipeQuestionError(Exception):
     """Ends a recipe with a question; nothing was changed."""
 
     def __init__(self, text: str, remedy: str, *, unknown: bool = False) -> None:
@@ -77,17 +77,17 @@ class Sources:
         self._texts: dict[RepoPath, SourceText] = {}
 
     def text(self, path: str) -> SourceText:
-        """A file of the graph; RecipeQuestion where it cannot be changed exactly."""
+        """A file of the graph; RecipeQuestionError where it cannot be changed exactly."""
         at = RepoPath(path)
         if at not in self._texts:
             made = read_source(self.python[at])
             if made is None or made.encoding not in ("utf-8", "ascii"):
-                raise RecipeQuestion(f"{at} is not UTF-8, and would have to change", "convert it to UTF-8 first")
+                raise RecipeQuestionError(f"{at} is not UTF-8, and would have to change", "convert it to UTF-8 first")
             self._texts[at] = made
         return self._texts[at]
 
     def after(self, splices: Sequence[Splice]) -> dict[RepoPath, str]:
-        """The files that splices change, as they become. RecipeQuestion where one no longer parses."""
+        """The files that splices change, as they become. RecipeQuestionError where one no longer parses."""
         found = {}
         for path in sorted({s.path for s in splices}):
             text, data = self.text(path), self.python[path]
@@ -95,7 +95,7 @@ class Sources:
                 start, end = text.raw_offset(splice.start), text.raw_offset(splice.end)
                 data = data[:start] + splice.text.encode() + data[end:]
             if parse_or_none(data) is None:
-                raise RecipeQuestion(f"{path} would no longer parse", "change it by hand")
+                raise RecipeQuestionError(f"{path} would no longer parse", "change it by hand")
             found[path] = data.decode("utf-8")
         return found
 

@@ -24,7 +24,7 @@ from localagent.domain.claim import Claim
 from localagent.domain.paths import RepoPath
 from localagent.recipes.find_target import check_name, family_of, kind_of, target_of
 from localagent.recipes.instruction import Possible, Rename
-from localagent.recipes.recipe import Change, Place, RecipeQuestion, Sources, Splice, counted, listed
+from localagent.recipes.recipe import Change, Place, RecipeQuestionError, Sources, Splice, counted, listed
 
 _BY_HAND = "change it by hand, or with a model (--model)"
 _ASK = "add `, also the possible places` or `, leave the possible places` to the instruction"
@@ -38,17 +38,17 @@ _ASKS_BY_TEXT = re.compile(rb"\b(?:getattr|setattr|hasattr|delattr|object|method
 
 
 def rename(sources: Sources, asked: Rename) -> Change:
-    """The renamed tree. RecipeQuestion where a person has to decide something first."""
+    """The renamed tree. RecipeQuestionError where a person has to decide something first."""
     graph = sources.graph
     target = target_of(sources, asked.old, asked.kind)
     kind, old = kind_of(graph, target), target.name
     new = _new_name(graph, target, asked.new)
     if kind == "module":
-        raise RecipeQuestion(f"{asked.old} is a module: this recipe renames what stands in files", _BY_HAND)
+        raise RecipeQuestionError(f"{asked.old} is a module: this recipe renames what stands in files", _BY_HAND)
     if new == old:
-        raise RecipeQuestion(f"{asked.old} is called {new!r} already", "give another name")
+        raise RecipeQuestionError(f"{asked.old} is called {new!r} already", "give another name")
     if old.startswith("__") or (kind == "function" and old.startswith("pytest_")):
-        raise RecipeQuestion(f"{old!r} is called by that name from outside", _BY_HAND)
+        raise RecipeQuestionError(f"{old!r} is called by that name from outside", _BY_HAND)
     check_name(new)
     wanted = _with_fixtures(graph, family_of(sources, target))
     _check_free(sources, wanted, new)
@@ -73,7 +73,9 @@ def _new_name(graph: CodeGraph, target: Symbol, new: str) -> str:
     """The last part of a new name whose other parts are those of the old one."""
     around, dot, last = new.rpartition(".")
     if dot and not ("." + qualified_name(graph, target)).endswith(f".{around}.{target.name}"):
-        raise RecipeQuestion(f"{new!r} lies elsewhere: this recipe renames, and does not move", "give a plain name")
+        raise RecipeQuestionError(
+            f"{new!r} lies elsewhere: this recipe renames, and does not move", "give a plain name"
+        )
     return last
 
 
@@ -91,7 +93,7 @@ def _with_fixtures(graph: CodeGraph, symbols: frozenset[Symbol]) -> frozenset[Sy
 
 
 def _check_free(sources: Sources, symbols: Iterable[Symbol], new: str) -> None:
-    """RecipeQuestion where the new name is taken beside the old one."""
+    """RecipeQuestionError where the new name is taken beside the old one."""
     graph = sources.graph
     for symbol in sorted(symbols):
         view = graph.view(symbol.path)
@@ -104,7 +106,9 @@ def _check_free(sources: Sources, symbols: Iterable[Symbol], new: str) -> None:
         if taken is None and (view.bindings(symbol.scope, new) or _is_submodule(graph, symbol, new)):
             taken = RepoPath(symbol.path)
         if taken is not None:
-            raise RecipeQuestion(f"{new!r} is taken: {taken} has one beside {symbol.name!r}", "choose another name")
+            raise RecipeQuestionError(
+                f"{new!r} is taken: {taken} has one beside {symbol.name!r}", "choose another name"
+            )
 
 
 def _is_submodule(graph: CodeGraph, symbol: Symbol, new: str) -> bool:
@@ -117,7 +121,7 @@ def _is_submodule(graph: CodeGraph, symbol: Symbol, new: str) -> bool:
 def _decided(
     sources: Sources, references: list[Reference], wanted: frozenset[Symbol], possible: Possible
 ) -> tuple[list[Reference], list[Place]]:
-    """(what is changed, what may belong to it and is left). RecipeQuestion for what a person has to decide."""
+    """(what is changed, what may belong to it and is left). RecipeQuestionError for what a person has to decide."""
     is_member = any(kind_of(sources.graph, s) in ("method", "attribute") for s in wanted)
     full = {qualified_name(sources.graph, s) for s in wanted}
     sure, left, open_ = [], [], []
@@ -138,7 +142,7 @@ def _decided(
         else:
             left.append(place)
     if open_:
-        raise RecipeQuestion(
+        raise RecipeQuestionError(
             f"{counted(len(open_), 'place')} may mean it or something else of that name: {listed(open_)}", _ASK
         )
     return sure, left
@@ -163,36 +167,38 @@ def _splice(sources: Sources, reference: Reference, old: str, new: str) -> list[
     """The splice of a reference; none where another name stands there (`import load as read`)."""
     place = Place(path=reference.path, line=reference.line)
     if not reference.exact:
-        raise RecipeQuestion(f"{place} uses {old!r} where its exact place is not known", _BY_HAND)
+        raise RecipeQuestionError(f"{place} uses {old!r} where its exact place is not known", _BY_HAND)
     text = sources.text(reference.path)
     start, end = (text.offset(reference.line, c) for c in (reference.column, reference.end_column))
     found = text.utf8[start:end].decode("utf-8", "replace")
     if found != old:
         if reference.kind is ReferenceKind.EXPORT:
-            raise RecipeQuestion(f"{place} names {old!r} in a way that is not read", _BY_HAND)
+            raise RecipeQuestionError(f"{place} names {old!r} in a way that is not read", _BY_HAND)
         return []
     return [Splice(path=reference.path, start=start, end=end, text=new)]
 
 
 def _check_passed_on(graph: CodeGraph, old: str) -> None:
-    """RecipeQuestion where an argument is given by its name to something that hands it on."""
+    """RecipeQuestionError where an argument is given by its name to something that hands it on."""
     for path in sorted(graph.facts):
         view = graph.view(path)
         for use in view.uses_by_name.get(old, ()):
             row = view.facts.expressions[use.expression]
             if row.kind == ExpressionKind.KEYWORD and view.name_of(row.a) in _HANDS_ON:
-                raise RecipeQuestion(f"{path}:{use.line} may pass {old!r} on to it by {view.name_of(row.a)}", _BY_HAND)
+                raise RecipeQuestionError(
+                    f"{path}:{use.line} may pass {old!r} on to it by {view.name_of(row.a)}", _BY_HAND
+                )
 
 
 def _check_shared(graph: CodeGraph, wanted: frozenset[Symbol], old: str) -> None:
-    """RecipeQuestion where one use means what is renamed and something else, too."""
+    """RecipeQuestionError where one use means what is renamed and something else, too."""
     for path in sorted(graph.facts):
         view = graph.view(path)
         for use in view.uses_by_name.get(old, ()):
             found = resolve_use(graph, view, use).symbols
             others = found - wanted
             if found & wanted and any(s.name == old and s.path in graph.facts and s.path != path for s in others):
-                raise RecipeQuestion(
+                raise RecipeQuestionError(
                     f"{path}:{use.line} may mean {qualified_name(graph, min(found & wanted))} or "
                     f"{qualified_name(graph, min(others))}",
                     "rename both by hand, or with a model (--model)",
@@ -200,16 +206,16 @@ def _check_shared(graph: CodeGraph, wanted: frozenset[Symbol], old: str) -> None
 
 
 def _check_elsewhere(sources: Sources, wanted: frozenset[Symbol], old: str, possible: Possible) -> None:
-    """RecipeQuestion where files that are not Python, or that cannot be read, name it."""
+    """RecipeQuestionError where files that are not Python, or that cannot be read, name it."""
     if unread := sources.unread_with(old):
-        raise RecipeQuestion(f"{listed(unread)} cannot be read as Python, and names {old!r}", "mend that first")
+        raise RecipeQuestionError(f"{listed(unread)} cannot be read as Python, and names {old!r}", "mend that first")
     if possible is not Possible.ASK:
         return
     modules = {module_name(s.path).removeprefix("src.") for s in wanted if s.scope == MODULE_SCOPE}
     words = [re.compile(rf"(?<![\w]){re.escape(m)}\s*[.:]\s*{re.escape(old)}(?!\w)".encode()) for m in sorted(modules)]
     named = [path for path, data in sources.configuration.items() if any(w.search(data) for w in words)]
     if named:
-        raise RecipeQuestion(
+        raise RecipeQuestionError(
             f"{listed(named)} names {old!r} as well, and this recipe changes Python only",
             f"change it there by hand too: {_ASK.replace('also the possible places` or `, ', '')}",
         )
@@ -223,7 +229,7 @@ def _check_meaning(
     old: str,
     new: str,
 ) -> None:
-    """RecipeQuestion where a use of either name no longer means what it meant."""
+    """RecipeQuestionError where a use of either name no longer means what it meant."""
     before, after = sources.graph, sources.with_writes(writes)
     for path in sorted(before.facts):
         names = before.facts[path].names
@@ -231,7 +237,7 @@ def _check_meaning(
             continue
         was, now = before.view(path), after.view(path)
         if len(was.facts.uses) != len(now.facts.uses):
-            raise RecipeQuestion(f"{path}: what the new name does there cannot be told", _BY_HAND)
+            raise RecipeQuestionError(f"{path}: what the new name does there cannot be told", _BY_HAND)
         for use, then in zip(was.facts.uses, now.facts.uses, strict=True):
             last = was.name_of(use.expression).replace(":", ".").rpartition(".")[2]
             if last not in (old, new):
@@ -241,6 +247,6 @@ def _check_meaning(
             expected = {Symbol(s.path, s.scope, new) if s in wanted else s for s in meant}
             expected |= {Symbol(s.path, s.scope, new) for s in meant if s.path == path and (path, offset) in changed}
             if not (means <= expected and (expected & means or not expected)):
-                raise RecipeQuestion(
+                raise RecipeQuestionError(
                     f"in {path}:{use.line} the new name {new!r} meets another of that name", "choose another name"
                 )

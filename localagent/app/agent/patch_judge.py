@@ -53,6 +53,7 @@ class VerifyJudge:
     sink: Sink
     stop: Stop
     named_fail: Callable[[], bool]
+    claim: Claim = Claim.ADDS
     proof: Proof | None = None
 
     def judge(self, writes: Mapping[RepoPath, str | None], summary: str) -> Judgement:
@@ -73,7 +74,7 @@ class VerifyJudge:
                 seed=self.request.seed,
                 policy=self.request.policy,
                 backend=self.request.backend,
-                claim=Claim.FIXES if self.named_fail() else Claim.ADDS,
+                claim=Claim.FIXES if self.claim is Claim.ADDS and self.named_fail() else self.claim,
                 seconds=self.request.limits.seconds,
             ),
             self.settings,
@@ -123,7 +124,7 @@ def _at_most_c(found: Verification) -> Strength | None:
     """The strength, capped where no test failed before and passes now."""
     strength = found.strength
     turned = found.full.fail_to_pass if found.full is not None else ()
-    if strength is None or turned or not strength.grade.reaches(Grade("B")):
+    if strength is None or turned or found.claim is Claim.PRESERVES or not strength.grade.reaches(Grade("B")):
         return strength
     return replace(
         strength,
