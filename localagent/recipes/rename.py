@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 
 from localagent.code.graph.code_graph import CodeGraph
-from localagent.code.graph.facts import ExpressionKind
+from localagent.code.graph.facts import ExpressionKind, Use, UseKind
 from localagent.code.graph.module_view import MODULE_SCOPE
 from localagent.code.graph.references import (
     Certainty,
@@ -52,9 +52,15 @@ def rename(sources: Sources, asked: Rename) -> Change:
     check_name(new)
     wanted = _with_fixtures(graph, family_of(sources, target))
     _check_free(sources, wanted, new)
-    references = [r for r in find_references(graph, wanted) if r.end_column != r.column]
+    texts = [_in_text(sources, path, use, old, new) for path, use in _dotted_texts(graph, wanted, old)]
+    known = {(s.path, s.end) for s in texts}
+    references = [
+        r
+        for r in find_references(graph, wanted)
+        if r.end_column != r.column and (r.path, sources.text(r.path).offset(r.line, r.end_column)) not in known
+    ]
     sure, left = _decided(sources, references, wanted, asked.possible)
-    splices = [splice for reference in sure for splice in _splice(sources, reference, old, new)]
+    splices = [*texts, *(splice for reference in sure for splice in _splice(sources, reference, old, new))]
     _check_shared(graph, wanted, old)
     _check_elsewhere(sources, wanted, old, asked.possible)
     if kind in ("parameter", "attribute"):
@@ -123,17 +129,13 @@ def _decided(
 ) -> tuple[list[Reference], list[Place]]:
     """(what is changed, what may belong to it and is left). RecipeQuestionError for what a person has to decide."""
     is_member = any(kind_of(sources.graph, s) in ("method", "attribute") for s in wanted)
-    full = {qualified_name(sources.graph, s) for s in wanted}
     sure, left, open_ = [], [], []
     for reference in references:
         place = Place(path=reference.path, line=reference.line)
         if reference.certainty is Certainty.CERTAIN or possible is Possible.CHANGE:
             sure.append(reference)
         elif reference.kind is ReferenceKind.STRING:
-            text = _string_before(sources, reference)
-            if any(("." + name).endswith("." + text) for name in full) and text.count(".") and "." in text:
-                sure.append(reference)
-            elif possible is Possible.ASK and _is_asked_for(sources, reference):
+            if possible is Possible.ASK and _is_asked_for(sources, reference):
                 open_.append(place)
             else:
                 left.append(place)
@@ -148,12 +150,37 @@ def _decided(
     return sure, left
 
 
-def _string_before(sources: Sources, reference: Reference) -> str:
-    """The dotted text that ends with the name, as it stands in a string."""
-    text = sources.text(reference.path)
-    start, end = (text.offset(reference.line, c) for c in (reference.column, reference.end_column))
-    head = re.search(rb"[\w.:\x80-\xff]*\Z", text.utf8[:start])
-    return ((head.group() if head else b"") + text.utf8[start:end]).decode().replace(":", ".")
+def _dotted_texts(graph: CodeGraph, wanted: frozenset[Symbol], old: str) -> list[tuple[str, Use]]:
+    """Texts that name it by its way from a module, as `monkeypatch.setattr` takes them."""
+    found = []
+    for path in sorted(graph.facts):
+        view = graph.view(path)
+        for use in view.uses_by_name.get(old, ()):
+            parts = view.name_of(use.expression).replace(":", ".").split(".")
+            if use.kind == UseKind.STRING and len(parts) > 1 and _named_by(graph, parts, path) & wanted:
+                found.append((path, use))
+    return found
+
+
+def _named_by(graph: CodeGraph, parts: list[str], path: RepoPath) -> frozenset[Symbol]:
+    """What a dotted name means that begins with a module."""
+    for length in range(len(parts) - 1, 0, -1):
+        module = graph.modules.resolve(".".join(parts[:length]), path)
+        if module:
+            symbols = graph.module_member(module, parts[length]).symbols
+            for part in parts[length + 1 :]:
+                symbols = graph.members(graph.values_of(symbols), part).symbols
+            return symbols
+    return frozenset()
+
+
+def _in_text(sources: Sources, path: str, use: Use, old: str, new: str) -> Splice:
+    text = sources.text(path)
+    end = text.offset(use.line, use.column + use.length)
+    start = end - len(old.encode())
+    if use.length <= 0 or text.utf8[start:end] != old.encode():
+        raise RecipeQuestionError(f"{path}:{use.line} names {old!r} in a text that cannot be changed exactly", _BY_HAND)
+    return Splice(path=RepoPath(path), start=start, end=end, text=new)
 
 
 def _is_asked_for(sources: Sources, reference: Reference) -> bool:

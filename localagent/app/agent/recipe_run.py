@@ -65,7 +65,7 @@ def sources_of(tree: SnapshotTree) -> Sources:
 def run_recipe(
     asked: Recipe, tree: SnapshotTree, judge: VerifyJudge, log: MemoryLog, tell: Callable[[AgentEvent], None]
 ) -> Ended | None:
-    """How the recipe ended; None where nothing in the tree has the name that it is about, so that a model may read it."""
+    """How the recipe ended; None where nothing in the tree has its name, so that a model may read it."""
 
     def append(event: AgentEvent) -> None:
         log.append(event)
