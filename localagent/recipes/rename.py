@@ -132,14 +132,13 @@ def _decided(
     sure, left, open_ = [], [], []
     for reference in references:
         place = Place(path=reference.path, line=reference.line)
-        if reference.certainty is Certainty.CERTAIN or possible is Possible.CHANGE:
+        is_text = reference.kind is ReferenceKind.STRING
+        undecided = (
+            _is_asked_for(sources, reference) if is_text else is_member or reference.kind is ReferenceKind.KEYWORD
+        )
+        if reference.certainty is Certainty.CERTAIN or (possible is Possible.CHANGE and (undecided or not is_text)):
             sure.append(reference)
-        elif reference.kind is ReferenceKind.STRING:
-            if possible is Possible.ASK and _is_asked_for(sources, reference):
-                open_.append(place)
-            else:
-                left.append(place)
-        elif possible is Possible.ASK and (is_member or reference.kind is ReferenceKind.KEYWORD):
+        elif possible is Possible.ASK and undecided:
             open_.append(place)
         else:
             left.append(place)

@@ -39,7 +39,11 @@ DONE: list[tuple[str, str, str]] = [
     ("notes", "rename `Note` to `Entry`", "rename `Entry` to `Note`"),
     ("notes", "rename NoteError as ParseError", "rename ParseError as NoteError"),
     ("notes", "please rename parse to read_note", "please rename read_note to parse"),
-    ("notes", "rename the attribute Note.stars to points", "rename the attribute Note.points to stars"),
+    (
+        "notes",
+        "rename the attribute Note.stars to points, also the possible places",
+        "rename Note.points to stars, including the possible ones",
+    ),
     ("notes", "rename Note.short to brief", "rename Note.brief to short"),
     ("notes", "rename later to soon", "rename soon to later"),
     ("notes", "rename variable LIMIT to SIZE", "rename SIZE to LIMIT"),
@@ -107,7 +111,10 @@ def test_texts_that_name_it_by_a_module_change_with_it() -> None:
 
 @pytest.mark.parametrize(
     "source",
-    ["def l\u00e4nge(a): return a\n\n\nl\u00e4nge('\u20ac'); l\u00e4nge(1)\n", "\ufeffdef l\u00e4nge(a):\r\n    return a\r\nl\u00e4nge(1)\r\n"],
+    [
+        "def l\u00e4nge(a): return a\n\n\nl\u00e4nge('\u20ac'); l\u00e4nge(1)\n",
+        "\ufeffdef l\u00e4nge(a):\r\n    return a\r\nl\u00e4nge(1)\r\n",
+    ],
 )
 def test_other_letters_marks_and_line_ends_stay(source: str) -> None:
     found = _asked({"m.py": source}, "rename l\u00e4nge to size_of")
