@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Small repositories with a suite that runs in process, for the tables of recipes."""
 
 import importlib
