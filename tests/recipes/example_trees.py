@@ -53,10 +53,10 @@ def run_suite(folder: Path, files: dict[str, str]) -> int:
     importlib.invalidate_caches()
     ran = 0
     try:
-        for name in files:
+        for name, text in files.items():
             if name.startswith("tests/"):
                 module = types.ModuleType(Path(name).stem)
-                exec(compile(files[name], name, "exec"), module.__dict__)
+                exec(compile(text, name, "exec"), module.__dict__)
                 for test in [t for n, t in vars(module).items() if n.startswith("test_") and inspect.isfunction(t)]:
                     test()
                     ran += 1
