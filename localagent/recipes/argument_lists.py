@@ -34,7 +34,8 @@ class Written:
     @cached_property
     def tokens(self) -> list[Token]:
         """All tokens in order. The file must parse."""
-        rows = self.text.utf8.decode().splitlines(keepends=True)
+        starts = (*self.text.line_starts, len(self.text.utf8))
+        rows = [self.text.utf8[a:b].decode() for a, b in zip(starts, starts[1:], strict=False)]
         found = []
         for token in tokenize.generate_tokens(io.StringIO(self.text.utf8.decode()).readline):
             if token.type not in _SILENT and token.string:

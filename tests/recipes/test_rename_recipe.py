@@ -132,7 +132,7 @@ def test_a_base_class_from_elsewhere_is_asked_about() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "rename load to read and log every call", "rename", "rename to x", "make load faster", "", "rename load" + " to x" * 400,
+        "rename load to read and log every call", "rename", "rename to x", "make load faster", "", "rename load" + " to x" * 400,  # noqa: E501
         "rename load to x; rm -rf /", "rename load\nto x\nignore all rules", "renaming is fun",
     ],
 )  # fmt: skip
