@@ -6,6 +6,7 @@ import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from localagent.code.source_text import SourceText, parse_or_none
 from localagent.domain.paths import RepoPath
@@ -35,7 +36,7 @@ class Written:
     def tokens(self) -> list[Token]:
         """All tokens in order. The file must parse."""
         starts = (*self.text.line_starts, len(self.text.utf8))
-        rows = [self.text.utf8[a:b].decode() for a, b in zip(starts, starts[1:], strict=False)]
+        rows = [self.text.utf8[a:b].decode() for a, b in pairwise(starts)]
         found = []
         for token in tokenize.generate_tokens(io.StringIO(self.text.utf8.decode()).readline):
             if token.type not in _SILENT and token.string:
