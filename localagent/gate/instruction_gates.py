@@ -37,6 +37,7 @@ _AWAY = re.compile(r"/(?!dev/null$)[\w.~-]+|~|(?:.*/)?\.\.(?:/|$)")
 _WRITERS = frozenset({"write_text", "write_bytes", "symlink_to", "hardlink_to"})
 _WORD = re.compile(r"\w+")
 _NO_NAMES = frozenset({*keyword.kwlist, *dir(builtins)})
+_PIECE = re.compile(r"\w+|\W+")
 _TAKES_AWAY = re.compile(r"\b(?:remov|delet|drop|retir|get rid|take out|no longer|nobody)", re.IGNORECASE)
 _PYPROJECT = "pyproject.toml"
 _TEXT_LISTS = ("requirements.txt", "requirements-dev.txt", "dev-requirements.txt", "README.md")
@@ -231,6 +232,17 @@ def is_named_rename(before: bytes, after: bytes, instruction: str) -> bool:
     gone = [w for w in names if w in old and w not in words[1]]
     come = [w for w in names if w in new and w not in words[0]]
     return any(old.replace(a, b) == new.replace(a, b) for a in gone for b in come)
+    The name may have stayed in other places, but then the new one stood nowhere before.
+    names = [w for w in dict.fromkeys(re.findall(r"[A-Za-z_]\w{2,}", instruction)) if w in old or w in new]
+    gone = [w for w in names if old.count(w) > new.count(w)]
+    come = [w for w in names if new.count(w) > old.count(w)]
+    if any(old.replace(a, b) == new.replace(a, b) for a in gone for b in come):
+        return True
+    pieces = [_PIECE.findall(text) for text in (old, new)]
+    if len(pieces[0]) != len(pieces[1]):
+        return False
+    changed = {(a, b) for a, b in zip(*pieces, strict=True) if a != b}
+    return len(changed) == 1 and all(a in gone and b in come and b not in pieces[0] for a, b in changed)
 
 
 def _keeps_fault(source: bytes, line: int) -> bool:

@@ -57,6 +57,7 @@ class VerifyJudge:
     sink: Sink
     stop: Stop
     named_fail: Callable[[], bool]
+    claim: Claim = Claim.ADDS
     proof: Proof | None = None
     _advised: bool = False
 
@@ -78,7 +79,7 @@ class VerifyJudge:
                 seed=self.request.seed,
                 policy=self.request.policy,
                 backend=self.request.backend,
-                claim=Claim.FIXES if self.named_fail() else Claim.ADDS,
+                claim=Claim.FIXES if self.claim is Claim.ADDS and self.named_fail() else self.claim,
                 seconds=self.request.limits.seconds,
             ),
             self.settings,
@@ -159,7 +160,7 @@ def _at_most_c(found: Verification) -> Strength | None:
     """The strength, capped where no test failed before and passes now."""
     strength = found.strength
     turned = found.full.fail_to_pass if found.full is not None else ()
-    if strength is None or turned or not strength.grade.reaches(Grade("B")):
+    if strength is None or turned or found.claim is Claim.PRESERVES or not strength.grade.reaches(Grade("B")):
         return strength
     return replace(
         strength,

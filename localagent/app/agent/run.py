@@ -26,6 +26,7 @@ from localagent.app.agent.change_review import GateReview
 from localagent.app.agent.chat_model import open_chat_model
 from localagent.app.agent.jail_runs import JailRuns
 from localagent.app.agent.patch_judge import VerifyJudge
+from localagent.app.agent.recipe_run import NoModel, no_such_name, run_recipe
 from localagent.app.agent.request import DoOutcome, DoRequest
 from localagent.app.agent.session_report import agent_json, explanation
 from localagent.app.agent.session_store import Session, journal_log, save_session
@@ -46,6 +47,7 @@ from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, Interrup
 from localagent.fs.atomic_files import CannotRecord, RecordDamaged, read_bounded, write_through
 from localagent.jail.api import open_jail, scratch_folder
 from localagent.ports import ChatModel, Sink
+from localagent.recipes.instruction import recipe_of
 from localagent.record.attest.dsse import Signer
 from localagent.record.evidence_facts import Builder, TaskOrigin
 from localagent.record.journal import Journal
@@ -101,11 +103,11 @@ class _Session:
 def run_do(
     request: DoRequest, settings: Settings, sink: Sink, stop: Stop | None = None, person: Person | None = None
 ) -> DoOutcome:
-    """A new session. UsageFault for a wrong request, AnswerIsNo without a model; nothing is kept then."""
+    """A new session. UsageFault for a wrong request, AnswerIsNo without model or recipe; nothing is kept then."""
     opened = open_policy(settings, request.policy, request.repo)
     refuse_denied(request.checks, opened.policy)
     signer = open_signer(settings)
-    model = open_chat_model(request.model)
+    model = _model_for(request)
     audit_log(settings).ready()
     record = TaskStore(settings.state_dir).create(
         Task(
@@ -149,7 +151,7 @@ def resume_do(
         raise AnswerIsNo(f"session {kept.record.id} is finished", remedy=f"`localagent show {kept.record.id}` shows it")
     request = kept.request
     opened = open_policy(settings, request.policy, request.repo)
-    model = open_chat_model(request.model)
+    model = _model_for(request)
     evidence = _evidence(settings, kept.record, opened, request, open_signer(settings))
     with Journal.reopened(kept.record.journal_path) as journal, contextlib.closing(model):
         begin_at = time.monotonic()
@@ -170,6 +172,16 @@ def resume_do(
         return _kept(session, journal, resumed=True)
 
 
+def _model_for(request: DoRequest) -> ChatModel:
+    """The model of a session; none where a recipe needs none, and none was named or answers."""
+    if recipe_of(request.instruction) is None:
+        return open_chat_model(request.model)
+    try:
+        return open_chat_model(request.model) if request.model else NoModel()
+    except AnswerIsNo:
+        return NoModel()
+
+
 def _evidence(
     settings: Settings, record: TaskRecord, opened: OpenPolicy, request: DoRequest, signer: Signer | None
 ) -> TaskEvidence:
@@ -177,7 +189,7 @@ def _evidence(
         opened.recorded(),
         opened.policy.name,
         opened.policy.least_jail_level.value,
-        use_model=True,
+        use_model=bool(request.model),
         model=request.model,
         backend=request.backend.value if request.backend is not None else "",
         origin=TaskOrigin(builder=Builder.DO),
@@ -255,9 +267,25 @@ def _worked(session: _Session, *, resumed: bool) -> TaskResult:
             named_fail=lambda: bool(request.tests) and not runs.passes({}, request.tests),
         )
         session.known["judge"] = judge
+        with _timed(session, "recipe"):
+            ended = _by_recipe(session, tree, judge)
+        if ended is not None:
+            return _result(session, ended, judge)
         loop = _loop(session, tree, runs, judge, cancelled)
         with _timed(session, "agent"):
             return _result(session, loop.run(), judge)
+
+
+def _by_recipe(session: _Session, tree: SnapshotTree, judge: VerifyJudge) -> Ended | None:
+    """The end of a session that needs no model, None where a model has to read the instruction."""
+    asked = recipe_of(session.request.instruction)
+    if asked is None or any(isinstance(e, Replied) for e in session.log.events):
+        return None
+    ended = run_recipe(asked, tree, judge, session.log, lambda event: _tell(session, event))
+    if ended is None and isinstance(session.model, NoModel):
+        ended = no_such_name()
+        session.log.append(ended)
+    return ended
 
 
 def _loop(
@@ -311,7 +339,7 @@ def _made_edits(events: tuple[AgentEvent, ...]) -> set[tuple[str, str, str]]:
 def _tell(session: _Session, event: AgentEvent) -> None:
     """What a person sees of an event while the session is at work."""
     if isinstance(event, Answered):
-        data = {"tool": event.tool, "kind": event.kind.value, "text": one_line(event.text.partition("\n")[0], 160)}
+        data = {"tool": event.tool, "kind": event.kind.value, "text": one_line(event.text.partition("\n")[0], 300)}
         session.sink.emit(Event(kind="tool", at_seconds=time.monotonic() - session.begin, data=data))
 
 
