@@ -46,7 +46,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "references": ("refs", "the same as refs"),
         "callers": ("calls", "list who calls a function or makes a class"),
         "callees": ("calls", "list what a function calls"),
-        "impact": ("impact", "list what changing a line or applying a diff may reach, and the tests for it"),
+        "impact": ("impact", "list what a changed line or diff may reach, and its tests"),
         "map": ("map", "show the repository's main parts, in so many tokens"),
         "index": ("index", "show or rebuild the index behind search"),
     },
