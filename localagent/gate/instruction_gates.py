@@ -224,25 +224,15 @@ def _toml(data: bytes) -> dict[str, Any] | None:
 def is_named_rename(before: bytes, after: bytes, instruction: str) -> bool:
     """Whether two texts are one but for a name that became another, both of which the instruction names.
 
-    Everywhere, and one that was not there: else an expectation could become another one that stands beside it.
+    A name that was not there, else an expectation could become another one that stands beside it. The old one may have
+    stayed in other places.
     """
-    old, new = before.decode("utf-8", "replace"), after.decode("utf-8", "replace")
-    names = [w for w in dict.fromkeys(re.findall(r"[A-Za-z_]\w{2,}", instruction)) if w not in _NO_NAMES]
-    words = [{*_WORD.findall(text)} for text in (old, new)]
-    gone = [w for w in names if w in old and w not in words[1]]
-    come = [w for w in names if w in new and w not in words[0]]
-    return any(old.replace(a, b) == new.replace(a, b) for a in gone for b in come)
-    The name may have stayed in other places, but then the new one stood nowhere before.
-    names = [w for w in dict.fromkeys(re.findall(r"[A-Za-z_]\w{2,}", instruction)) if w in old or w in new]
-    gone = [w for w in names if old.count(w) > new.count(w)]
-    come = [w for w in names if new.count(w) > old.count(w)]
-    if any(old.replace(a, b) == new.replace(a, b) for a in gone for b in come):
-        return True
-    pieces = [_PIECE.findall(text) for text in (old, new)]
-    if len(pieces[0]) != len(pieces[1]):
+    old, new = (_PIECE.findall(text.decode("utf-8", "replace")) for text in (before, after))
+    if len(old) != len(new):
         return False
-    changed = {(a, b) for a, b in zip(*pieces, strict=True) if a != b}
-    return len(changed) == 1 and all(a in gone and b in come and b not in pieces[0] for a, b in changed)
+    names = {*re.findall(r"[A-Za-z_]\w{2,}", instruction)} - _NO_NAMES
+    changed = {(a, b) for a, b in zip(old, new, strict=True) if a != b}
+    return len(changed) == 1 and all(a in names and b in names and b not in old for a, b in changed)
 
 
 def _keeps_fault(source: bytes, line: int) -> bool:

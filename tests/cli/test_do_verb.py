@@ -126,7 +126,7 @@ def test_who_lies_gets_no_patch(repo: Repo, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_without_anybody_to_ask_the_patch_waits(repo: Repo, tmp_path: Path) -> None:
-    with false_model_server(_script(ADD)) as server:
+    with false_model_server(_script([*ADD[3:6], *DONE])) as server:
         code, told, diff = _do(repo, server.socket, tmp_path)
     assert (code, told["outcome"], diff) == (1, "needs-person", b"")
     assert main(["apply", told["task"], "--choose", "1"]) == 0
