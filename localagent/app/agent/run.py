@@ -23,7 +23,7 @@ from localagent.agent.tools.text_search import TextSearch
 from localagent.agent.tools.tool import Workshop
 from localagent.agent.tools.working_copy import WorkingCopy
 from localagent.app.agent.change_review import GateReview
-from localagent.app.agent.chat_model import open_chat_model
+from localagent.app.agent.chat_model import open_chat_model, weaknesses
 from localagent.app.agent.jail_runs import JailRuns
 from localagent.app.agent.patch_judge import VerifyJudge
 from localagent.app.agent.request import DoOutcome, DoRequest
@@ -45,7 +45,7 @@ from localagent.domain.task import Budget, Event, Snapshot, Stage, Task, TaskRes
 from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, Interrupted, LocalagentError
 from localagent.fs.atomic_files import CannotRecord, RecordDamaged, read_bounded, write_through
 from localagent.jail.api import open_jail, scratch_folder
-from localagent.ports import ChatModel, Sink
+from localagent.ports import ChatModel, Jail, Sink
 from localagent.record.attest.dsse import Signer
 from localagent.record.evidence_facts import Builder, TaskOrigin
 from localagent.record.journal import Journal
@@ -105,8 +105,23 @@ def run_do(
     opened = open_policy(settings, request.policy, request.repo)
     refuse_denied(request.checks, opened.policy)
     signer = open_signer(settings)
-    model = open_chat_model(request.model)
-    audit_log(settings).ready()
+    stop = stop or Stop()
+    with open_chat_model(request.model, settings, lambda: _jail(request, settings, opened), stop) as model:
+        audit_log(settings).ready()
+        return _begun(request, settings, opened, signer, model, sink, stop, person)
+
+
+def _begun(
+    request: DoRequest,
+    settings: Settings,
+    opened: OpenPolicy,
+    signer: Signer | None,
+    model: ChatModel,
+    sink: Sink,
+    stop: Stop,
+    person: Person | None,
+) -> DoOutcome:
+    """A new session with a model that is there."""
     record = TaskStore(settings.state_dir).create(
         Task(
             id="",
@@ -121,7 +136,7 @@ def run_do(
     )
     save_session(record, request)
     evidence = _evidence(settings, record, opened, request, signer)
-    with Journal(record.journal_path) as journal, contextlib.closing(model):
+    with Journal(record.journal_path) as journal:
         begin_at = time.monotonic()
         session = _Session(
             request=request,
@@ -132,7 +147,7 @@ def run_do(
             model=model,
             person=person or Absent(),
             sink=combined((journal, sink)),
-            stop=stop or Stop(),
+            stop=stop,
             log=journal_log(journal, begin_at),
             begin=begin_at,
             known={},
@@ -149,25 +164,26 @@ def resume_do(
         raise AnswerIsNo(f"session {kept.record.id} is finished", remedy=f"`localagent show {kept.record.id}` shows it")
     request = kept.request
     opened = open_policy(settings, request.policy, request.repo)
-    model = open_chat_model(request.model)
-    evidence = _evidence(settings, kept.record, opened, request, open_signer(settings))
-    with Journal.reopened(kept.record.journal_path) as journal, contextlib.closing(model):
-        begin_at = time.monotonic()
-        session = _Session(
-            request=request,
-            settings=settings,
-            opened=opened,
-            record=kept.record,
-            evidence=evidence,
-            model=model,
-            person=person or Absent(),
-            sink=combined((journal, sink)),
-            stop=stop or Stop(),
-            log=journal_log(journal, begin_at, kept.events),
-            begin=begin_at,
-            known={},
-        )
-        return _kept(session, journal, resumed=True)
+    stop = stop or Stop()
+    with open_chat_model(request.model, settings, lambda: _jail(request, settings, opened), stop) as model:
+        evidence = _evidence(settings, kept.record, opened, request, open_signer(settings))
+        with Journal.reopened(kept.record.journal_path) as journal:
+            begin_at = time.monotonic()
+            session = _Session(
+                request=request,
+                settings=settings,
+                opened=opened,
+                record=kept.record,
+                evidence=evidence,
+                model=model,
+                person=person or Absent(),
+                sink=combined((journal, sink)),
+                stop=stop,
+                log=journal_log(journal, begin_at, kept.events),
+                begin=begin_at,
+                known={},
+            )
+            return _kept(session, journal, resumed=True)
 
 
 def _evidence(
@@ -214,11 +230,7 @@ def _answer(session: _Session, *, resumed: bool) -> TaskResult:
 
 def _worked(session: _Session, *, resumed: bool) -> TaskResult:
     request, settings, policy = session.request, session.settings, session.opened.policy
-    jail = open_jail(
-        backend=request.backend,
-        allow_third_party=policy.third_party_binaries is Permission.ALLOW,
-        least=least_level(settings, policy),
-    )
+    jail = _jail(request, settings, session.opened)
     task = session.record.task
     with contextlib.ExitStack() as stack:
         scratch = stack.enter_context(scratch_folder(settings.scratch_dir))
@@ -230,7 +242,10 @@ def _worked(session: _Session, *, resumed: bool) -> TaskResult:
             session.evidence.snapshot(snapshot)
         tree = SnapshotTree(snapshot)
         session.known.update(tree=tree, jail_backend=jail.backend, jail_level=jail.level, digest=snapshot.digest)
-        session.known["warnings"] = (*interpreter_remark(task, Path(snapshot.store)), *left_out(snapshot))
+        weak = weaknesses(session.model, settings)
+        for text in weak:
+            session.sink.emit(Event(kind="warning", at_seconds=time.monotonic() - session.begin, data={"text": text}))
+        session.known["warnings"] = (*weak, *interpreter_remark(task, Path(snapshot.store)), *left_out(snapshot))
         runs = JailRuns(
             jail=jail,
             task=task,
@@ -258,6 +273,15 @@ def _worked(session: _Session, *, resumed: bool) -> TaskResult:
         loop = _loop(session, tree, runs, judge, cancelled)
         with _timed(session, "agent"):
             return _result(session, loop.run(), judge)
+
+
+def _jail(request: DoRequest, settings: Settings, opened: OpenPolicy) -> Jail:
+    """CannotEnforce where none is as strict as policy and settings want it."""
+    return open_jail(
+        backend=request.backend,
+        allow_third_party=opened.policy.third_party_binaries is Permission.ALLOW,
+        least=least_level(settings, opened.policy),
+    )
 
 
 def _loop(
