@@ -19,11 +19,11 @@ from localagent.agent.events import AgentEvent, Answered, Ended, EndKind, Memory
 from localagent.agent.loop import Loop
 from localagent.agent.prompts import opening
 from localagent.agent.tools.catalogue import TOOLS
-from localagent.agent.tools.text_search import TextSearch
 from localagent.agent.tools.tool import Workshop
 from localagent.agent.tools.working_copy import WorkingCopy
 from localagent.app.agent.change_review import GateReview
 from localagent.app.agent.chat_model import open_chat_model, weaknesses
+from localagent.app.agent.graph_search import GraphSearch
 from localagent.app.agent.jail_runs import JailRuns
 from localagent.app.agent.patch_judge import VerifyJudge
 from localagent.app.agent.request import DoOutcome, DoRequest
@@ -31,6 +31,7 @@ from localagent.app.agent.session_report import agent_json, explanation
 from localagent.app.agent.session_store import Session, journal_log, save_session
 from localagent.app.agent.snapshot_tree import SnapshotTree
 from localagent.app.cancellation import Stop
+from localagent.app.code.repository_index import kept_facts
 from localagent.app.command_rules import refuse_denied
 from localagent.app.evidence.task_evidence import TaskEvidence, audit_log, begin, land_recorded, open_signer, setting_of
 from localagent.app.fix.environment import interpreter_of, interpreter_remark, left_out
@@ -296,7 +297,7 @@ def _loop(
         tools=TOOLS,
         workshop=Workshop(
             copy=copy,
-            search=TextSearch(copy),
+            search=GraphSearch(copy, lambda: kept_facts(request.repo, session.settings)),
             tests=runs,
             judge=judge,
             person=session.person,
