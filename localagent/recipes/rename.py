@@ -104,7 +104,7 @@ def _check_free(sources: Sources, symbols: Iterable[Symbol], new: str) -> None:
     for symbol in sorted(symbols):
         view = graph.view(symbol.path)
         at = view.definition_of_scope.get(symbol.scope, -1)
-        classes = ()
+        classes: tuple[tuple[RepoPath, int], ...] = ()
         if at in view.members:
             above, below = graph.ancestors(symbol.path, at)[0], graph.subclasses.get((RepoPath(symbol.path), at), ())
             classes = (*above, *below)
@@ -149,7 +149,7 @@ def _decided(
     return sure, left
 
 
-def _dotted_texts(graph: CodeGraph, wanted: frozenset[Symbol], old: str) -> list[tuple[str, Use]]:
+def _dotted_texts(graph: CodeGraph, wanted: frozenset[Symbol], old: str) -> list[tuple[RepoPath, Use]]:
     """Texts that name it by its way from a module, as `monkeypatch.setattr` takes them."""
     found = []
     for path in sorted(graph.facts):

@@ -45,6 +45,7 @@ class NoModel:
     def count_tokens(self, text: str) -> int | None:
         """Not known."""
         del text
+        return None
 
     def close(self) -> None:
         """Nothing is open."""
@@ -52,7 +53,8 @@ class NoModel:
 
 def sources_of(tree: SnapshotTree) -> Sources:
     """The files of a tree that recipes look at."""
-    python, configuration = {}, {}
+    python: dict[RepoPath, bytes] = {}
+    configuration: dict[RepoPath, bytes] = {}
     for path in tree.paths:
         if not path.is_python and not path.endswith(_CONFIGURATION):
             continue

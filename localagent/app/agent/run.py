@@ -19,11 +19,11 @@ from localagent.agent.events import AgentEvent, Answered, Ended, EndKind, Memory
 from localagent.agent.loop import Loop
 from localagent.agent.prompts import opening
 from localagent.agent.tools.catalogue import TOOLS
-from localagent.agent.tools.text_search import TextSearch
 from localagent.agent.tools.tool import Workshop, parse_arguments
 from localagent.agent.tools.working_copy import WorkingCopy
 from localagent.app.agent.change_review import GateReview
-from localagent.app.agent.chat_model import open_chat_model
+from localagent.app.agent.chat_model import open_chat_model, weaknesses
+from localagent.app.agent.graph_search import GraphSearch
 from localagent.app.agent.jail_runs import JailRuns
 from localagent.app.agent.patch_judge import VerifyJudge
 from localagent.app.agent.recipe_run import NoModel, no_such_name, run_recipe
@@ -32,6 +32,7 @@ from localagent.app.agent.session_report import agent_json, explanation
 from localagent.app.agent.session_store import Session, journal_log, save_session
 from localagent.app.agent.snapshot_tree import SnapshotTree
 from localagent.app.cancellation import Stop
+from localagent.app.code.repository_index import kept_facts
 from localagent.app.command_rules import refuse_denied
 from localagent.app.evidence.task_evidence import TaskEvidence, audit_log, begin, land_recorded, open_signer, setting_of
 from localagent.app.fix.environment import interpreter_of, interpreter_remark, left_out
@@ -46,7 +47,7 @@ from localagent.domain.task import Budget, Event, Snapshot, Stage, Task, TaskRes
 from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, Interrupted, LocalagentError
 from localagent.fs.atomic_files import CannotRecord, RecordDamaged, read_bounded, write_through
 from localagent.jail.api import open_jail, scratch_folder
-from localagent.ports import ChatModel, Sink
+from localagent.ports import ChatModel, Jail, Sink
 from localagent.recipes.instruction import recipe_of
 from localagent.record.attest.dsse import Signer
 from localagent.record.evidence_facts import Builder, TaskOrigin
@@ -107,8 +108,23 @@ def run_do(
     opened = open_policy(settings, request.policy, request.repo)
     refuse_denied(request.checks, opened.policy)
     signer = open_signer(settings)
-    model = _model_for(request)
-    audit_log(settings).ready()
+    stop = stop or Stop()
+    with _model_for(request, settings, opened, stop) as model:
+        audit_log(settings).ready()
+        return _begun(request, settings, opened, signer, model, sink, stop, person)
+
+
+def _begun(
+    request: DoRequest,
+    settings: Settings,
+    opened: OpenPolicy,
+    signer: Signer | None,
+    model: ChatModel,
+    sink: Sink,
+    stop: Stop,
+    person: Person | None,
+) -> DoOutcome:
+    """A new session with a model that is there."""
     record = TaskStore(settings.state_dir).create(
         Task(
             id="",
@@ -123,7 +139,7 @@ def run_do(
     )
     save_session(record, request)
     evidence = _evidence(settings, record, opened, request, signer)
-    with Journal(record.journal_path) as journal, contextlib.closing(model):
+    with Journal(record.journal_path) as journal:
         begin_at = time.monotonic()
         session = _Session(
             request=request,
@@ -134,7 +150,7 @@ def run_do(
             model=model,
             person=person or Absent(),
             sink=combined((journal, sink)),
-            stop=stop or Stop(),
+            stop=stop,
             log=journal_log(journal, begin_at),
             begin=begin_at,
             known={},
@@ -151,35 +167,42 @@ def resume_do(
         raise AnswerIsNo(f"session {kept.record.id} is finished", remedy=f"`localagent show {kept.record.id}` shows it")
     request = kept.request
     opened = open_policy(settings, request.policy, request.repo)
-    model = _model_for(request)
-    evidence = _evidence(settings, kept.record, opened, request, open_signer(settings))
-    with Journal.reopened(kept.record.journal_path) as journal, contextlib.closing(model):
-        begin_at = time.monotonic()
-        session = _Session(
-            request=request,
-            settings=settings,
-            opened=opened,
-            record=kept.record,
-            evidence=evidence,
-            model=model,
-            person=person or Absent(),
-            sink=combined((journal, sink)),
-            stop=stop or Stop(),
-            log=journal_log(journal, begin_at, kept.events),
-            begin=begin_at,
-            known={},
-        )
-        return _kept(session, journal, resumed=True)
+    stop = stop or Stop()
+    with _model_for(request, settings, opened, stop) as model:
+        evidence = _evidence(settings, kept.record, opened, request, open_signer(settings))
+        with Journal.reopened(kept.record.journal_path) as journal:
+            begin_at = time.monotonic()
+            session = _Session(
+                request=request,
+                settings=settings,
+                opened=opened,
+                record=kept.record,
+                evidence=evidence,
+                model=model,
+                person=person or Absent(),
+                sink=combined((journal, sink)),
+                stop=stop,
+                log=journal_log(journal, begin_at, kept.events),
+                begin=begin_at,
+                known={},
+            )
+            return _kept(session, journal, resumed=True)
 
 
-def _model_for(request: DoRequest) -> ChatModel:
+@contextlib.contextmanager
+def _model_for(request: DoRequest, settings: Settings, opened: OpenPolicy, stop: Stop) -> Iterator[ChatModel]:
     """The model of a session; none where a recipe needs none, and none was named or answers."""
-    if recipe_of(request.instruction) is None:
-        return open_chat_model(request.model)
-    try:
-        return open_chat_model(request.model) if request.model else NoModel()
-    except AnswerIsNo:
-        return NoModel()
+    recipe = recipe_of(request.instruction)
+    model: ChatModel = NoModel()
+    with contextlib.ExitStack() as stack:
+        if request.model or recipe is None:
+            loaded = open_chat_model(request.model, settings, lambda: _jail(request, settings, opened), stop)
+            try:
+                model = stack.enter_context(loaded)
+            except AnswerIsNo:
+                if recipe is None:
+                    raise
+        yield model
 
 
 def _evidence(
@@ -226,11 +249,7 @@ def _answer(session: _Session, *, resumed: bool) -> TaskResult:
 
 def _worked(session: _Session, *, resumed: bool) -> TaskResult:
     request, settings, policy = session.request, session.settings, session.opened.policy
-    jail = open_jail(
-        backend=request.backend,
-        allow_third_party=policy.third_party_binaries is Permission.ALLOW,
-        least=least_level(settings, policy),
-    )
+    jail = _jail(request, settings, session.opened)
     task = session.record.task
     with contextlib.ExitStack() as stack:
         scratch = stack.enter_context(scratch_folder(settings.scratch_dir))
@@ -242,7 +261,10 @@ def _worked(session: _Session, *, resumed: bool) -> TaskResult:
             session.evidence.snapshot(snapshot)
         tree = SnapshotTree(snapshot)
         session.known.update(tree=tree, jail_backend=jail.backend, jail_level=jail.level, digest=snapshot.digest)
-        session.known["warnings"] = (*interpreter_remark(task, Path(snapshot.store)), *left_out(snapshot))
+        weak = weaknesses(session.model, settings)
+        for text in weak:
+            session.sink.emit(Event(kind="warning", at_seconds=time.monotonic() - session.begin, data={"text": text}))
+        session.known["warnings"] = (*weak, *interpreter_remark(task, Path(snapshot.store)), *left_out(snapshot))
         runs = JailRuns(
             jail=jail,
             task=task,
@@ -276,6 +298,15 @@ def _worked(session: _Session, *, resumed: bool) -> TaskResult:
             return _result(session, loop.run(), judge)
 
 
+def _jail(request: DoRequest, settings: Settings, opened: OpenPolicy) -> Jail:
+    """CannotEnforce where none is as strict as policy and settings want it."""
+    return open_jail(
+        backend=request.backend,
+        allow_third_party=opened.policy.third_party_binaries is Permission.ALLOW,
+        least=least_level(settings, opened.policy),
+    )
+
+
 def _by_recipe(session: _Session, tree: SnapshotTree, judge: VerifyJudge) -> Ended | None:
     """The end of a session that needs no model, None where a model has to read the instruction."""
     asked = recipe_of(session.request.instruction)
@@ -300,7 +331,7 @@ def _loop(
         tools=TOOLS,
         workshop=Workshop(
             copy=copy,
-            search=TextSearch(copy),
+            search=GraphSearch(copy, lambda: kept_facts(request.repo, session.settings)),
             tests=runs,
             judge=judge,
             person=session.person,
