@@ -10,6 +10,7 @@ from localagent.app.agent.patch_judge import VerifyJudge
 from localagent.app.agent.session_report import RECIPE
 from localagent.app.agent.snapshot_tree import SnapshotTree
 from localagent.domain.chat import ChatFailure, ChatFault, ChatReply, ChatRequest
+from localagent.domain.paths import RepoPath
 from localagent.recipes.catalogue import carry_out
 from localagent.recipes.instruction import RECIPES, Recipe
 from localagent.recipes.recipe import Question, Sources, listed
