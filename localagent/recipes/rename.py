@@ -20,6 +20,7 @@ from localagent.code.graph.references import (
     resolve_use,
 )
 from localagent.code.graph.values import Symbol
+from localagent.code.related_tests import is_test
 from localagent.domain.claim import Claim
 from localagent.domain.paths import RepoPath
 from localagent.recipes.find_target import check_name, family_of, kind_of, target_of
@@ -72,7 +73,9 @@ def rename(sources: Sources, asked: Rename) -> Change:
     others = len({s for s in wanted if kind_of(graph, s) == kind and s.path.endswith(".py")}) - 1
     together = f" with {counted(others, 'override')}" if others > 0 and kind in ("method", "parameter") else ""
     understood = f"rename {kind} {qualified_name(graph, target)} to {new}{together}, {places}{rest}"
-    return Change(understood=understood, writes=writes, claim=Claim.PRESERVES, left=tuple(left))
+    # Tests that are renamed along fail without the patch: they show that the new name works, not that nothing changed.
+    claim = Claim.ADDS if any(is_test(RepoPath(path)) for path in writes) else Claim.PRESERVES
+    return Change(understood=understood, writes=writes, claim=claim, left=tuple(left))
 
 
 def _new_name(graph: CodeGraph, target: Symbol, new: str) -> str:

@@ -40,12 +40,12 @@ def _do(repo: Repo, tmp_path: Path, *arguments: str) -> tuple[int, dict[str, Any
 
 
 @pytest.mark.long
-def test_a_rename_is_proven_to_preserve_and_applied(repo: Repo, tmp_path: Path) -> None:
+def test_a_rename_is_proven_and_applied(repo: Repo, tmp_path: Path) -> None:
     code, told = _do(repo, tmp_path, "rename `load` in `shop.io` to `read_orders`", "--assume", "--apply")
     assert code == 0, told["outcome"]
     agent = told["agent"]
     assert agent["recipe"] == "understood as: rename function shop.io.load to read_orders, 8 places in 4 files"
-    assert (agent["claim"], agent["replies"]) == ("preserves", 0)
+    assert (agent["claim"], agent["replies"]) == ("adds", 0)  # its tests are renamed along
     assert (repo.folder / "tests/test_io.py").read_text() == FILES["tests/test_io.py"].replace(
         "load", "read_orders"
     ).replace("test_read_orders", "test_load")

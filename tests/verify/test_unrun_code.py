@@ -45,3 +45,12 @@ def test_code_that_no_test_ran(old: str, new: str, ran: frozenset[int], missed: 
 
 def test_a_test_that_fails_runs_nothing() -> None:
     assert _missed(TEXT, TEXT.replace("return x", "return -x"), F, Outcome.FAILED) == [("f", False)]
+
+
+@pytest.mark.parametrize(("loaded", "missed"), [({PATH: frozenset({1})}, []), ({}, [("line 1", False)])])
+def test_a_file_without_functions_is_run_by_importing_it(
+    loaded: dict[RepoPath, frozenset[int]], missed: list[tuple[str, bool]]
+) -> None:
+    file = ChangedFile(path=PATH, source=PATH, before=b"LIMIT = 3\n", after=b"LIMIT = 4\n")
+    test = TestResult(id="t", outcome=Outcome.PASSED, lines={})
+    assert [(code.name, code.new) for code in unrun([file], [test], loaded)] == missed

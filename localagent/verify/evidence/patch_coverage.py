@@ -33,14 +33,16 @@ def unrun(
     """Changed code that no test of `counting` ran which passed.
 
     A function counts as run where one of its changed statements was, or any of its statements where only its head or
-    what went away differs. Code outside functions counts where a test came into the file and importing ran it.
+    what went away differs. Code outside functions counts where importing ran it, and a test came into the file or there
+    is no function to come into.
     """
     passed = [t.lines for t in counting if t.lines is not None and t.outcome is Outcome.PASSED]
     found = []
     for file in files:
         ran = frozenset[int]().union(*(lines.get(file.path, frozenset()) for lines in passed))
-        loaded = ran | import_lines.get(file.path, frozenset()) if ran else ran
         changed, functions = file.executable(), file.functions()
+        entered = bool(ran) or (functions == () and bool(passed))
+        loaded = ran | import_lines.get(file.path, frozenset()) if entered else ran
         if functions is None:  # nobody can tell what is a function
             functions, loaded = (), ran
         for function, new in file.differing():
