@@ -1,7 +1,9 @@
 """Progress of a task: a live line on a terminal, plain lines elsewhere, JSON events for programs."""
 
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
@@ -9,9 +11,11 @@ from rich.status import Status
 
 from localagent.cli.render import Render
 from localagent.domain.task import Event
+from localagent.ports import Sink
 from localagent.text.visible_text import one_line, visible
 
 _STAGES = {
+    "index": "bringing the index up to date",
     "snapshot": "reading the tree",
     "baseline": "running the tests without a patch, in the jail",
     "localize": "ranking suspicious statements",
@@ -146,6 +150,19 @@ class TerminalSink:
             self._status = None
 
 
+@contextmanager
+def progress_sink(render: Render, *, quiet: bool = False) -> Iterator[Sink]:
+    """A live line where standard error is a terminal, plain lines elsewhere."""
+    if quiet or not sys.stderr.isatty():
+        yield PlainSink(render, quiet=quiet)
+        return
+    live = TerminalSink()
+    try:
+        yield live
+    finally:
+        live.close()
+
+
 class _Rate:
     def __init__(self, *, every_seconds: float) -> None:
         self._every = every_seconds
@@ -162,6 +179,8 @@ class _Rate:
         if now - self._shown < self._every:
             return ""
         self._shown = now
+        if "indexed" in event.data:
+            return f"  {event.data['indexed']:,} of {event.data.get('files'):,} files read"
         if "guard_ran" in event.data:
             return f"  guard: {event.data['guard_ran']} of {event.data.get('guard_found')} tests ran"
         seconds = event.at_seconds - self._first[0]

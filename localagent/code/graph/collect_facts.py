@@ -443,6 +443,7 @@ class _Collector:
                 value = self.row(ExpressionKind.ATTRIBUTE, self._module(name.module), self.name(name.item))
                 self.use_at(UseKind.IMPORT, offset, node, value)
             else:
+                self.name(name.module)
                 self._dotted_uses(node, offset, name.module, "")
                 value = self._module(name.origin)
             target = self.name_in(scope, name.bound)
