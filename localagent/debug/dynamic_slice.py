@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from localagent.code.names import last_name
 from localagent.code.source_text import parse_or_none
 from localagent.code.spans import blocks, clauses, head_end
-from localagent.domain.failure_run import FailureRun, TraceKind
+from localagent.domain.failure_run import RETURN_NAME, FailureRun, TraceKind
 from localagent.domain.paths import RepoPath
 
 CONTROL_COST = 2
@@ -215,5 +215,6 @@ def _instances(
 
 
 def written_names(source: bytes) -> Mapping[int, Sequence[str]]:
-    """The names that each statement binds, by its first line."""
-    return {a.line: sorted(a.writes)[:8] for a in accesses(source).values() if a.writes}
+    """The names that each statement binds, by its first line, and `RETURN_NAME` where it may return a value."""
+    found = {a.line: [*sorted(a.writes)[:8], *([RETURN_NAME] if a.returns else [])] for a in accesses(source).values()}
+    return {line: names for line, names in found.items() if names}

@@ -72,6 +72,11 @@ class Page:
         """The file in UTF-8; offsets of places are into it."""
         return self._source.utf8 if self._source is not None else b""
 
+    def offset(self, line: int, column: int) -> int:
+        """Offset of a 1-based line and a 0-based byte column."""
+        assert self._source is not None
+        return self._source.offset(line, column)
+
     def code_lines(self, lines: Iterable[int]) -> list[CodeLine]:
         """The lines of code among some lines, in the order given."""
         return [place for place in map(self._code_line, lines) if place is not None]

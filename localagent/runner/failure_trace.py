@@ -19,6 +19,7 @@ LOCALS_LIMIT = 30
 FRAMES_LIMIT = 30
 VALUE_TEXT = 160
 LINE, CALL, RETURN = 0, 1, 2
+RETURN_NAME = "return"
 
 
 class FailureTrace:
@@ -66,8 +67,12 @@ class FailureTrace:
                 names = writes.get(before[0])
                 if names:
                     self._written(file, before[0], names, frame.f_locals)
+                    if event == "return" and RETURN_NAME in names:
+                        self.values.append((file, before[0], RETURN_NAME, _text(argument)))
                 before[0] = frame.f_lineno
                 self._add(file, frame.f_lineno, serial, LINE if event == "line" else RETURN)
+            elif event == "exception":
+                before[0] = 0  # the statement wrote and returned nothing
             return local
 
         return local

@@ -1,20 +1,24 @@
 """`debug`: the dossier of a failing test. Everything runs in the jail on a private copy."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from localagent.app.debug.explain import history_of
+from localagent.app.debug.value_experiments import nearest_passing, value_experiments
 from localagent.app.execute.known_secrets import open_sanitizer
 from localagent.app.fix.prior import load_prior
 from localagent.app.fix.suggest import BegunVerifier
 from localagent.app.policies import open_policy
 from localagent.app.review.patch_tests import ProofRequest, TestedSnapshot, open_tested_snapshot
 from localagent.app.settings import Settings
+from localagent.debug.departure import Departure, departure_of
 from localagent.debug.dossier import MOST_SUSPECTS, Dossier, Hypothesis, HypothesisOutcome, Suspect
 from localagent.debug.dynamic_slice import Access, accesses, slice_of, written_names
+from localagent.debug.forced_values import observed
 from localagent.debug.suspicions import combined
+from localagent.debug.value_outcomes import ValueExperiment, most_telling, with_experiments
 from localagent.domain.edit import Candidate
 from localagent.domain.failure_run import FailureRun, FrameValues, WrittenValue
 from localagent.domain.outcome import Baseline, Failure, FullResult
@@ -31,11 +35,13 @@ from localagent.repair.ordering.weights import load_weights
 from localagent.repair.search.repair_task import Repair
 from localagent.repair.search.state import Parts
 from localagent.text.secret_redaction import Sanitizer
-from localagent.verify.baseline.traced_failure import traced_failure
+from localagent.verify.baseline.traced_failure import traced_runs
 
 MOST_HYPOTHESES = 5
 MOST_CANDIDATES = 400
 TRACED_CPU_SECONDS = 20.0
+TRACED_PASSING = 3
+VALUES_SHARE = 0.35
 SEARCH_SHARE = 0.6
 
 
@@ -52,11 +58,12 @@ class DebugRequest:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Localized:
-    """What one traced run adds: the run, its slice, and the ranking before and with it."""
+    """What traced runs add: the failing one, the ranking before and with its slice, the nearest passing tests' runs."""
 
     run: FailureRun | None
     plain: tuple[Suspicion, ...]
     ranked: tuple[Suspicion, ...]
+    passing: Mapping[str, FailureRun]
 
 
 def debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
@@ -79,9 +86,10 @@ def debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
         def left() -> float:
             return request.max_seconds - (time.monotonic() - begin)
 
-        result = experiments(ground, baseline, located.ranked, settings, policy, sink, left)
+        values = forced(ground, baseline, test, located, left)
+        ranked = with_experiments(located.ranked, values)
+        result = experiments(ground, baseline, ranked, settings, policy, sink, left)
         sanitizer = open_sanitizer()
-        suspects = _suspects(located.ranked, ground.sources, request.repo)
         run = _redacted(located.run, sanitizer)
         return Dossier(
             test=test,
@@ -90,7 +98,12 @@ def debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
             run=run,
             sources=_texts(run, ground.sources),
             writes=_last_writes(run, ground.sources),
-            suspects=suspects,
+            departure=_departure(located, baseline),
+            suspects=tuple(
+                replace(s, suspicion=replace(s.suspicion, why=sanitizer.clean_text(s.suspicion.why).text))
+                for s in _suspects(ranked, ground.sources, request.repo)
+            ),
+            values=tuple(_clean(one, sanitizer) for one in most_telling(values, MOST_HYPOTHESES)),
             hypotheses=hypotheses_of(result, baseline),
             seconds=time.monotonic() - begin,
         )
@@ -120,12 +133,25 @@ def localized(ground: TestedSnapshot, baseline: Baseline, test: str) -> Localize
     paths = [p for p in {*lines, *baseline.import_lines, *baseline.test_files} if p in sources][:200]
     tables: dict[RepoPath, dict[int, Access]] = {p: dict(accesses(sources[p])) for p in paths}
     writes = {p: written_names(sources[p]) for p in paths}
-    run = traced_failure(
-        ground.verifier.worker_pool, ground.verifier.request, test, writes, cpu_seconds=TRACED_CPU_SECONDS
-    )
+    near = nearest_passing(baseline, test, TRACED_PASSING)
+    verifier = ground.verifier
+    runs = traced_runs(verifier.worker_pool, verifier.request, (test, *near), writes, cpu_seconds=TRACED_CPU_SECONDS)
+    run = runs.pop(test, None)
     distances = slice_of(run, tables) if run is not None else {}
     ranked = combined(plain, distances, tables) if distances else plain
-    return Localized(run=run, plain=plain, ranked=ranked)
+    return Localized(run=run, plain=plain, ranked=ranked, passing=runs)
+
+
+def forced(
+    ground: TestedSnapshot, baseline: Baseline, test: str, located: Localized, left: Callable[[], float]
+) -> tuple[ValueExperiment, ...]:
+    """Values forced at the most suspicious statements, in a share of the time that is left."""
+    if located.run is None:
+        return ()
+    spared = (1 - VALUES_SHARE) * left()
+    failing = observed(test, located.run)
+    passing = [observed(name, run) for name, run in located.passing.items() if not run.frames]
+    return value_experiments(ground, baseline, test, located.ranked, failing, passing, lambda: left() - spared)
 
 
 class _Ranked:
@@ -231,6 +257,30 @@ def _suspects(ranked: tuple[Suspicion, ...], sources: Sources, repo: Path) -> tu
         text = lines[one.line - 1].strip()[:160] if one.line <= len(lines) else ""
         found.append(Suspect(suspicion=one, text=text, change=history(one.path, (one.line,)).get(one.line)))
     return tuple(found)
+
+
+def _departure(located: Localized, baseline: Baseline) -> Departure | None:
+    """From the first of the nearest passing tests that does not only begin, or end, otherwise."""
+    if located.run is None:
+        return None
+    found = (
+        departure_of(located.run, name, run, baseline.test_files)
+        for name, run in located.passing.items()
+        if not run.frames
+    )
+    return next((one for one in found if one is not None), None)
+
+
+def _clean(one: ValueExperiment, sanitizer: Sanitizer) -> ValueExperiment:
+    def clean(text: str) -> str:
+        return sanitizer.clean_text(text).text
+
+    failure = one.failure
+    return replace(
+        one,
+        forced=replace(one.forced, what=clean(one.forced.what), origin=clean(one.forced.origin)),
+        failure=None if failure is None else replace(failure, message=clean(failure.message)),
+    )
 
 
 def _redacted(run: FailureRun | None, sanitizer: Sanitizer) -> FailureRun | None:

@@ -1,0 +1,166 @@
+"""Which other values a statement of a failing run could have: those of passing runs, neighbours, the branch not taken.
+
+Value replacement (Jeffrey, Gupta and Gupta, Fault localization using value replacement, 2008) and predicate switching
+(Zhang, Gupta and Gupta, Locating faults through automated predicate switching, 2006), a statement at a time: a value
+is forced at every run of the statement. Pure. Not covered: values that no literal writes, attributes, loop variables.
+"""
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from localagent.code.spans import last_line
+from localagent.domain.failure_run import RETURN_NAME, FailureRun, TraceKind
+from localagent.domain.paths import RepoPath
+
+MOST_PASSING_VALUES = 3
+_LONGEST_VALUE = 120
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ForcedValue:
+    """A text in the place of a statement's part: from (line, column) to (line, column), columns bytes from 0.
+
+    `what` says what is forced (``"`n` forced to 3"``), `origin` where the value is from.
+    """
+
+    path: RepoPath
+    line: int
+    start: tuple[int, int]
+    end: tuple[int, int]
+    text: str
+    what: str
+    origin: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ObservedRun:
+    """What a traced run wrote, by place and name, and which way each line went on in its frame."""
+
+    test: str
+    values: Mapping[tuple[RepoPath, int, str], Sequence[str]]
+    followers: Mapping[tuple[RepoPath, int], frozenset[int]]
+
+
+def observed(test: str, run: FailureRun) -> ObservedRun:
+    """A traced run, arranged by place. Values in the order in which they first came."""
+    values: dict[tuple[RepoPath, int, str], dict[str, None]] = {}
+    for one in run.values:
+        values.setdefault((one.path, one.line, one.name), {})[one.value] = None
+    followers: dict[tuple[RepoPath, int], set[int]] = {}
+    before: dict[int, tuple[RepoPath, int]] = {}
+    for event in run.events:
+        if event.kind is TraceKind.LINE:
+            if event.frame in before:
+                followers.setdefault(before[event.frame], set()).add(event.line)
+            before[event.frame] = (event.path, event.line)
+    return ObservedRun(
+        test=test,
+        values={place: tuple(found) for place, found in values.items()},
+        followers={place: frozenset(lines) for place, lines in followers.items()},
+    )
+
+
+def forced_values(
+    path: RepoPath, tree: ast.Module, line: int, failing: ObservedRun, passing: Sequence[ObservedRun]
+) -> Iterator[ForcedValue]:
+    """What to force at the statement that begins at a line, the likeliest to tell something first."""
+    node = next((n for n in ast.walk(tree) if isinstance(n, ast.stmt) and n.lineno == line), None)
+    if isinstance(node, ast.If):
+        yield from _branches(path, node, failing)
+        return
+    target = _target(node)
+    if node is None or target is None:
+        return
+    name, place, before = target
+    had = failing.values.get((path, line, name), ())
+    shown = "the result" if name == RETURN_NAME else f"`{name}`"
+    for value, origin in _values(path, line, name, had, passing):
+        yield ForcedValue(
+            path=path,
+            line=line,
+            start=(place.lineno, place.col_offset),
+            end=(last_line(place), place.end_col_offset or 0),
+            text=before + value,
+            what=f"{shown} forced to {value}",
+            origin=origin,
+        )
+
+
+def _target(node: ast.stmt | None) -> tuple[str, ast.stmt | ast.expr, str] | None:
+    """The name that a statement gives one value, what is replaced for it, and what is to stand before a value."""
+    match node:
+        case ast.Assign(targets=[ast.Name(id=name)], value=value):
+            return name, value, ""
+        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+            return name, value, ""
+        case ast.AugAssign(target=ast.Name(id=name)):
+            return name, node, f"{name} = "
+        case ast.Return(value=ast.expr() as value):
+            return RETURN_NAME, value, ""
+        case _:
+            return None
+
+
+def _values(
+    path: RepoPath, line: int, name: str, had: Sequence[str], passing: Sequence[ObservedRun]
+) -> Iterator[tuple[str, str]]:
+    told = set(had) if len(had) == 1 else set()
+    most = MOST_PASSING_VALUES
+    for run in passing:
+        for value in run.values.get((path, line, name), ()):
+            if most and value not in told and _is_literal(value):
+                told.add(value)
+                most -= 1
+                yield value, f"as in {run.test}, which passes"
+    last = had[-1] if had else ""
+    for value in _neighbours(last):
+        if value not in told:
+            yield value, f"next to {last}, the last value there in the failing run"
+
+
+def _is_literal(text: str) -> bool:
+    if len(text) > _LONGEST_VALUE or "..." in text:  # an ellipsis marks what was cut
+        return False
+    try:
+        ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return False
+    return True
+
+
+def _neighbours(text: str) -> list[str]:
+    if not text or not _is_literal(text):
+        return []
+    value = ast.literal_eval(text)
+    match value:
+        case bool():
+            return [repr(not value)]
+        case int():
+            return [repr(value - 1), repr(value + 1)]
+        case None:
+            return ["0", "''", "[]"]
+        case list() if value:
+            return [repr(value[:-1]), repr(value[1:])]
+        case _:
+            return []
+
+
+def _branches(path: RepoPath, node: ast.If, failing: ObservedRun) -> Iterator[ForcedValue]:
+    """The ways that a condition did not, or did not only, go."""
+    after = failing.followers.get((path, node.lineno), frozenset())
+    if not after:
+        return
+    first, last = node.body[0].lineno, last_line(node.body[-1])
+    inside = any(first <= line <= last for line in after)
+    outside = any(not first <= line <= last for line in after)
+    for value in [value for value, other in (("True", outside), ("False", inside)) if other]:
+        yield ForcedValue(
+            path=path,
+            line=node.lineno,
+            start=(node.test.lineno, node.test.col_offset),
+            end=(last_line(node.test), node.test.end_col_offset or 0),
+            text=value,
+            what=f"the condition forced to {value}",
+            origin="the failing run took the other branch",
+        )
