@@ -2,7 +2,7 @@
 
 Value replacement (Jeffrey, Gupta and Gupta, Fault localization using value replacement, 2008) and predicate switching
 (Zhang, Gupta and Gupta, Locating faults through automated predicate switching, 2006), a statement at a time: a value
-is forced at every run of the statement. Pure. Not covered: values that no literal writes, attributes, loop variables.
+is forced at every run of the statement. Pure. Not covered: values that no literal writes, loop variables.
 """
 
 import ast
@@ -10,11 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from localagent.code.spans import last_line
+from localagent.debug.dynamic_slice import own_parts
 from localagent.domain.failure_run import RETURN_NAME, FailureRun, TraceKind
 from localagent.domain.paths import RepoPath
 
 MOST_PASSING_VALUES = 3
 _LONGEST_VALUE = 120
+_LONGEST_SHOWN = 60
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,12 +68,22 @@ def forced_values(
 ) -> Iterator[ForcedValue]:
     """What to force at the statement that begins at a line, the likeliest to tell something first."""
     node = next((n for n in ast.walk(tree) if isinstance(n, ast.stmt) and n.lineno == line), None)
+    if node is None:
+        return
     if isinstance(node, ast.If):
         yield from _branches(path, node, failing)
-        return
+    else:
+        yield from _values_at(path, node, failing, passing)
+        yield from _inner_conditions(path, node)
+
+
+def _values_at(
+    path: RepoPath, node: ast.stmt, failing: ObservedRun, passing: Sequence[ObservedRun]
+) -> Iterator[ForcedValue]:
     target = _target(node)
-    if node is None or target is None:
+    if target is None:
         return
+    line = node.lineno
     name, place, before = target
     had = failing.values.get((path, line, name), ())
     shown = "the result" if name == RETURN_NAME else f"`{name}`"
@@ -90,12 +102,12 @@ def forced_values(
 def _target(node: ast.stmt | None) -> tuple[str, ast.stmt | ast.expr, str] | None:
     """The name that a statement gives one value, what is replaced for it, and what is to stand before a value."""
     match node:
-        case ast.Assign(targets=[ast.Name(id=name)], value=value):
-            return name, value, ""
-        case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-            return name, value, ""
-        case ast.AugAssign(target=ast.Name(id=name)):
-            return name, node, f"{name} = "
+        case ast.Assign(targets=[ast.Name() | ast.Attribute(value=ast.Name()) as target], value=value):
+            return ast.unparse(target), value, ""
+        case ast.AnnAssign(target=ast.Name() | ast.Attribute(value=ast.Name()) as target, value=ast.expr() as value):
+            return ast.unparse(target), value, ""
+        case ast.AugAssign(target=ast.Name() | ast.Attribute(value=ast.Name()) as target):
+            return ast.unparse(target), node, f"{ast.unparse(target)} = "
         case ast.Return(value=ast.expr() as value):
             return RETURN_NAME, value, ""
         case _:
@@ -155,12 +167,31 @@ def _branches(path: RepoPath, node: ast.If, failing: ObservedRun) -> Iterator[Fo
     inside = any(first <= line <= last for line in after)
     outside = any(not first <= line <= last for line in after)
     for value in [value for value, other in (("True", outside), ("False", inside)) if other]:
-        yield ForcedValue(
-            path=path,
-            line=node.lineno,
-            start=(node.test.lineno, node.test.col_offset),
-            end=(last_line(node.test), node.test.end_col_offset or 0),
-            text=value,
-            what=f"the condition forced to {value}",
-            origin="the failing run took the other branch",
-        )
+        origin = "the failing run went both ways" if inside and outside else "the failing run went the other way"
+        yield _condition(path, node.lineno, node.test, value, origin)
+
+
+def _inner_conditions(path: RepoPath, node: ast.stmt) -> Iterator[ForcedValue]:
+    """Conditions of a statement's comprehensions and conditional expressions: which way they went was not traced."""
+    for part in own_parts(node):
+        tests = part.ifs if isinstance(part, ast.comprehension) else [part.test] if isinstance(part, ast.IfExp) else []
+        for test in tests:
+            for value in ("True", "False"):
+                yield _condition(path, node.lineno, test, value, "at each of its runs")
+
+
+def _condition(path: RepoPath, line: int, test: ast.expr, value: str, origin: str) -> ForcedValue:
+    try:
+        text = ast.unparse(test)
+    except (RecursionError, ValueError):  # ValueError: a number with more digits than Python writes
+        text = "..."
+    shown = text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 3] + "..."
+    return ForcedValue(
+        path=path,
+        line=line,
+        start=(test.lineno, test.col_offset),
+        end=(last_line(test), test.end_col_offset or 0),
+        text=value,
+        what=f"the condition `{shown}` forced to {value}",
+        origin=origin,
+    )

@@ -83,8 +83,16 @@ class FailureTrace:
 
     def _written(self, file: int, line: int, names: List[str], values: Dict[str, Any]) -> None:
         for name in names:
-            if name in values:
-                self.values.append((file, line, name, _text(values[name])))
+            base, dot, attribute = name.partition(".")
+            if base not in values:
+                continue
+            value = values[base]
+            if dot:
+                held = getattr(value, "__dict__", None)
+                if type(held) is not dict or attribute not in held:
+                    continue
+                value = held[attribute]
+            self.values.append((file, line, name, _text(value)))
 
     def told(self, raised: Optional[BaseException]) -> Dict[str, Any]:
         """Everything, as JSON types."""

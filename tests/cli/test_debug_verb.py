@@ -48,6 +48,10 @@ def test_the_dossier_of_a_failing_test(
     assert "ghp_" not in json.dumps(told["frames"])
     assert {"path": "test_cart.py", "line": 10, "name": "found", "value": "7"} in told["writes"]
     assert 7 in [s["line"] for s in told["suspects"][:2]]
+    assert (
+        "with the result forced to 6 at cart.py:7 (next to 7, the last value there in the failing run) the test passes"
+        in [v["shown"] for v in told["values"]]
+    )
     assert {h["outcome"] for h in told["hypotheses"]} <= {"confirmed", "possible", "refuted"}
     after = {p: p.read_bytes() for p in repo.folder.rglob("*") if p.is_file() and ".git" not in p.parts}
     assert after == before

@@ -313,9 +313,9 @@ def _last_writes(run: FailureRun | None, sources: Sources) -> tuple[WrittenValue
     failing = run.frames[-1]
     access = accesses(sources[failing.path]).get(failing.line)
     wanted = access.reads | access.attribute_reads if access is not None else frozenset()
-    found = [v for v in run.values if v.path == failing.path and v.name in wanted]
-    last: dict[tuple[int, str], WrittenValue] = {}
+    found = [v for v in run.values if v.name.rpartition(".")[2] in wanted and (v.path == failing.path or "." in v.name)]
+    last: dict[tuple[RepoPath, int, str], WrittenValue] = {}
     for one in found:
-        last.pop((one.line, one.name), None)
-        last[one.line, one.name] = one
+        last.pop((one.path, one.line, one.name), None)
+        last[one.path, one.line, one.name] = one
     return tuple(last.values())
