@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from casefile import Case, read_all
 
 from localagent.app import Settings
-from localagent.app.debug.debug import chosen_failure, experiments, forced, hypotheses_of, localized
+from localagent.app.debug.debug import chosen_failure, experiments, hypotheses_of, localized, run_value_experiments
 from localagent.app.policies import open_policy
 from localagent.app.review.patch_tests import ProofRequest, open_tested_snapshot
 from localagent.debug.value_outcomes import with_experiments
@@ -73,7 +73,7 @@ def measure(case, seconds, settings, *, with_edits):
             test, _ = chosen_failure(baseline, "")
             located = localized(ground, baseline, test)
             left = lambda: seconds - (time.monotonic() - begin)  # noqa: E731
-            values = forced(ground, baseline, test, located, left)
+            values = run_value_experiments(ground, baseline, test, located, left)
             passes = {(e.forced.path, e.forced.line) for e in values if e.outcome.value == "passes"}
             forced_seconds = time.monotonic() - begin
             found = ()

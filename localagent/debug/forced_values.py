@@ -44,7 +44,7 @@ class ObservedRun:
     followers: Mapping[tuple[RepoPath, int], frozenset[int]]
 
 
-def observed(test: str, run: FailureRun) -> ObservedRun:
+def observed_run(test: str, run: FailureRun) -> ObservedRun:
     """A traced run, arranged by place. Values in the order in which they first came."""
     values: dict[tuple[RepoPath, int, str], dict[str, None]] = {}
     for one in run.values:
@@ -64,21 +64,33 @@ def observed(test: str, run: FailureRun) -> ObservedRun:
 
 
 def forced_values(
-    path: RepoPath, tree: ast.Module, line: int, failing: ObservedRun, passing: Sequence[ObservedRun]
+    path: RepoPath,
+    tree: ast.Module,
+    line: int,
+    failing: ObservedRun,
+    passing: Sequence[ObservedRun],
+    compared: tuple[str, str] = ("", ""),
 ) -> Iterator[ForcedValue]:
-    """What to force at the statement that begins at a line, the likeliest to tell something first."""
+    """What to force at the statement that begins at a line, the likeliest to tell something first.
+
+    `compared` are the two sides of the comparison that failed.
+    """
     node = next((n for n in ast.walk(tree) if isinstance(n, ast.stmt) and n.lineno == line), None)
     if node is None:
         return
     if isinstance(node, ast.If):
         yield from _branches(path, node, failing)
     else:
-        yield from _values_at(path, node, failing, passing)
+        yield from _values_at(path, node, failing, passing, compared)
         yield from _inner_conditions(path, node)
 
 
 def _values_at(
-    path: RepoPath, node: ast.stmt, failing: ObservedRun, passing: Sequence[ObservedRun]
+    path: RepoPath,
+    node: ast.stmt,
+    failing: ObservedRun,
+    passing: Sequence[ObservedRun],
+    compared: tuple[str, str],
 ) -> Iterator[ForcedValue]:
     target = _target(node)
     if target is None:
@@ -87,7 +99,7 @@ def _values_at(
     name, place, before = target
     had = failing.values.get((path, line, name), ())
     shown = "the result" if name == RETURN_NAME else f"`{name}`"
-    for value, origin in _values(path, line, name, had, passing):
+    for value, origin in _values((path, line, name), had, passing, compared):
         yield ForcedValue(
             path=path,
             line=line,
@@ -115,12 +127,19 @@ def _target(node: ast.stmt | None) -> tuple[str, ast.stmt | ast.expr, str] | Non
 
 
 def _values(
-    path: RepoPath, line: int, name: str, had: Sequence[str], passing: Sequence[ObservedRun]
+    place: tuple[RepoPath, int, str],
+    had: Sequence[str],
+    passing: Sequence[ObservedRun],
+    compared: tuple[str, str],
 ) -> Iterator[tuple[str, str]]:
     told = set(had) if len(had) == 1 else set()
+    for one, other in (compared, compared[::-1]):
+        if one in had and other not in told and _is_literal(other):
+            told.add(other)
+            yield other, f"which {one}, a value there in the failing run, was compared with"
     most = MOST_PASSING_VALUES
     for run in passing:
-        for value in run.values.get((path, line, name), ()):
+        for value in run.values.get(place, ()):
             if most and value not in told and _is_literal(value):
                 told.add(value)
                 most -= 1

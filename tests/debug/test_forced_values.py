@@ -7,7 +7,7 @@ import pytest
 from support.traced_program import PATH, traced
 
 from localagent.debug.departure import departure_of
-from localagent.debug.forced_values import ObservedRun, forced_values, observed
+from localagent.debug.forced_values import ObservedRun, forced_values, observed_run
 from localagent.debug.value_outcomes import ValueExperiment, ValueOutcome, most_telling, with_experiments
 from localagent.domain.outcome import Failure
 from localagent.domain.task import Suspicion
@@ -33,7 +33,7 @@ TREE = ast.parse(SOURCE)
 
 
 def run(folder: Path, call: str) -> ObservedRun:
-    return observed(call, traced(folder, SOURCE + call + "\n"))
+    return observed_run(call, traced(folder, SOURCE + call + "\n"))
 
 
 def forced(line: int, failing: ObservedRun, *passing: ObservedRun) -> list[str]:

@@ -16,7 +16,7 @@ from localagent.app.settings import Settings
 from localagent.debug.departure import Departure, departure_of
 from localagent.debug.dossier import MOST_SUSPECTS, Dossier, Hypothesis, HypothesisOutcome, Suspect
 from localagent.debug.dynamic_slice import Access, accesses, slice_of, written_names
-from localagent.debug.forced_values import observed
+from localagent.debug.forced_values import observed_run
 from localagent.debug.suspicions import combined
 from localagent.debug.value_outcomes import ValueExperiment, most_telling, with_experiments
 from localagent.domain.edit import Candidate
@@ -86,7 +86,7 @@ def debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
         def left() -> float:
             return request.max_seconds - (time.monotonic() - begin)
 
-        values = forced(ground, baseline, test, located, left)
+        values = run_value_experiments(ground, baseline, test, located, left)
         ranked = with_experiments(located.ranked, values)
         result = experiments(ground, baseline, ranked, settings, policy, sink, left)
         sanitizer = open_sanitizer()
@@ -142,15 +142,15 @@ def localized(ground: TestedSnapshot, baseline: Baseline, test: str) -> Localize
     return Localized(run=run, plain=plain, ranked=ranked, passing=runs)
 
 
-def forced(
+def run_value_experiments(
     ground: TestedSnapshot, baseline: Baseline, test: str, located: Localized, left: Callable[[], float]
 ) -> tuple[ValueExperiment, ...]:
     """Values forced at the most suspicious statements, in a share of the time that is left."""
     if located.run is None:
         return ()
     spared = (1 - VALUES_SHARE) * left()
-    failing = observed(test, located.run)
-    passing = [observed(name, run) for name, run in located.passing.items() if not run.frames]
+    failing = observed_run(test, located.run)
+    passing = [observed_run(name, run) for name, run in located.passing.items() if not run.frames]
     return value_experiments(ground, baseline, test, located.ranked, failing, passing, lambda: left() - spared)
 
 

@@ -47,8 +47,8 @@ def value_experiments(
     left: Callable[[], float],
 ) -> tuple[ValueExperiment, ...]:
     """What became of the failing test with each value, in the order of the statements' ranks, while time is left."""
-    plans = list(_plans(ground, ranked, failing, passing))
     before = next((t.failure for t in baseline.tests if t.id == test), None)
+    plans = _plans(ground, ranked, failing, passing, (before.left, before.right)) if before is not None else []
     if not plans or before is None or left() <= 0:
         return ()
     found = []
@@ -70,7 +70,11 @@ def value_experiments(
 
 
 def _plans(
-    ground: TestedSnapshot, ranked: Sequence[Suspicion], failing: ObservedRun, passing: Sequence[ObservedRun]
+    ground: TestedSnapshot,
+    ranked: Sequence[Suspicion],
+    failing: ObservedRun,
+    passing: Sequence[ObservedRun],
+    compared: tuple[str, str],
 ) -> list[tuple[ForcedValue, Edit]]:
     """The first value of every statement, then the second ones: what time cuts off is the least likely."""
     index = FactIndex()
@@ -82,7 +86,7 @@ def _plans(
         if tree is None or not page.usable:
             continue
         made = 0
-        for forced in forced_values(one.path, tree, one.line, failing, passing):
+        for forced in forced_values(one.path, tree, one.line, failing, passing, compared):
             edit = page.put(
                 one.line, page.offset(*forced.start), page.offset(*forced.end), forced.text, prior=0.0,
                 operator=_OPERATOR, known=False,

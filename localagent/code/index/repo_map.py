@@ -107,13 +107,14 @@ def _outermost(facts: ModuleFacts, scope: int) -> bool:
 
 def _edges(
     graph: CodeGraph,
-    views: Iterable[ModuleView],
+    views: Sequence[ModuleView],
     places: Mapping[tuple[str, int], int],
     bearers: Mapping[Symbol, Sequence[int]],
 ) -> list[dict[int, float]]:
     """For each definition those that it uses, by the root of how often; what stands in no definition is not counted."""
     counts: list[Counter[int]] = [Counter() for _ in places]
     names = {symbol.name for symbol in bearers}
+    names |= {fact.bound for view in views for fact in view.facts.imports if fact.bound != fact.item}
     for view in views:
         meant: dict[int, tuple[int, ...]] = {}  # the same expression means the same
         for use in view.facts.uses:
