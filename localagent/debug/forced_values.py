@@ -9,6 +9,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from localagent.code.source_text import parse_or_none
 from localagent.code.spans import last_line
 from localagent.debug.dynamic_slice import own_parts
 from localagent.domain.failure_run import RETURN_NAME, FailureRun, TraceKind
@@ -37,7 +38,7 @@ class ForcedValue:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ObservedRun:
-    """What a traced run wrote, by place and name, and which way each line went on in its frame."""
+    """What a traced run wrote, by place and name, and which lines followed each one in its frame."""
 
     test: str
     values: Mapping[tuple[RepoPath, int, str], Sequence[str]]
@@ -69,19 +70,15 @@ def forced_values(
     line: int,
     failing: ObservedRun,
     passing: Sequence[ObservedRun],
-    compared: tuple[str, str] = ("", ""),
 ) -> Iterator[ForcedValue]:
-    """What to force at the statement that begins at a line, the likeliest to tell something first.
-
-    `compared` are the two sides of the comparison that failed.
-    """
+    """What to force at the statement that begins at a line, the likeliest to tell something first."""
     node = next((n for n in ast.walk(tree) if isinstance(n, ast.stmt) and n.lineno == line), None)
     if node is None:
         return
     if isinstance(node, ast.If):
         yield from _branches(path, node, failing)
     else:
-        yield from _values_at(path, node, failing, passing, compared)
+        yield from _values_at(path, node, failing, passing)
         yield from _inner_conditions(path, node)
 
 
@@ -90,7 +87,6 @@ def _values_at(
     node: ast.stmt,
     failing: ObservedRun,
     passing: Sequence[ObservedRun],
-    compared: tuple[str, str],
 ) -> Iterator[ForcedValue]:
     target = _target(node)
     if target is None:
@@ -99,7 +95,7 @@ def _values_at(
     name, place, before = target
     had = failing.values.get((path, line, name), ())
     shown = "the result" if name == RETURN_NAME else f"`{name}`"
-    for value, origin in _values((path, line, name), had, passing, compared):
+    for value, origin in _values((path, line, name), had, passing):
         yield ForcedValue(
             path=path,
             line=line,
@@ -130,17 +126,12 @@ def _values(
     place: tuple[RepoPath, int, str],
     had: Sequence[str],
     passing: Sequence[ObservedRun],
-    compared: tuple[str, str],
 ) -> Iterator[tuple[str, str]]:
     told = set(had) if len(had) == 1 else set()
-    for one, other in (compared, compared[::-1]):
-        if one in had and other not in told and _is_literal(other):
-            told.add(other)
-            yield other, f"which {one}, a value there in the failing run, was compared with"
     most = MOST_PASSING_VALUES
     for run in passing:
         for value in run.values.get(place, ()):
-            if most and value not in told and _is_literal(value):
+            if most and value not in told and _literal(value):
                 told.add(value)
                 most -= 1
                 yield value, f"as in {run.test}, which passes"
@@ -150,20 +141,21 @@ def _values(
             yield value, f"next to {last}, the last value there in the failing run"
 
 
-def _is_literal(text: str) -> bool:
-    if len(text) > _LONGEST_VALUE or "..." in text:  # an ellipsis marks what was cut
-        return False
-    try:
-        ast.literal_eval(text)
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        return False
-    return True
+def _literal(text: str) -> list[object]:
+    """What a text writes as a literal, alone in a list; [] where it is none, or a part of one."""
+    tree = parse_or_none(text) if len(text) <= _LONGEST_VALUE and "..." not in text else None  # `...`: it was cut
+    match tree.body if tree is not None else []:
+        case [ast.Expr(value=value)]:
+            try:
+                return [ast.literal_eval(value)]
+            except (ValueError, TypeError, MemoryError, RecursionError):
+                return []
+        case _:
+            return []
 
 
 def _neighbours(text: str) -> list[str]:
-    if not text or not _is_literal(text):
-        return []
-    value = ast.literal_eval(text)
+    value = next(iter(_literal(text)), "")
     match value:
         case bool():
             return [repr(not value)]
@@ -178,16 +170,16 @@ def _neighbours(text: str) -> list[str]:
 
 
 def _branches(path: RepoPath, node: ast.If, failing: ObservedRun) -> Iterator[ForcedValue]:
-    """The ways that a condition did not, or did not only, go."""
-    after = failing.followers.get((path, node.lineno), frozenset())
-    if not after:
+    """The other of each way that a condition was seen to go; none where its body stands on its own line."""
+    head = range(node.lineno, last_line(node.test) + 1)
+    body = range(node.body[0].lineno, last_line(node.body[-1]) + 1)
+    if body.start in head:
         return
-    first, last = node.body[0].lineno, last_line(node.body[-1])
-    inside = any(first <= line <= last for line in after)
-    outside = any(not first <= line <= last for line in after)
-    for value in [value for value, other in (("True", outside), ("False", inside)) if other]:
-        origin = "the failing run went both ways" if inside and outside else "the failing run went the other way"
-        yield _condition(path, node.lineno, node.test, value, origin)
+    after = {to for line in head for to in failing.followers.get((path, line), ()) if to not in head}
+    if any(line not in body for line in after):
+        yield _condition(path, node.lineno, node.test, "True", "the failing run went past it")
+    if any(line in body for line in after):
+        yield _condition(path, node.lineno, node.test, "False", "the failing run went into it")
 
 
 def _inner_conditions(path: RepoPath, node: ast.stmt) -> Iterator[ForcedValue]:

@@ -51,7 +51,7 @@ def forced(line: int, failing: ObservedRun, *passing: ObservedRun) -> list[str]:
                 "10: `rest` forced to 10, next to 9, the last value there in the failing run",
             ],
         ),
-        (3, ["False: the condition `rest > 5` forced to False, the failing run went the other way"]),
+        (3, ["False: the condition `rest > 5` forced to False, the failing run went into it"]),
         (
             7,
             [
@@ -99,9 +99,20 @@ def test_no_more_is_said_than_was_shown_and_what_passes_ranks_higher(tmp_path: P
         ValueExperiment(forced=branch, outcome=ValueOutcome.PASSES, failure=None),
     ]
     assert [e.sentence for e in most_telling(done, 5)] == [
-        "with the condition `rest > 5` forced to False at program.py:3 (the failing run went the other way) the test passes",  # noqa: E501
+        "with the condition `rest > 5` forced to False at program.py:3 (the failing run went into it) the test passes",
         "with `rest` forced to 8 at program.py:2 (next to 9, the last value there in the failing run) the test fails "
         "in another way: KeyError: 'a'",
     ]
     ranked = [Suspicion(path=PATH, line=n, end_line=n, score=0.9 - n / 10) for n in (2, 3, 4)]
     assert [s.line for s in with_experiments(ranked, done)] == [3, 2, 4]
+
+
+@pytest.mark.parametrize(
+    ("condition", "wanted"),
+    [("(n >\n    5)", "True"), ("(n <\n    5)", "False"), ("n > 5: pass\nif n > 6", "")],
+    ids=["over lines, past it", "over lines, into it", "a body on its own line"],
+)
+def test_the_way_a_condition_went_is_what_was_seen(tmp_path: Path, condition: str, wanted: str) -> None:
+    source = f"n = 1\nif {condition}:\n    n = 2\nn = 3\n"
+    failing = observed_run("it", traced(tmp_path, source))
+    assert "".join(f.text for f in forced_values(PATH, ast.parse(source), 2, failing, ())) == wanted

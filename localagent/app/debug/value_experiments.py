@@ -48,7 +48,7 @@ def value_experiments(
 ) -> tuple[ValueExperiment, ...]:
     """What became of the failing test with each value, in the order of the statements' ranks, while time is left."""
     before = next((t.failure for t in baseline.tests if t.id == test), None)
-    plans = _plans(ground, ranked, failing, passing, (before.left, before.right)) if before is not None else []
+    plans = _plans(ground, ranked, failing, passing) if before is not None else []
     if not plans or before is None or left() <= 0:
         return ()
     found = []
@@ -74,7 +74,6 @@ def _plans(
     ranked: Sequence[Suspicion],
     failing: ObservedRun,
     passing: Sequence[ObservedRun],
-    compared: tuple[str, str],
 ) -> list[tuple[ForcedValue, Edit]]:
     """The first value of every statement, then the second ones: what time cuts off is the least likely."""
     index = FactIndex()
@@ -86,11 +85,9 @@ def _plans(
         if tree is None or not page.usable:
             continue
         made = 0
-        for forced in forced_values(one.path, tree, one.line, failing, passing, compared):
-            edit = page.put(
-                one.line, page.offset(*forced.start), page.offset(*forced.end), forced.text, prior=0.0,
-                operator=_OPERATOR, known=False,
-            )  # fmt: skip
+        for forced in forced_values(one.path, tree, one.line, failing, passing):
+            start, end = page.offset(*forced.start), page.offset(*forced.end)
+            edit = page.put(one.line, start, end, forced.text, prior=0.0, operator=_OPERATOR, known=False)
             if isinstance(edit, Edit) and made < MOST_OF_A_STATEMENT:
                 rounds.append((made, rank, forced, edit))
                 made += 1
