@@ -14,6 +14,7 @@ from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
 from localagent.repo.line_history import LineChange
+from localagent.report.html import render
 
 MOST_SUSPECTS = 10
 MOST_LOCALS = 8
@@ -67,12 +68,31 @@ class Dossier:
 
 def dossier_text(d: Dossier) -> str:
     """One section after the other; those with nothing to say are left out."""
-    lines = [f"{d.test} fails" + (f" (and {d.failing - 1} other tests)" if d.failing > 1 else "")]
+    lines = [_title(d), *(f"  {line}" for line in _head(d))]
+    for title, body in _sections(d):
+        lines += ["", title, *(f"  {line}" for line in body)]
+    return "\n".join(lines)
+
+
+def dossier_page(d: Dossier) -> bytes:
+    """The same as one HTML page, without script and link."""
+    return render("debug.html", title=_title(d), head=list(_head(d)), sections=list(_sections(d)))
+
+
+def _title(d: Dossier) -> str:
+    return f"{d.test} fails" + (f" (and {d.failing - 1} other tests)" if d.failing > 1 else "")
+
+
+def _head(d: Dossier) -> Iterator[str]:
     first = d.failure.message.split("\n", 1)[0][:300]
-    lines.append(f"  {d.failure.exception}: {first}" if first else f"  {d.failure.exception}")
+    yield f"{d.failure.exception}: {first}" if first else d.failure.exception
     meaning = meaning_of(d.failure.exception, d.failure.message)
     if meaning is not None:
-        lines += [f"  it means: {meaning.sentence}", f"  look at: {meaning.look}"]
+        yield f"it means: {meaning.sentence}"
+        yield f"look at: {meaning.look}"
+
+
+def _sections(d: Dossier) -> Iterator[tuple[str, list[str]]]:
     for title, body in (
         ("Frames, outermost first", _frames(d)),
         ("Last writes of the names in the failing statement", _writes(d)),
@@ -83,8 +103,7 @@ def dossier_text(d: Dossier) -> str:
     ):
         told = list(body)
         if told:
-            lines += ["", title, *(f"  {line}" for line in told)]
-    return "\n".join(lines)
+            yield title, told
 
 
 def _frames(d: Dossier) -> Iterator[str]:

@@ -41,6 +41,8 @@ def test_the_dossier_of_a_failing_test(
     repo.commit("one")
     before = {p: p.read_bytes() for p in repo.folder.rglob("*") if p.is_file() and ".git" not in p.parts}
     argv = ["debug", "test_cart.py::test_some", "--repo", str(repo.folder), "--json", "--max-seconds", "40"]
+    page = tmp_path / "page.html"
+    argv += ["--html", str(page)]
     assert main(argv) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["test"] == "test_cart.py::test_some"
@@ -53,6 +55,9 @@ def test_the_dossier_of_a_failing_test(
         in [v["shown"] for v in told["values"]]
     )
     assert {h["outcome"] for h in told["hypotheses"]} <= {"confirmed", "possible", "refuted"}
+    assert told["departure"] is None  # both tests run the same lines of cart.py
+    assert "with the result forced to 6 at cart.py:7" in page.read_text()
+    assert "ghp_" not in page.read_text()
     after = {p: p.read_bytes() for p in repo.folder.rglob("*") if p.is_file() and ".git" not in p.parts}
     assert after == before
     repo.write("cart.py", CART.replace("each + 1", "each"))

@@ -32,7 +32,7 @@ def traced_runs(
     *,
     cpu_seconds: float,
 ) -> dict[str, FailureRun]:
-    """What one run of each test did, in one jail; those that are not collected, or came after its loss, are left out."""
+    """What one run of each test did, in one jail; without those that are not collected or came after its loss."""
     found: dict[str, FailureRun] = {}
     try:
         with rooms.start({}, WorkerUse.FULL) as room:
