@@ -34,6 +34,7 @@ class ForcedValue:
     text: str
     what: str
     origin: str
+    is_condition: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -205,4 +206,5 @@ def _condition(path: RepoPath, line: int, test: ast.expr, value: str, origin: st
         text=value,
         what=f"the condition `{shown}` forced to {value}",
         origin=origin,
+        is_condition=True,
     )

@@ -41,19 +41,24 @@ class ValueExperiment:
 
 
 def most_telling(done: Sequence[ValueExperiment], most: int) -> list[ValueExperiment]:
-    """One experiment of each statement, the one that changed most; statements at which the test passes first."""
-    best: dict[tuple[str, int], ValueExperiment] = {}
+    """One experiment of each statement, the one that changed most; passing tests first, by conditions before values."""
     order = list(ValueOutcome)
-    for one in done:
-        place = (one.forced.path, one.forced.line)
-        if place not in best or order.index(one.outcome) < order.index(best[place].outcome):
-            best[place] = one
-    return sorted(best.values(), key=lambda one: order.index(one.outcome))[:most]
+    best: dict[tuple[str, int], ValueExperiment] = {}
+    for one in sorted(done, key=lambda one: (order.index(one.outcome), not one.forced.is_condition)):
+        best.setdefault((one.forced.path, one.forced.line), one)
+    return list(best.values())[:most]
 
 
 def with_experiments(ranked: Sequence[Suspicion], done: Sequence[ValueExperiment]) -> tuple[Suspicion, ...]:
-    """Most suspicious first: a statement at which another value makes the failure go away stands above one without."""
-    passing = {(e.forced.path, e.forced.line): e.forced.what for e in done if e.outcome is ValueOutcome.PASSES}
+    """Most suspicious first: a statement whose condition, sent the other way, makes the failure go away stands higher.
+
+    Not so for other values: the right result, forced after the fault, makes it go away as well.
+    """
+    passing = {
+        (e.forced.path, e.forced.line): e.forced.what
+        for e in done
+        if e.outcome is ValueOutcome.PASSES and e.forced.is_condition
+    }
     found = []
     for one in ranked:
         what = passing.get((one.path, one.line))

@@ -103,8 +103,9 @@ def test_no_more_is_said_than_was_shown_and_what_passes_ranks_higher(tmp_path: P
         "with `rest` forced to 8 at program.py:2 (next to 9, the last value there in the failing run) the test fails "
         "in another way: KeyError: 'a'",
     ]
+    also = ValueExperiment(forced=one, outcome=ValueOutcome.PASSES, failure=None)
     ranked = [Suspicion(path=PATH, line=n, end_line=n, score=0.9 - n / 10) for n in (2, 3, 4)]
-    assert [s.line for s in with_experiments(ranked, done)] == [3, 2, 4]
+    assert [s.line for s in with_experiments(ranked, [*done, also])] == [3, 2, 4]
 
 
 @pytest.mark.parametrize(
