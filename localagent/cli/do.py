@@ -11,6 +11,7 @@ from localagent.agent.loop import Limits
 from localagent.app import Settings
 from localagent.app.agent.request import DoOutcome, DoRequest
 from localagent.app.agent.run import run_do
+from localagent.app.agent.test_driven import INSTRUCTION
 from localagent.app.cancellation import Stop
 from localagent.cli.backend import add_backend, backend_of
 from localagent.cli.exit_signals import stop_on_signals
@@ -28,11 +29,19 @@ _MOST_INSTRUCTION = 20_000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     p = parser
-    p.add_argument("instruction", metavar="INSTRUCTION", help="what is to be changed, in words")
+    p.add_argument("instruction", metavar="INSTRUCTION", nargs="?", default="", help="what is to be changed, in words")
     p.add_argument("--repo", default=".", metavar="DIR", help="a git repository or a plain folder (default: .)")
     p.add_argument("--test", action="append", default=[], metavar="SPEC", help="a test that must pass in the end")
+    p.add_argument(
+        "--from-tests",
+        action="append",
+        default=[],
+        metavar="SPEC",
+        help="a test that is the specification: what it imports and nothing has gets a skeleton; may be repeated",
+    )
     p.add_argument("--check", action="append", default=[], metavar="CMD", help="a command that must exit 0 (no shell)")
     p.add_argument("--model", default="", metavar="M", help="unix:SOCKET of a model server (chat completions)")
+    p.add_argument("--no-model", action="store_true", help="with --from-tests: the search alone fills the bodies")
     p.add_argument("--roles", default="implementer", metavar="LIST", help=f"roles for the model: {', '.join(ROLES)}")
     p.add_argument(
         "--trust",
@@ -107,7 +116,10 @@ def show_outcome(outcome: DoOutcome, args: argparse.Namespace, render: Render) -
 
 def _request(args: argparse.Namespace) -> DoRequest:
     faults: list[str] = []
-    if not args.instruction.strip() or len(args.instruction) > _MOST_INSTRUCTION:
+    if args.no_model and (args.model or not args.from_tests):
+        faults.append("--no-model: only with --from-tests, and without --model")
+    instruction = args.instruction.strip() or (INSTRUCTION if args.from_tests else "")
+    if not instruction or len(instruction) > _MOST_INSTRUCTION:
         faults.append(f"INSTRUCTION: say what is to be changed, in at most {_MOST_INSTRUCTION} characters")
     if not Path(args.repo).is_dir():
         faults.append(f"--repo: {args.repo} is not a directory")
@@ -129,10 +141,11 @@ def _request(args: argparse.Namespace) -> DoRequest:
         raise UsageFault(faults, remedy="`localagent do --help` lists the options")
     path: Callable[[str], Path | None] = lambda value: Path(value) if value else None  # noqa: E731
     return DoRequest(
-        instruction=args.instruction.strip(),
+        instruction=instruction,
         repo=Path(args.repo),
-        tests=tuple(args.test),
+        tests=tuple(dict.fromkeys((*args.test, *args.from_tests))),
         checks=tuple(args.check),
+        from_tests=bool(args.from_tests),
         python=args.python,
         model=args.model,
         roles=roles or ROLES,

@@ -7,7 +7,7 @@ request says `apply`, and then by the one way that lands every patch.
 import contextlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,18 +30,22 @@ from localagent.app.agent.request import DoOutcome, DoRequest
 from localagent.app.agent.session_report import agent_json, explanation
 from localagent.app.agent.session_store import Session, journal_log, save_session
 from localagent.app.agent.snapshot_tree import SnapshotTree
+from localagent.app.agent.test_driven import NOTE, NoWritingModel, SpecificationModel, open_functions, named_test_files
 from localagent.app.cancellation import Stop
 from localagent.app.command_rules import refuse_denied
 from localagent.app.evidence.task_evidence import TaskEvidence, audit_log, begin, land_recorded, open_signer, setting_of
 from localagent.app.fix.environment import interpreter_of, interpreter_remark, left_out
 from localagent.app.jail_level import least_level
+from localagent.app.fix.suggest import search
 from localagent.app.policies import OpenPolicy, open_policy
+from localagent.app.review.patch_tests import Tree, open_test_runner
 from localagent.app.settings import Settings
 from localagent.domain.chat import Sampling
-from localagent.domain.edit import Candidate
+from localagent.domain.edit import Candidate, Patch
+from localagent.domain.guard import Guard, GuardScope
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Permission
-from localagent.domain.task import Budget, Event, Snapshot, Stage, Task, TaskResult, Verdict
+from localagent.domain.task import Budget, Choosing, Event, Snapshot, Stage, Task, TaskResult, Verdict
 from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, Interrupted, LocalagentError
 from localagent.fs.atomic_files import CannotRecord, RecordDamaged, read_bounded, write_through
 from localagent.jail.api import open_jail, scratch_folder
@@ -52,13 +56,18 @@ from localagent.record.journal import Journal
 from localagent.record.store import TaskRecord, TaskStore
 from localagent.repair.search.event_fanout import combined
 from localagent.repo.diff.write_diff import unified_diff
+from localagent.repo.patched_snapshot import patched
+from localagent.repo.python_environment import installed_modules
 from localagent.repo.snapshot import take_snapshot
+from localagent.repo.source_map import SourceMap
 from localagent.repo.top_level_modules import importable_names
 from localagent.report.task_report import write_report
 from localagent.text.strict_json import load
 from localagent.text.visible_text import one_line
 
 _MOST_SNAPSHOT_BYTES = 256 << 20
+_SEARCH_SECONDS = 120.0
+_MOST_CANDIDATES = 1_000
 
 
 class Absent:
@@ -105,7 +114,7 @@ def run_do(
     opened = open_policy(settings, request.policy, request.repo)
     refuse_denied(request.checks, opened.policy)
     signer = open_signer(settings)
-    model = open_chat_model(request.model)
+    model = _model_of(request)
     audit_log(settings).ready()
     record = TaskStore(settings.state_dir).create(
         Task(
@@ -149,7 +158,7 @@ def resume_do(
         raise AnswerIsNo(f"session {kept.record.id} is finished", remedy=f"`localagent show {kept.record.id}` shows it")
     request = kept.request
     opened = open_policy(settings, request.policy, request.repo)
-    model = open_chat_model(request.model)
+    model = _model_of(request)
     evidence = _evidence(settings, kept.record, opened, request, open_signer(settings))
     with Journal.reopened(kept.record.journal_path) as journal, contextlib.closing(model):
         begin_at = time.monotonic()
@@ -170,6 +179,11 @@ def resume_do(
         return _kept(session, journal, resumed=True)
 
 
+def _model_of(request: DoRequest) -> ChatModel:
+    """The writing model; tests as the specification can do without one."""
+    return NoWritingModel() if request.from_tests and not request.model else open_chat_model(request.model)
+
+
 def _evidence(
     settings: Settings, record: TaskRecord, opened: OpenPolicy, request: DoRequest, signer: Signer | None
 ) -> TaskEvidence:
@@ -177,7 +191,7 @@ def _evidence(
         opened.recorded(),
         opened.policy.name,
         opened.policy.least_jail_level.value,
-        use_model=True,
+        use_model=bool(request.model),
         model=request.model,
         backend=request.backend.value if request.backend is not None else "",
         origin=TaskOrigin(builder=Builder.DO),
@@ -265,10 +279,13 @@ def _loop(
 ) -> Loop:
     request, log = session.request, session.log
     copy = WorkingCopy(tree, lambda: writes_of(log.events))
-    review = GateReview(session.opened.policy, request.instruction, tree, importable_names(Path(tree.snapshot.store)))
+    own = importable_names(Path(tree.snapshot.store))
+    frozen = named_test_files(tree.paths, request.tests) if request.from_tests else frozenset()
+    review = GateReview(session.opened.policy, request.instruction, tree, own, frozen)
+    instruction = f"{request.instruction}\n\n{NOTE}" if request.from_tests else request.instruction
     return Loop(
-        model=session.model,
-        opening=opening(request.instruction, request.tests),
+        model=_test_driven(session, copy, tree, runs, own) if request.from_tests else session.model,
+        opening=opening(instruction, request.tests),
         tools=TOOLS,
         workshop=Workshop(
             copy=copy,
@@ -294,6 +311,41 @@ def _loop(
         cancelled=cancelled,
         tell=lambda event: _tell(session, event),
     )
+
+
+def _test_driven(
+    session: _Session, copy: WorkingCopy, tree: SnapshotTree, runs: JailRuns, own: frozenset[str]
+) -> SpecificationModel:
+    """The model behind the skeleton; the search in its place where there is none."""
+    request = session.request
+    return SpecificationModel(
+        model=session.model,
+        copy=copy,
+        tests=request.tests,
+        installed=installed_modules(runs.python) - own,
+        passes=lambda: runs.passes(copy.writes, request.tests),
+        search=None if request.model else lambda: _searched(session, copy.writes, tree, runs),
+        fresh=not session.log.events,
+    )
+
+
+def _searched(
+    session: _Session, writes: Mapping[RepoPath, str | None], tree: SnapshotTree, runs: JailRuns
+) -> Patch | None:
+    """What the repair search makes of the copy as it is; None where it finds nothing."""
+    end = time.monotonic() + min(_SEARCH_SECONDS, session.request.limits.seconds)
+    with _timed(session, "search"), scratch_folder(session.settings.scratch_dir) as scratch:
+        snapshot = patched(tree.snapshot, scratch / "store", tree.changes(writes))
+        task = replace(
+            session.record.task, checks=(), python=runs.python, guard=Guard(scope=GuardScope.NONE), choosing=Choosing.FIRST
+        )
+        asked = Tree(task=task, snapshot=snapshot, sources=SourceMap(snapshot), scratch=scratch)
+        settings, policy = session.settings, session.opened.policy
+        with open_test_runner(asked, runs.jail, settings, policy, combined(()), session.stop) as ground:
+            baseline = ground.verifier.baseline()
+            left = lambda: end - time.monotonic()  # noqa: E731
+            found = search(ground, baseline, settings, policy, combined(()), left, most_candidates=_MOST_CANDIDATES)
+    return found.patch if found is not None else None
 
 
 def _made_edits(events: tuple[AgentEvent, ...]) -> set[tuple[str, str, str]]:
@@ -347,6 +399,7 @@ def _hold_tree(session: _Session, snapshot: Snapshot) -> None:
 
 def _result(session: _Session, ended: Ended, judge: VerifyJudge) -> TaskResult:
     """The outcome as a task's result."""
+    request = session.request
     proof = judge.proof
     found = proof.verification if proof is not None else None
     base = TaskResult(
@@ -369,7 +422,21 @@ def _result(session: _Session, ended: Ended, judge: VerifyJudge) -> TaskResult:
     if ended.kind is EndKind.NEEDS_PERSON:
         answer = f"say it in the instruction; or `localagent session resume {session.record.id} --say TEXT`"
         return replace(base, verdict=Verdict.NEEDS_PERSON, reason=ended.reason, remedy=answer)
+    if request.from_tests and not request.model and (writes := writes_of(session.log.events)):
+        return _unfilled(session, base, judge.tree.patch(writes), open_functions(writes))
     return base
+
+
+def _unfilled(session: _Session, base: TaskResult, patch: Patch, still_open: Sequence[str]) -> TaskResult:
+    """What was made without a model, for a person to take: the tests do not all pass with it."""
+    named = f"; still to be written: {', '.join(still_open)}" if still_open else ""
+    return replace(
+        base,
+        verdict=Verdict.NEEDS_PERSON,
+        reason=f"the search did not make the named tests pass{named}",
+        remedy=f"give --model; or take what there is, `localagent apply {session.record.id} --choose 1`, and write the rest",
+        proposals=(Candidate(number=1, patch=patch, edits=(), cost=0.0),),
+    )
 
 
 def _record(session: _Session, result: TaskResult, journal: Journal) -> DoOutcome:
