@@ -41,7 +41,9 @@ class GateReview:
         """Of files as they were in the tree at the start, and as they are to be; None: no such file."""
         del before  # the tree knows
         if fixed := sorted(self._frozen & set(after)):
-            return Review(answer=Answer.DENY, reason=f"{fixed[0]} is the specification (--from-tests) and stays as it is")
+            return Review(
+                answer=Answer.DENY, reason=f"{fixed[0]} is the specification (--from-tests) and stays as it is"
+            )
         entries = self._tree.changes(after)
         if any(e.kind is ChangeKind.DELETED and e.before_mode is FileMode.EXECUTABLE for e in entries):
             return Review(answer=Answer.DENY, reason="a program that can be started is deleted by a person only")

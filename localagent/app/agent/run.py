@@ -337,7 +337,11 @@ def _searched(
     with _timed(session, "search"), scratch_folder(session.settings.scratch_dir) as scratch:
         snapshot = patched(tree.snapshot, scratch / "store", tree.changes(writes))
         task = replace(
-            session.record.task, checks=(), python=runs.python, guard=Guard(scope=GuardScope.NONE), choosing=Choosing.FIRST
+            session.record.task,
+            checks=(),
+            python=runs.python,
+            guard=Guard(scope=GuardScope.NONE),
+            choosing=Choosing.FIRST,
         )
         asked = Tree(task=task, snapshot=snapshot, sources=SourceMap(snapshot), scratch=scratch)
         settings, policy = session.settings, session.opened.policy
