@@ -55,7 +55,7 @@ def test_what_the_search_cannot_fill_is_named_and_proposed(repo: Repo, tmp_path:
 
 @pytest.mark.long
 def test_a_model_fills_the_skeleton_and_cannot_touch_the_tests(repo: Repo, tmp_path: Path) -> None:
-    body = "def roman(number):\n    return {4: 'IV', 9: 'IX'}[number]\n"
+    body = "def roman(number):\n    return 'I' + 'VX'[number // 9]\n"
     left = iter(
         [
             ("edit", {"path": "tests/test_roman.py", "old": "'IV'", "new": "None"}),

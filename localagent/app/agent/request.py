@@ -12,7 +12,8 @@ from localagent.jail.api import BackendKind
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DoRequest:
     """What the user asked for, parsed. `tests` must pass in the end; `from_tests`: `tests` are the
-    specification, and without a model the search fills what it can; `roles` are those that the model plays."""
+    specification, and without a model the search fills what it can; `roles` are those that the model plays.
+    """
 
     instruction: str
     repo: Path

@@ -5,6 +5,7 @@ request says `apply`, and then by the one way that lands every patch.
 """
 
 import contextlib
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,13 +31,13 @@ from localagent.app.agent.request import DoOutcome, DoRequest
 from localagent.app.agent.session_report import agent_json, explanation
 from localagent.app.agent.session_store import Session, journal_log, save_session
 from localagent.app.agent.snapshot_tree import SnapshotTree
-from localagent.app.agent.test_driven import NOTE, NoWritingModel, SpecificationModel, open_functions, named_test_files
+from localagent.app.agent.test_driven import NOTE, NoWritingModel, SpecificationModel, named_test_files, open_functions
 from localagent.app.cancellation import Stop
 from localagent.app.command_rules import refuse_denied
 from localagent.app.evidence.task_evidence import TaskEvidence, audit_log, begin, land_recorded, open_signer, setting_of
 from localagent.app.fix.environment import interpreter_of, interpreter_remark, left_out
-from localagent.app.jail_level import least_level
 from localagent.app.fix.suggest import search
+from localagent.app.jail_level import least_level
 from localagent.app.policies import OpenPolicy, open_policy
 from localagent.app.review.patch_tests import Tree, open_test_runner
 from localagent.app.settings import Settings
@@ -334,7 +335,8 @@ def _searched(
 ) -> Patch | None:
     """What the repair search makes of the copy as it is; None where it finds nothing."""
     end = time.monotonic() + min(_SEARCH_SECONDS, session.request.limits.seconds)
-    with _timed(session, "search"), scratch_folder(session.settings.scratch_dir) as scratch:
+    scratch = Path(tempfile.mkdtemp(prefix="search-", dir=runs.scratch))
+    with _timed(session, "search"):
         snapshot = patched(tree.snapshot, scratch / "store", tree.changes(writes))
         task = replace(
             session.record.task,
@@ -438,7 +440,7 @@ def _unfilled(session: _Session, base: TaskResult, patch: Patch, still_open: Seq
         base,
         verdict=Verdict.NEEDS_PERSON,
         reason=f"the search did not make the named tests pass{named}",
-        remedy=f"give --model; or take what there is, `localagent apply {session.record.id} --choose 1`, and write the rest",
+        remedy=f"give --model; or `localagent apply {session.record.id} --choose 1` takes what there is, to be completed",
         proposals=(Candidate(number=1, patch=patch, edits=(), cost=0.0),),
     )
 
