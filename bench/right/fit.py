@@ -55,7 +55,7 @@ _RESAMPLED = 2000
 _STEPS, _STEP = 600, 0.03
 _FOLDS = 12
 # What a patch counts by where it is from: the small cases were written to tempt, real projects are few.
-OF_HALF = {"small": 0.5, "mutated": 1.0, "syntax": 0.5, "faults": 2.0, "learning": 2.0, "judging": 0.0}
+OF_HALF = {"small": 0.25, "mutated": 1.0, "syntax": 0.5, "faults": 2.0, "learning": 1.0, "judging": 0.0}
 OTHERS = 0.15  # what a patch counts that the order would not take
 
 

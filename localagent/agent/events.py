@@ -13,6 +13,9 @@ from localagent.domain.chat import ToolCall
 from localagent.domain.paths import RepoPath
 from localagent.errors import UsageFault
 
+RECIPE = "recipe"
+"""Call and tool of a result that a recipe made: no reply called for it."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileWrite:

@@ -7,7 +7,7 @@ new, gone, or no text is one hunk. Parts that do not fail in the same way count 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from localagent.bisect.delta_debugging import ddmin
+from localagent.code.delta_debugging import minimise
 from localagent.domain.bisection import HunkSummary, MinimalHunks, RevertedHunk
 from localagent.domain.diff import ChangeKind, FileMode, TreeChange
 from localagent.domain.paths import RepoPath
@@ -86,19 +86,47 @@ def applied(hunks: Sequence[ChangedHunk]) -> tuple[TreeChange, ...]:
     )
 
 
-def minimal_hunks(hunks: Sequence[ChangedHunk], fails: Callable[[Sequence[ChangedHunk]], bool]) -> MinimalHunks:
-    """The hunks that matter, where all of them together fail and none of them do not."""
-    paths = list(dict.fromkeys(hunk.path for hunk in hunks))
-    files = ddmin(paths, lambda part: fails([hunk for hunk in hunks if hunk.path in part]), most=MOST_RUNS // 2)
-    kept_paths = {paths[n] for n in files.kept}
-    left = [hunk for hunk in hunks if hunk.path in kept_paths]
-    reduced = ddmin(left, fails, most=MOST_RUNS - files.asked)
+class _CountedRuns:
+    """Asks what fails and counts; nothing at all is known not to fail. `complete`: no run was refused of late."""
+
+    def __init__(self, fails: Callable[[Sequence[ChangedHunk]], bool]) -> None:
+        self._fails = fails
+        self.made = 0
+        self.complete = True
+
+    def fails(self, part: Sequence[ChangedHunk]) -> bool:
+        """Whether these hunks make the tests fail."""
+        if not part:
+            return False
+        self.made += 1
+        return self._fails(part)
+
+    def below(self, most: int) -> bool:
+        """Whether one more run is within `most`."""
+        self.complete = self.made < most
+        return self.complete
+
+
+def minimal_hunks(
+    hunks: Sequence[ChangedHunk], fails: Callable[[Sequence[ChangedHunk]], bool], most: int = MOST_RUNS
+) -> MinimalHunks:
+    """The hunks that matter, where all of them together fail and none of them do not, in at most so many runs."""
+    runs = _CountedRuns(fails)
+    paths = tuple(dict.fromkeys(hunk.path for hunk in hunks))
+    files = minimise(
+        paths,
+        lambda part: runs.fails([hunk for hunk in hunks if hunk.path in part]),
+        lambda: runs.below(most // 2),
+    )
+    runs.complete = True
+    left = [hunk for hunk in hunks if hunk.path in files]
+    kept = minimise(left, runs.fails, lambda: runs.below(most))
     return MinimalHunks(
-        hunks=tuple(left[n].summary for n in reduced.kept),
-        reverts=tuple(left[n].reverted for n in reduced.kept if not left[n].whole),
+        hunks=tuple(hunk.summary for hunk in kept),
+        reverts=tuple(hunk.reverted for hunk in kept if not hunk.whole),
         total=len(hunks),
-        runs=files.asked + reduced.asked,
-        complete=reduced.complete,
+        runs=runs.made,
+        complete=runs.complete,
     )
 
 

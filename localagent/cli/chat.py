@@ -1,6 +1,7 @@
 """`localagent chat`: `do` in conversation in the terminal. Nothing is in the tree before `/apply`."""
 
 import argparse
+import contextlib
 import shlex
 import signal
 import sys
@@ -11,7 +12,6 @@ from pathlib import Path
 from localagent.agent.approval import Trust
 from localagent.app import Settings
 from localagent.app.agent.chat import Chat
-from localagent.app.agent.chat_model import open_chat_model
 from localagent.app.agent.request import DoOutcome, DoRequest
 from localagent.app.agent.run import refuse_applied
 from localagent.app.agent.session_store import open_session
@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     p = parser
     p.add_argument("--repo", default=".", metavar="DIR", help="a git repository or a plain folder (default: .)")
-    p.add_argument("--model", default="", metavar="M", help="unix:SOCKET of a model server (chat completions)")
+    p.add_argument("--model", default="", metavar="M", help="unix:SOCKET of a model server, or a registered GGUF")
     p.add_argument(
         "--trust",
         choices=[t.value for t in Trust],
@@ -57,14 +57,15 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
             remedy="`localagent do INSTRUCTION` does the same without one; `localagent session resume ID --say TEXT` "
             "goes on with it",
         )
-    chat = _opened(args, settings, render)
-    talk = _Talk(chat=chat, settings=settings, render=render, history=LineHistory(settings.state_dir / "chat_history"))
-    render.note("Say what is to be changed. /help lists the commands; nothing is in your files before /apply.")
-    return talk.until_quit()
+    with contextlib.closing(_chat(args, settings, render)) as chat:
+        chat.use_model(args.model or chat.request.model, Stop())
+        history = LineHistory(settings.state_dir / "chat_history")
+        render.note("Say what is to be changed. /help lists the commands; nothing is in your files before /apply.")
+        return _Talk(chat=chat, settings=settings, render=render, history=history).until_quit()
 
 
-def _opened(args: argparse.Namespace, settings: Settings, render: Render) -> Chat:
-    """The conversation, its model known to answer. UsageFault for wrong options."""
+def _chat(args: argparse.Namespace, settings: Settings, render: Render) -> Chat:
+    """The conversation, its model not open yet. UsageFault for wrong options."""
     session = ""
     if args.resume:
         kept = open_session(TaskStore(settings.state_dir).open(args.resume))
@@ -82,7 +83,7 @@ def _opened(args: argparse.Namespace, settings: Settings, render: Render) -> Cha
             trust=Trust(args.trust),
             policy=args.policy,
         )
-    chat = Chat(
+    return Chat(
         request=request,
         settings=settings,
         person=TerminalPerson(render),
@@ -90,11 +91,6 @@ def _opened(args: argparse.Namespace, settings: Settings, render: Render) -> Cha
         on_text=render.part,
         session=session,
     )
-    if session and args.model:
-        chat.use_model(args.model)
-    else:
-        open_chat_model(request.model).close()
-    return chat
 
 
 @dataclass(kw_only=True)
@@ -106,6 +102,7 @@ class _Talk:
     render: Render
     history: LineHistory
     ended_by: list[int] = field(default_factory=list)
+    warned: set[str] = field(default_factory=set)
 
     def until_quit(self) -> int:
         """The exit code."""
@@ -168,7 +165,9 @@ class _Talk:
         for text in agent.get("speaks_to_machine", ()):
             self.render.note(f"warning: speaks to a machine, and was not obeyed: {text}")
         for warning in outcome.warnings:
-            self.render.note(f"warning: {warning}")
+            if warning not in self.warned:
+                self.render.note(f"warning: {warning}")
+        self.warned.update(outcome.warnings)
         if outcome.diff or outcome.proposal:
             self.render.note("/diff shows the patch, /why what it rests on, /apply writes it into your files")
         elif agent.get("changed"):
@@ -239,12 +238,11 @@ class _Talk:
             for text in agent.get(key, ()):
                 self.render.line(f"{title}: {text}")
 
-    def model(self, rest: str, _stop: Stop) -> None:
+    def model(self, rest: str, stop: Stop) -> None:
         """`/model [M]`."""
         if rest:
-            self.chat.use_model(rest)
-        kept = self.chat.kept()
-        self.render.line(f"model: {kept.request.model if kept is not None else self.chat.request.model}")
+            self.chat.use_model(rest, stop)
+        self.render.line(f"model: {self.chat.request.model}")
 
     def help(self, _rest: str, _stop: Stop) -> None:
         """`/help`."""
@@ -262,7 +260,7 @@ _COMMANDS: dict[str, tuple[str, Callable[[_Talk, str, Stop], None]]] = {
     "/approve": ("REASON approves a change of critical files, on the record", _Talk.approve),
     "/why": ("what the last outcome rests on, and what no test shows", _Talk.why),
     "/apply": ("writes the patch into your files, once it is proven", _Talk.apply),
-    "/model": ("[unix:SOCKET] shows the model, or takes another", _Talk.model),
+    "/model": ("[M] shows the model, or takes another", _Talk.model),
     "/help": ("this", _Talk.help),
     "/quit": ("ends the conversation; it can be gone on with", _Talk.help),
 }

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     p.add_argument("--repo", default=".", metavar="DIR", help="a git repository or a plain folder (default: .)")
     p.add_argument("--test", action="append", default=[], metavar="SPEC", help="a test that must pass in the end")
     p.add_argument("--check", action="append", default=[], metavar="CMD", help="a command that must exit 0 (no shell)")
-    p.add_argument("--model", default="", metavar="M", help="unix:SOCKET of a model server (chat completions)")
+    p.add_argument("--model", default="", metavar="M", help="unix:SOCKET of a model server, or a registered GGUF")
     p.add_argument("--roles", default="implementer", metavar="LIST", help=f"roles for the model: {', '.join(ROLES)}")
     p.add_argument(
         "--trust",

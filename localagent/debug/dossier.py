@@ -21,14 +21,14 @@ MOST_WRITES = 12
 class HypothesisOutcome(StrEnum):
     """What an experiment showed."""
 
-    CONFIRMED = "confirmed"  # the failing tests pass and every other test is as it was
-    POSSIBLE = "possible"  # so does another change, at another statement
-    REFUTED = "refuted"  # some tests still fail, or others broke
+    CONFIRMED = "confirmed"  # the failing tests pass, the others run are as before; no edit tried elsewhere does it
+    POSSIBLE = "possible"  # so they do with an edit at another statement, or the others were not run
+    REFUTED = "refuted"  # some tests still fail, or others broke: of this edit, not of the statement
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hypothesis:
-    """A statement that may be the cause, the change that was tried there, and what became of the tests."""
+    """A statement that may be the cause, an edit of the search that was tried there, and what became of the tests."""
 
     path: RepoPath
     line: int
@@ -73,7 +73,7 @@ def dossier_text(d: Dossier) -> str:
         ("Frames, outermost first", _frames(d)),
         ("Last writes of the names in the failing statement", _writes(d)),
         ("Suspicious statements", _suspects(d)),
-        ("Hypotheses and their experiments", _hypotheses(d)),
+        ("Edits that were tried, and what became of the tests", _hypotheses(d)),
     ):
         told = list(body)
         if told:

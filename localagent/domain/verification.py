@@ -296,6 +296,18 @@ class Assessment:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class UnrunCode:
+    """Changed code that no passing test ran: a function by its name, or `line N`. `new`: it did not stand before."""
+
+    path: RepoPath
+    name: str
+    new: bool
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.name}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Verification:
     """A verdict with all that it rests on; what was not come to is None or empty.
 
@@ -325,6 +337,7 @@ class Verification:
     unreached: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
+    unrun: tuple[UnrunCode, ...] = ()
     differential: Differential | None = None
     mutants: Mutants | None = None
     necessity: Necessity | None = None

@@ -1,13 +1,14 @@
 """Who last changed lines of a file: git's blame of the last commit, carried over to the working tree by the text.
 
-Read from objects alone: no filter, no textconv and no hook has a say. Not promised: an answer for histories of which
-git needs more than its time; then nothing is said.
+Read from objects alone: no filter, textconv, hook, mailmap or list of ignored commits has a say. Not promised: an
+answer for histories of which git needs more than its time; then nothing is said.
 """
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 
 from localagent.domain.paths import RepoPath
 from localagent.errors import LocalagentError
@@ -42,7 +43,7 @@ def last_changes(git: Git, path: RepoPath, lines: Iterable[int], now: bytes) -> 
     blamed: dict[int, LineChange] = {}
     if ranges:
         try:
-            out = git.run("blame", "--no-textconv", "--line-porcelain", *ranges, "HEAD", "--", path)
+            out = _blame(git, path, ranges)
         except LocalagentError:
             return {}
         blamed = _parsed(out.decode("utf-8", "replace"))
@@ -51,6 +52,17 @@ def last_changes(git: Git, path: RepoPath, lines: Iterable[int], now: bytes) -> 
         for line in wanted
         if line not in found or found[line] in blamed
     }
+
+
+def _blame(git: Git, path: RepoPath, ranges: Sequence[str]) -> bytes:
+    """What git answers, asked from the root: a `.mailmap` is read from the working directory, and may be a FIFO."""
+    folder = git.path("--git-dir")
+    prefix = git.asks("rev-parse", "--show-prefix")
+    if folder is None or prefix is None:
+        return b""
+    at_root = ("-c", "mailmap.file=/dev/null", f"--git-dir={folder}", "blame", "--no-ignore-revs-file")
+    name = prefix.removesuffix(b"\n").decode("utf-8", "surrogateescape") + path
+    return git.at(Path("/")).run(*at_root, "--no-textconv", "--line-porcelain", *ranges, "HEAD", "--", name)
 
 
 def _carried(then: list[bytes], now: list[bytes]) -> Mapping[int, int]:

@@ -27,6 +27,7 @@ class PythonEnvironment:
     made_by_uv: bool
     distributions: Mapping[str, str]
     outside: tuple[tuple[str, Path], ...]
+    sites: tuple[Path, ...] = ()
 
     def install(self, arguments: Sequence[str]) -> str:
         """The command that brings something into the project's environment; never into localagent's own."""
@@ -60,6 +61,7 @@ def read_environment(python: str) -> PythonEnvironment:
             for name, _, version in [folder.name.removesuffix(".dist-info").partition("-")]
         },
         outside=tuple(found for site in sites for found in _outside(site)),
+        sites=tuple(sites),
     )
 
 
@@ -80,3 +82,11 @@ def _text(folder: Path, name: str) -> str:
         return read_below(folder, name, _MOST_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""  # the most environments do not have every kind of file
+
+
+def installed_modules(python: str) -> frozenset[str]:
+    """Top-level modules that an interpreter's environment has, by the names of files and folders."""
+    environment = read_environment(python)
+    folders = [*environment.sites, *(at for _, at in environment.outside)]
+    names = (entry.name.partition(".")[0] for folder in folders if folder.is_dir() for entry in folder.iterdir())
+    return frozenset(name for name in names if name.isidentifier())

@@ -1,14 +1,11 @@
-"""Laws of the search, against brute force over random commit graphs; and of delta debugging."""
+"""Laws of the search, against brute force over random commit graphs."""
 
 import math
-from collections.abc import Sequence
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from localagent.bisect.commit_graph import CommitGraph
-from localagent.bisect.delta_debugging import ddmin
 from localagent.bisect.search import Bisection, steps_left
 from localagent.domain.bisection import Verdict
 
@@ -121,34 +118,3 @@ def test_a_long_history_is_weighed_in_a_moment() -> None:
     assert graph.weights(set(parents))["99999"] == 100_000
     (middle,) = Bisection(graph, "99999").next_commits(1)
     assert abs(int(middle) - 50_000) < 3
-
-
-@given(st.integers(1, 40), st.data())
-def test_ddmin_is_1_minimal(count: int, data: st.DataObject) -> None:
-    """For any monotone or other predicate: what is left fails, and nothing of it can be left out."""
-    needed = data.draw(st.lists(st.sets(st.integers(0, count - 1), min_size=1, max_size=4), min_size=1, max_size=3))
-    units = list(range(count))
-
-    def fails(part: Sequence[int]) -> bool:
-        return any(group <= set(part) for group in needed)
-
-    if not fails(units):
-        return
-    left = ddmin(units, fails, most=10_000)
-    kept = [units[n] for n in left.kept]
-    assert left.complete
-    assert fails(kept)
-    assert all(not fails([u for u in kept if u != one]) for one in kept)
-
-
-@pytest.mark.parametrize("most", [0, 1, 5])
-def test_ddmin_ends_with_its_budget(most: int) -> None:
-    asked: list[Sequence[int]] = []
-
-    def fails(part: Sequence[int]) -> bool:
-        asked.append(part)
-        return set(part) >= {3, 17}
-
-    left = ddmin(list(range(30)), fails, most=most)
-    assert (left.complete, left.asked, len(asked)) == (False, most, most)
-    assert {3, 17} <= set(left.kept)

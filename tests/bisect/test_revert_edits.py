@@ -1,6 +1,10 @@
 """The first bad commit's hunks taken back in today's text."""
 
-from localagent.bisect.guilty_hunks import applied, hunks_of, minimal_hunks
+from collections.abc import Sequence
+
+import pytest
+
+from localagent.bisect.guilty_hunks import ChangedHunk, applied, hunks_of, minimal_hunks
 from localagent.bisect.revert_edits import HunkLocalizer, RevertWriter, revert_edits
 from localagent.domain.bisection import RevertedHunk
 from localagent.domain.diff import ChangeKind, FileMode, TreeChange
@@ -34,6 +38,23 @@ def test_all_hunks_make_the_commit_and_none_changes_nothing() -> None:
     assert [c.after for c in applied(hunks)] == [AFTER]
     assert applied(()) == ()
     assert len(hunks) == 2  # 4 and the new function stand together
+
+
+@pytest.mark.parametrize("most", [0, 1, 5])
+def test_the_reduction_ends_with_its_runs_and_says_so(most: int) -> None:
+    hunks = hunks_of(
+        [change(b"".join(b"%d\n-\n" % n for n in range(30)), b"".join(b"x%d\n-\n" % n for n in range(30)))]
+    )
+    asked: list[int] = []
+
+    def fails(part: Sequence[ChangedHunk]) -> bool:
+        asked.append(len(part))
+        return {hunks[3], hunks[17]} <= set(part)
+
+    found = minimal_hunks(hunks, fails, most)
+    assert (found.complete, found.runs, len(asked)) == (False, most, most)
+    assert {hunks[3].summary, hunks[17].summary} <= set(found.hunks)
+    assert 0 not in asked  # the parent's own tree is known not to fail
 
 
 def test_a_hunk_is_taken_back_where_its_lines_still_stand() -> None:

@@ -93,7 +93,7 @@ def found_type(text: str) -> str:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("style", ["long", "short", "native", "auto"])
+@pytest.mark.parametrize("style", ["long", "short", pytest.param("native", marks=pytest.mark.slow), "auto"])
 def test_pytest(module: ModuleType, folder: Path, style: str) -> None:
     found = {t.title: t for t in parse_tracebacks(run_pytest(folder, style))}
     assert set(found) == {f"test_{call}" for call in CALLS}

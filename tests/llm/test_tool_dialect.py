@@ -73,7 +73,7 @@ def own_departs(dialect: ToolDialect, calls: tuple[ToolCall, ...]) -> str:
     return str(found) if isinstance(found, ChatFailure) or arguments(found.calls) != arguments(calls) else ""
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_calls_come_back_whole_through_the_templates_of_llama_cpp(shim: ChatShim, templates: dict[str, str]) -> None:
     """The bars of docs/chat-models.md: of 70 templates 68, 68, 68 and 60, at least 55 by llama.cpp's own format."""
     assert len(templates) == 70

@@ -115,12 +115,15 @@ def test_the_interval_holds_the_rate(failed: int, more: int) -> None:
 
 
 def test_a_traceback_names_a_test_of_this_tree_or_none() -> None:
-    files = [RepoPath("tests/test_shop.py"), RepoPath("shop.py")]
+    test = b"def test_total():\n    a = 1\n    assert a == 2\n\nclass TestA:\n    def test_b(self):\n        assert 0\n"
+    files = {RepoPath("tests/test_shop.py"): test, RepoPath("shop.py"): b""}
     trace = 'x Traceback\n  File "/home/ci/demo/tests/test_shop.py", line 3, in test_total\n'
     assert named_test(trace, files) == "tests/test_shop.py::test_total"
     assert (
         named_test("FAILED tests/test_shop.py::TestA::test_b[1-2] - x", files)
         == "tests/test_shop.py::TestA::test_b[1-2]"
     )
+    short = "____ TestA.test_b ____\ntests/test_shop.py:7: in test_b\n    assert 0\nE   assert 0\n"
+    assert named_test(short, files) == "tests/test_shop.py::TestA::test_b"
     with pytest.raises(AnswerIsNo, match="no test of this repository"):
         named_test(trace.replace("test_shop", "test_else"), files)

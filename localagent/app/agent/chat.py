@@ -3,14 +3,15 @@
 Nothing here writes into the repository. After the patch is applied the next instruction begins a new session.
 """
 
+import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from localagent.agent.agent_ports import Person
 from localagent.agent.events import Answered, EndKind, writes_of
 from localagent.app.agent.chat_model import open_chat_model
-from localagent.app.agent.jail_runs import copied_tree, opened_runs
+from localagent.app.agent.jail_runs import copied_tree, jail_for, opened_runs
 from localagent.app.agent.request import DoOutcome, DoRequest
 from localagent.app.agent.run import Work, refuse_applied, resume_do, run_do
 from localagent.app.agent.session_control import say, undo_steps
@@ -21,7 +22,7 @@ from localagent.app.settings import Settings
 from localagent.domain.edit import FileFate, Patch
 from localagent.domain.paths import RepoPath
 from localagent.errors import AnswerIsNo
-from localagent.ports import Sink
+from localagent.ports import ChatModel, Sink
 from localagent.record.store import TaskStore
 from localagent.repo.diff.write_diff import unified_diff
 
@@ -36,7 +37,10 @@ class Chosen:
 
 @dataclass(kw_only=True, slots=True)
 class Chat:
-    """The conversation. `session` is "" before the first instruction, and again after the patch was applied."""
+    """The conversation. `session` is "" before the first instruction, and again after the patch was applied.
+
+    Its model is open from `use_model` to `close`.
+    """
 
     request: DoRequest
     settings: Settings
@@ -44,6 +48,13 @@ class Chat:
     sink: Sink
     on_text: Callable[[str], None]
     session: str = ""
+    _model: ChatModel | None = None
+    _open: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+
+    def close(self) -> None:
+        """End the model."""
+        self._model = None
+        self._open.close()
 
     def instruct(self, text: str, stop: Stop) -> DoOutcome:
         """A person's words, and the model's work on them until it ends."""
@@ -51,7 +62,14 @@ class Chat:
         if kept is None:
             request = replace(self.request, instruction=text)
             return run_do(
-                request, self.settings, self.sink, stop, self.person, on_text=self.on_text, begun=self.go_on_with
+                request,
+                self.settings,
+                self.sink,
+                stop,
+                self.person,
+                model=self._model,
+                on_text=self.on_text,
+                begun=self.go_on_with,
             )
         refuse_applied(kept)
         return self._resumed(say(kept, time.monotonic(), text), stop, Work.MODEL)
@@ -99,10 +117,21 @@ class Chat:
         events = kept.events if kept is not None else ()
         return next((e.plan for e in reversed(events) if isinstance(e, Answered) and e.plan), ())
 
-    def use_model(self, name: str) -> None:
-        """Talk to another model from here on. AnswerIsNo where none answers there, UsageFault for a wrong name."""
-        open_chat_model(name).close()
-        self.request = replace(self.request, model=name)
+    def use_model(self, name: str, stop: Stop) -> None:
+        """Talk to a model from here on; the one before is ended when the new one answers.
+
+        AnswerIsNo where none answers there, UsageFault for a wrong name, CannotEnforce for a file that is not
+        registered.
+        """
+        request, loading = self.request, Stop()
+        policy = open_policy(self.settings, request.policy, request.repo).policy
+        with contextlib.ExitStack() as opened:
+            jail = lambda: jail_for(request, self.settings, policy)  # noqa: E731
+            with stop.calling(loading.now):
+                model = opened.enter_context(open_chat_model(name, self.settings, jail, loading))
+            self.close()
+            self._model, self._open = model, opened.pop_all()
+        self.request = replace(request, model=name)
         if (kept := self.kept()) is not None:
             save_session(kept.record, replace(kept.request, model=name))
 
@@ -122,7 +151,16 @@ class Chat:
         return kept
 
     def _resumed(self, kept: Session, stop: Stop, work: Work) -> DoOutcome:
-        return resume_do(kept, self.settings, self.sink, stop, self.person, on_text=self.on_text, work=work)
+        return resume_do(
+            kept,
+            self.settings,
+            self.sink,
+            stop,
+            self.person,
+            model=self._model,
+            on_text=self.on_text,
+            work=work,
+        )
 
 
 def _ready(kept: Session) -> Chosen | None:

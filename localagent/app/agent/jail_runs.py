@@ -170,14 +170,19 @@ def copied_tree(settings: Settings, repo: Path) -> Iterator[tuple[SnapshotTree, 
         yield SnapshotTree(take_snapshot(repo, scratch / "store")), scratch
 
 
-@contextlib.contextmanager
-def opened_runs(request: DoRequest, settings: Settings, policy: Policy, task: Task) -> Iterator[JailRuns]:
-    """Runs on a copy of a task's tree. CannotEnforce without a sound jail."""
-    jail = open_jail(
+def jail_for(request: DoRequest, settings: Settings, policy: Policy) -> Jail:
+    """CannotEnforce where none is as strict as policy and settings want it."""
+    return open_jail(
         backend=request.backend,
         allow_third_party=policy.third_party_binaries is Permission.ALLOW,
         least=least_level(settings, policy),
     )
+
+
+@contextlib.contextmanager
+def opened_runs(request: DoRequest, settings: Settings, policy: Policy, task: Task) -> Iterator[JailRuns]:
+    """Runs on a copy of a task's tree. CannotEnforce without a sound jail."""
+    jail = jail_for(request, settings, policy)
     with copied_tree(settings, Path(task.repo)) as (tree, scratch):
         yield JailRuns(
             jail=jail,

@@ -7,7 +7,7 @@ request says `apply`, and then by the one way that lands every patch.
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -16,22 +16,34 @@ from typing import Any
 from localagent.agent.agent_ports import JudgeAnswer, Person
 from localagent.agent.approval import ChokePoint
 from localagent.agent.context import result_limit
-from localagent.agent.events import AgentEvent, Answered, Ended, EndKind, MemoryLog, Replied, ResultKind, writes_of
+from localagent.agent.events import (
+    AgentEvent,
+    Answered,
+    Ended,
+    EndKind,
+    MemoryLog,
+    PersonSaid,
+    Replied,
+    ResultKind,
+    writes_of,
+)
 from localagent.agent.loop import Loop
 from localagent.agent.prompts import opening
 from localagent.agent.tools.catalogue import TOOLS
-from localagent.agent.tools.text_search import TextSearch
-from localagent.agent.tools.tool import Workshop
+from localagent.agent.tools.tool import Workshop, parse_arguments
 from localagent.agent.tools.working_copy import WorkingCopy
 from localagent.app.agent.change_review import GateReview
-from localagent.app.agent.chat_model import open_chat_model
-from localagent.app.agent.jail_runs import JailRuns, opened_runs
+from localagent.app.agent.chat_model import open_chat_model, weaknesses
+from localagent.app.agent.graph_search import GraphSearch
+from localagent.app.agent.jail_runs import JailRuns, jail_for, opened_runs
 from localagent.app.agent.patch_judge import VerifyJudge
+from localagent.app.agent.recipe_run import NoModel, no_such_name, run_recipe
 from localagent.app.agent.request import DoOutcome, DoRequest
 from localagent.app.agent.session_report import agent_json, explanation
 from localagent.app.agent.session_store import Session, journal_log, save_session, whole_instruction
 from localagent.app.agent.snapshot_tree import SnapshotTree
 from localagent.app.cancellation import Stop
+from localagent.app.code.repository_index import kept_facts
 from localagent.app.command_rules import refuse_denied
 from localagent.app.evidence.task_evidence import TaskEvidence, audit_log, begin, land_recorded, open_signer, setting_of
 from localagent.app.fix.environment import interpreter_remark, left_out
@@ -44,6 +56,7 @@ from localagent.domain.task import Budget, Event, Snapshot, Stage, Task, TaskRes
 from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, Interrupted, LocalagentError
 from localagent.fs.atomic_files import CannotRecord, RecordDamaged, read_bounded, write_through
 from localagent.ports import ChatModel, Sink
+from localagent.recipes.instruction import Recipe, recipe_of
 from localagent.record.attest.dsse import Signer
 from localagent.record.evidence_facts import Builder, TaskOrigin
 from localagent.record.journal import Journal
@@ -113,52 +126,55 @@ def run_do(
     stop: Stop | None = None,
     person: Person | None = None,
     *,
+    model: ChatModel | None = None,
     on_text: Callable[[str], None] | None = None,
     begun: Callable[[str], None] = lambda _id: None,
 ) -> DoOutcome:
-    """A new session. UsageFault for a wrong request, AnswerIsNo without a model; nothing is kept then.
+    """A new session. UsageFault for a wrong request, AnswerIsNo without model or recipe; nothing is kept then.
 
-    `on_text` is told the replies' text as it comes, `begun` the session's id as soon as it is kept.
+    `model` is one that is open already, and stays so. `on_text` is told the replies' text as it comes, `begun` the
+    session's id as soon as it is kept.
     """
     opened = open_policy(settings, request.policy, request.repo)
     refuse_denied(request.checks, opened.policy)
     signer = open_signer(settings)
-    model = open_chat_model(request.model)
-    audit_log(settings).ready()
-    record = TaskStore(settings.state_dir).create(
-        Task(
-            id="",
-            repo=str(request.repo.resolve()),
-            tests=request.tests,
-            checks=request.checks,
-            text=request.instruction,
-            python=request.python,
-            seed=request.seed,
-            budget=Budget(max_seconds=request.limits.seconds),
+    stop = stop or Stop()
+    with _model_for(request, (), settings, opened, stop, model) as at_work:
+        audit_log(settings).ready()
+        record = TaskStore(settings.state_dir).create(
+            Task(
+                id="",
+                repo=str(request.repo.resolve()),
+                tests=request.tests,
+                checks=request.checks,
+                text=request.instruction,
+                python=request.python,
+                seed=request.seed,
+                budget=Budget(max_seconds=request.limits.seconds),
+            )
         )
-    )
-    save_session(record, request)
-    begun(record.id)
-    evidence = _evidence(settings, record, opened, request, signer)
-    with Journal(record.journal_path) as journal, contextlib.closing(model):
-        begin_at = time.monotonic()
-        session = _Session(
-            request=request,
-            settings=settings,
-            opened=opened,
-            record=record,
-            evidence=evidence,
-            model=model,
-            person=person or Absent(),
-            sink=combined((journal, sink)),
-            stop=stop or Stop(),
-            log=journal_log(journal, begin_at),
-            begin=begin_at,
-            known={},
-            on_text=on_text,
-        )
-        evidence.started(apply=request.apply)
-        return _kept(session, journal, resumed=False)
+        save_session(record, request)
+        begun(record.id)
+        evidence = _evidence(settings, record, opened, request, signer)
+        with Journal(record.journal_path) as journal:
+            begin_at = time.monotonic()
+            session = _Session(
+                request=request,
+                settings=settings,
+                opened=opened,
+                record=record,
+                evidence=evidence,
+                model=at_work,
+                person=person or Absent(),
+                sink=combined((journal, sink)),
+                stop=stop,
+                log=journal_log(journal, begin_at),
+                begin=begin_at,
+                known={},
+                on_text=on_text,
+            )
+            evidence.started(apply=request.apply)
+            return _kept(session, journal, resumed=False)
 
 
 def resume_do(
@@ -168,6 +184,7 @@ def resume_do(
     stop: Stop | None = None,
     person: Person | None = None,
     *,
+    model: ChatModel | None = None,
     on_text: Callable[[str], None] | None = None,
     work: Work = Work.MODEL,
 ) -> DoOutcome:
@@ -177,28 +194,61 @@ def resume_do(
         raise AnswerIsNo(f"session {kept.record.id} is finished", remedy=f"`localagent show {kept.record.id}` shows it")
     request = kept.request
     opened = open_policy(settings, request.policy, request.repo)
-    model = open_chat_model(request.model)
-    evidence = _evidence(settings, kept.record, opened, request, open_signer(settings))
-    with Journal.reopened(kept.record.journal_path) as journal, contextlib.closing(model):
-        kept.record.drop_patches()
-        begin_at = time.monotonic()
-        session = _Session(
-            request=request,
-            settings=settings,
-            opened=opened,
-            record=kept.record,
-            evidence=evidence,
-            model=model,
-            person=person or Absent(),
-            sink=combined((journal, sink)),
-            stop=stop or Stop(),
-            log=journal_log(journal, begin_at, kept.events),
-            begin=begin_at,
-            known={},
-            on_text=on_text,
-            work=work,
-        )
-        return _kept(session, journal, resumed=True)
+    stop = stop or Stop()
+    with _model_for(request, kept.events, settings, opened, stop, model) as at_work:
+        evidence = _evidence(settings, kept.record, opened, request, open_signer(settings))
+        with Journal.reopened(kept.record.journal_path) as journal:
+            kept.record.drop_patches()
+            begin_at = time.monotonic()
+            session = _Session(
+                request=request,
+                settings=settings,
+                opened=opened,
+                record=kept.record,
+                evidence=evidence,
+                model=at_work,
+                person=person or Absent(),
+                sink=combined((journal, sink)),
+                stop=stop,
+                log=journal_log(journal, begin_at, kept.events),
+                begin=begin_at,
+                known={},
+                on_text=on_text,
+                work=work,
+            )
+            return _kept(session, journal, resumed=True)
+
+
+@contextlib.contextmanager
+def _model_for(
+    request: DoRequest,
+    events: Sequence[AgentEvent],
+    settings: Settings,
+    opened: OpenPolicy,
+    stop: Stop,
+    model: ChatModel | None,
+) -> Iterator[ChatModel]:
+    """The model of a session; none where a recipe needs none, and none was named or answers."""
+    if model is not None:
+        yield model
+        return
+    recipe = _recipe(request, events)
+    model = NoModel()
+    with contextlib.ExitStack() as stack:
+        if request.model or recipe is None:
+            jail = lambda: jail_for(request, settings, opened.policy)  # noqa: E731
+            try:
+                model = stack.enter_context(open_chat_model(request.model, settings, jail, stop))
+            except AnswerIsNo:
+                if recipe is None:
+                    raise
+        yield model
+
+
+def _recipe(request: DoRequest, events: Sequence[AgentEvent]) -> Recipe | None:
+    """The recipe that the instruction is, where neither the model nor the person has gone on from it."""
+    gone_on = any(isinstance(e, Replied | PersonSaid) for e in events)
+    return None if gone_on else recipe_of(request.instruction)
 
 
 def refuse_applied(kept: Session) -> None:
@@ -218,7 +268,7 @@ def _evidence(
         opened.recorded(),
         opened.policy.name,
         opened.policy.least_jail_level.value,
-        use_model=True,
+        use_model=bool(request.model),
         model=request.model,
         backend=request.backend.value if request.backend is not None else "",
         origin=TaskOrigin(builder=Builder.DO),
@@ -265,7 +315,10 @@ def _worked(session: _Session, *, resumed: bool) -> TaskResult:
         else:
             session.evidence.snapshot(snapshot)
         session.known.update(tree=tree, jail_backend=jail.backend, jail_level=jail.level, digest=snapshot.digest)
-        session.known["warnings"] = (*interpreter_remark(task, Path(snapshot.store)), *left_out(snapshot))
+        weak = weaknesses(session.model, settings)
+        for text in weak:
+            session.sink.emit(Event(kind="warning", at_seconds=time.monotonic() - session.begin, data={"text": text}))
+        session.known["warnings"] = (*weak, *interpreter_remark(task, Path(snapshot.store)), *left_out(snapshot))
         cancelled = threading.Event()
         stack.enter_context(session.stop.calling(runs.cancel))
         stack.enter_context(session.stop.calling(cancelled.set))
@@ -281,10 +334,15 @@ def _worked(session: _Session, *, resumed: bool) -> TaskResult:
             named_fail=lambda: bool(request.tests) and not runs.passes({}, request.tests),
         )
         session.known["judge"] = judge
+        if session.work is Work.PROOF:
+            return _result(session, _proven(session, judge), judge)
+        with _timed(session, "recipe"):
+            ended = _by_recipe(session, tree, judge)
+        if ended is not None:
+            return _result(session, ended, judge)
         loop = _loop(session, tree, runs, judge, cancelled)
         with _timed(session, "agent"):
-            ended = loop.run() if session.work is Work.MODEL else _proven(session, judge)
-            return _result(session, ended, judge)
+            return _result(session, loop.run(), judge)
 
 
 def _proven(session: _Session, judge: VerifyJudge) -> Ended:
@@ -293,6 +351,18 @@ def _proven(session: _Session, judge: VerifyJudge) -> Ended:
     kinds = {JudgeAnswer.ACCEPTED: EndKind.FINISHED, JudgeAnswer.NEEDS_PERSON: EndKind.NEEDS_PERSON}
     ended = Ended(kind=kinds.get(found.answer, EndKind.GAVE_UP), reason=found.reason)
     session.log.append(ended)
+    return ended
+
+
+def _by_recipe(session: _Session, tree: SnapshotTree, judge: VerifyJudge) -> Ended | None:
+    """The end of a session that needs no model, None where a model has to read the instruction."""
+    asked = _recipe(session.request, session.log.events)
+    if asked is None:
+        return None
+    ended = run_recipe(asked, tree, judge, session.log, lambda event: _tell(session, event))
+    if ended is None and isinstance(session.model, NoModel):
+        ended = no_such_name()
+        session.log.append(ended)
     return ended
 
 
@@ -309,7 +379,7 @@ def _loop(
         tools=TOOLS,
         workshop=Workshop(
             copy=copy,
-            search=TextSearch(copy),
+            search=GraphSearch(copy, lambda: kept_facts(request.repo, session.settings)),
             tests=runs,
             judge=judge,
             person=session.person,
@@ -341,7 +411,7 @@ def _made_edits(events: tuple[AgentEvent, ...]) -> set[tuple[str, str, str]]:
     for event in events:
         for call in event.calls if isinstance(event, Replied) else ():
             if call.id in done:
-                given = load(call.arguments.encode("utf-8", "surrogateescape"))
+                given = parse_arguments(TOOLS["edit"], call.arguments)
                 found.add((str(given["path"]), str(given["old"]), str(given["new"])))
     return found
 
@@ -349,7 +419,7 @@ def _made_edits(events: tuple[AgentEvent, ...]) -> set[tuple[str, str, str]]:
 def _tell(session: _Session, event: AgentEvent) -> None:
     """What a person sees of an event while the session is at work."""
     if isinstance(event, Answered):
-        data = {"tool": event.tool, "kind": event.kind.value, "text": one_line(event.text.partition("\n")[0], 160)}
+        data = {"tool": event.tool, "kind": event.kind.value, "text": one_line(event.text.partition("\n")[0], 300)}
         session.sink.emit(Event(kind="tool", at_seconds=time.monotonic() - session.begin, data=data))
 
 

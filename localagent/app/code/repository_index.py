@@ -179,6 +179,22 @@ def index_status(repo: Path, settings: Settings) -> IndexStatus | None:
     return replace(index.status(), outdated=changed + sum(path not in tree.stamps for path in members))
 
 
+def kept_facts(repo: Path, settings: Settings) -> dict[str, tuple[bytes, ModuleFacts]]:
+    """(SHA-256, facts) by path, as an index holds them, nothing brought up to date; empty where none can be read."""
+    root = repository_root(repo)
+    path = index_path(root, _git(root), settings.state_dir)
+    if not path.exists():
+        return {}
+    store = Store(path)
+    try:
+        rows = list(store.facts(store.tree(str(root)), None))
+    except DatabaseError:  # busy or damaged: the next `localagent index` mends it
+        return {}
+    finally:
+        store.close()
+    return {name: (digest, decoded(data)) for name, digest, data in rows}
+
+
 def index_path(root: Path, git: Git | None, state_dir: Path) -> Path:
     """Where the index of a repository lies: one for all of its worktrees."""
     common = git.path("--git-common-dir") if git is not None else None
@@ -201,4 +217,4 @@ def _extract(files: Iterable[tuple[str, bytes]]) -> Iterator[Extracted]:
         yield Extracted(path=answer.path, data=answer.data, value=answer.value, failed=answer.failed)
 
 
-__all__ = ["HitKind", "IndexStatus", "RepositoryIndex", "index_path", "index_status", "open_index"]
+__all__ = ["HitKind", "IndexStatus", "RepositoryIndex", "index_path", "index_status", "kept_facts", "open_index"]

@@ -181,9 +181,17 @@ def hypotheses_of(result: TaskResult | None, baseline: Baseline) -> tuple[Hypoth
         outcome = HypothesisOutcome.CONFIRMED if alone else HypothesisOutcome.POSSIBLE
         failing, others_run = len(baseline.failing), len(baseline.passing)
         shown = f"the {failing} failing tests pass, and the {others_run} others that were run still do"
-        found += _of(candidate, outcome, shown if alone else f"{shown}; so they do with a change elsewhere")
+        found += _of(
+            candidate,
+            outcome,
+            f"{shown}; no edit tried elsewhere does it"
+            if alone
+            else f"{shown}; an edit at another statement does it too",
+        )
     for candidate in others:
-        found += _of(candidate, HypothesisOutcome.POSSIBLE, "the failing tests pass; the whole suite was not asked")
+        found += _of(
+            candidate, HypothesisOutcome.POSSIBLE, "the failing tests pass; the other tests were not run with it"
+        )
     for miss in result.near_misses:
         if len(found) >= MOST_HYPOTHESES or not miss.edits:
             break

@@ -4,17 +4,20 @@ Not promised: that a test named in a traceback is the one that was meant; it is 
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from localagent.code.source_text import parse_or_none
+from localagent.code.spans import all_lines_of, functions
+from localagent.debug.frame_mapping import FrameMapper
+from localagent.debug.tracebacks import parse_tracebacks
 from localagent.domain.paths import RepoPath
+from localagent.domain.traceback import MappedFrame, TraceFrame
 from localagent.errors import AnswerIsNo, UsageFault
 from localagent.jail.api import BackendKind
 
-_FRAME = re.compile(r'File "([^"\n]{1,1000})", line (\d+), in (test\w*)')
 _NODE = re.compile(r"\b([\w./-]{1,300}\.py)((?:::\w+)+(?:\[[^\]\n]*\])?)")
-_SHORT = re.compile(r"^([\w./-]{1,300}\.py):(\d+): in (test\w*)", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,35 +40,29 @@ class ReproduceRequest:
     place: RepoPath | None = None
 
 
-def test_in_trace(text: str, files: Collection[RepoPath]) -> str:
+def test_in_trace(text: str, sources: Mapping[RepoPath, bytes]) -> str:
     """The pytest argument of the test that a traceback passes through. AnswerIsNo where it names none of here."""
+    mapper = FrameMapper(sources)
     for found in _NODE.finditer(text):
-        path = _mapped(found[1], files)
-        if path is not None:
-            return f"{path}{found[2]}"
-    frames = [(m.start(), m[1], m[3]) for pattern in (_FRAME, _SHORT) for m in pattern.finditer(text)]
-    for _at, name, function in sorted(frames):
-        path = _mapped(name, files)
-        if path is not None:
-            return f"{path}::{function}"
+        (named,) = mapper.map((TraceFrame(file=found[1], line=0),))
+        if named.path is not None:
+            return f"{named.path}{found[2]}"
+    for trace in parse_tracebacks(text.encode("utf-8", "replace")):
+        for mapped in mapper.map(frame for exception in trace.exceptions for frame in exception.frames):
+            if mapped.path is not None and mapped.frame.function.startswith("test"):
+                return f"{mapped.path}::{_qualified(mapped, sources[mapped.path])}"
     raise AnswerIsNo(
         "the traceback passes through no test of this repository",
         remedy="name a test or a script that shows it: localagent reproduce tests/test_x.py::test_y",
     )
 
 
-def _mapped(name: str, files: Collection[RepoPath]) -> RepoPath | None:
-    """The file here whose path has most components in common with the end of `name`; None where none has its name."""
-    parts = [part for part in name.split("/") if part not in ("", ".", "..")]
-    best: tuple[int, RepoPath] | None = None
-    for path in files:
-        common = 0
-        while common < min(len(parts), len(path.parts)) and parts[-1 - common] == path.parts[-1 - common]:
-            common += 1
-        mapped = common == len(path.parts) or common > 1 or (common == 1 and len(parts) == 1)
-        if mapped and (best is None or common > best[0]):
-            best = (common, path)
-    return best[1] if best is not None else None
+def _qualified(mapped: MappedFrame, source: bytes) -> str:
+    """The function of a frame with the classes around it, as pytest writes it."""
+    tree = parse_or_none(source)
+    named = [f for f in functions(tree) if f.node.name == mapped.frame.function and f.outermost] if tree else []
+    there = [f for f in named if mapped.line in all_lines_of(f.node)] or named
+    return there[0].qualname.replace(".", "::") if there else mapped.frame.function
 
 
 def path_of(target: str, repo: Path) -> RepoPath:

@@ -98,7 +98,7 @@ class _Work:
         """By what the request names."""
         request, target = self._request, self._request.target
         if request.trace:
-            target = self._test = test_in_trace(request.trace, list(self._ground.sources))
+            target = self._test = test_in_trace(request.trace, self._ground.sources)
         self.stage("original")
         if request.inputs:
             return self._script(target)

@@ -115,6 +115,7 @@ class Judge:
         claim, strength = self._claimed(full, evidence)
         run.known.update(claim=claim, differential=evidence.differential, mutants=evidence.mutants, strength=strength)
         run.known.update(symbolic=evidence.symbolic, contracts=evidence.contracts, necessity=evidence.necessity)
+        run.known["unrun"] = evidence.unrun
         run.warnings += [*evidence.notes, *full.remarks]
         rests = self._basis(full, evidence)
         run.known["rests_on"] = rests

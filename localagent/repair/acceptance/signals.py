@@ -118,9 +118,12 @@ def _of_patch(candidate: Candidate, choice: Choice, context: PatchContext) -> di
 
 
 def _parsing(candidate: Candidate) -> dict[str, Signal]:
-    """Whether it mends a file that no parser takes: a slip of typing leaves few ways to have been meant."""
+    """Whether it is one edit that mends a file that no parser takes: a slip of typing has few ways to be meant.
+
+    More edits than one do more than to mend the slip.
+    """
     changed = [c for c in candidate.patch.changes if c.path.endswith(".py")]
-    broken = any(parse_or_none(c.before) is None for c in changed)
+    broken = len(candidate.edits) == 1 and any(parse_or_none(c.before) is None for c in changed)
     text = "the file did not parse before, and a slip of typing has few repairs" if broken else ""
     return {"did-not-parse": Signal(value=float(broken), text=text)}
 
