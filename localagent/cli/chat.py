@@ -108,23 +108,22 @@ class _Talk:
         """The exit code."""
         interrupted = False
         while signal.SIGTERM not in self.ended_by:
-            wait_on_signals()
             try:
+                wait_on_signals()
                 line = self.history.read(_PROMPT)
-            except EOFError:
-                self.render.line()
-                return self._leave(0)
+                interrupted = False
+                if line is None:
+                    self.render.line()
+                    return self._leave(0)
+                if line.split() == ["/quit"]:
+                    return self._leave(0)
+                self._carry_out(line)
             except KeyboardInterrupt:
                 self.render.line()
                 if interrupted:
                     return self._leave(Interrupted.exit_code)
                 interrupted = True
                 self.render.note("Ctrl-C once more, or /quit, ends the conversation")
-                continue
-            interrupted = False
-            if line.split() == ["/quit"]:
-                return self._leave(0)
-            self._carry_out(line)
         return self._leave(Interrupted.exit_code)
 
     def _leave(self, code: int) -> int:
@@ -137,17 +136,21 @@ class _Talk:
         stop = Stop()
         try:
             stop_on_signals(stop, self.ended_by.append)
-            if line.startswith("/"):
-                name, _, rest = line.partition(" ")
-                self._command(name, rest.strip(), stop)
-            elif len(line) > _MOST_TEXT:
-                raise UsageFault(f"that is longer than {_MOST_TEXT} characters", remedy="say it in fewer")
-            elif line.strip():
-                self._show(self.chat.instruct(line.strip(), stop))
-        except LocalagentError as fault:
-            self.render.error(str(fault), fault.remedy)
-        except KeyboardInterrupt:
-            self.render.note("interrupted; the tree is as it was")
+            try:
+                self._obey(line, stop)
+            except LocalagentError as fault:
+                self.render.error(str(fault), fault.remedy)
+        except KeyboardInterrupt:  # while the fault is told, too
+            self.render.note("interrupted")
+
+    def _obey(self, line: str, stop: Stop) -> None:
+        if line.startswith("/"):
+            name, _, rest = line.partition(" ")
+            self._command(name, rest.strip(), stop)
+        elif len(line) > _MOST_TEXT:
+            raise UsageFault(f"that is longer than {_MOST_TEXT} characters", remedy="say it in fewer")
+        elif line.strip():
+            self._show(self.chat.instruct(line.strip(), stop))
 
     def _command(self, name: str, rest: str, stop: Stop) -> None:
         known = _COMMANDS.get(name)

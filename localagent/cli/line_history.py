@@ -25,12 +25,15 @@ class LineHistory:
         for line in lines[-_MOST_LINES:]:
             readline.add_history(one_line(line, _MOST_LINE))
 
-    def read(self, prompt: str) -> str:
-        """What is typed, joined over lines that end in a backslash. EOFError at the end of the input."""
-        lines = [input(prompt)]
-        while lines[-1].endswith("\\"):
-            lines[-1] = lines[-1][:-1]
-            lines.append(input("... "))
+    def read(self, prompt: str) -> str | None:
+        """What is typed, joined over lines that end in a backslash; None at the end of the input."""
+        try:
+            lines = [input(prompt)]
+            while lines[-1].endswith("\\"):
+                lines[-1] = lines[-1][:-1]
+                lines.append(input("... "))
+        except EOFError:
+            return None
         self._remember([part for line in lines for part in line.splitlines() if part.strip()])
         return "\n".join(lines)
 

@@ -49,8 +49,8 @@ def test_what_is_rendered_of_less_is_a_prefix_of_what_is_rendered_of_more(script
 
 
 def test_what_a_recipe_did_is_no_answer_to_a_call() -> None:
-    log = [Answered(call_id=RECIPE, tool=RECIPE, kind=ResultKind.DONE, text="renamed a to b"), PersonSaid(text="go on")]
-    done, said = context.render(OPENING, log)[2:]
+    answer = Answered(call_id=RECIPE, tool=RECIPE, kind=ResultKind.DONE, text="renamed a to b")
+    done, said = context.render(OPENING, [answer, PersonSaid(text="go on")])[2:]
     assert (done.role, said.role) == (ChatRole.USER, ChatRole.USER)
     assert "renamed a to b" in done.text
 

@@ -173,6 +173,7 @@ def test_a_step_is_interrupted_corrected_undone_killed_and_gone_on_with(repo: Re
             assert "The user says: go on, with a test" in said
             terminal.type("/undo all", "taken back in the copy: tests/test_extra.py")
             terminal.type("/apply", "nothing is changed yet")
+            terminal.until("> ")
             terminal.interrupt()
             terminal.until("Ctrl-C once more")
             terminal.interrupt()
