@@ -15,6 +15,7 @@ import json
 import os
 import platform
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -26,7 +27,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "scripts"))
 sys.path.insert(0, str(ROOT / "scripts" / "kit"))
+import chat_shim  # noqa: E402
 import places  # noqa: E402 - the kit's own programs, beside this one
 import taking  # noqa: E402
 import verify  # noqa: E402
@@ -40,6 +43,9 @@ UNFINISHED = VENV / "localagent-unfinished"
 LOCKS = ROOT / "requirements"
 BINARY_LOCKS = ("build.txt", "runtime.txt", "dev.txt")
 CMAKE_ARGS = {"none": "", "cuda": "-DGGML_CUDA=on", "vulkan": "-DGGML_VULKAN=on"}
+# GCC's <amxtileintrin.h> tells the compiler of 8 of the 64 bytes that _tile_loadconfig reads, so GCC drops the stores
+# to the others, and llama.cpp ends with a general protection fault on every processor with AMX tiles.
+KEEPS_STORES = "-fno-tree-dse -fno-dse"
 EVERY_SECONDS = 5.0
 STEP = re.compile(r"\[(\d+)/(\d+)\]")
 
@@ -163,7 +169,7 @@ def locked_digest() -> str:
     locks = [(LOCKS / name).read_bytes() for name in (*BINARY_LOCKS, "llama.txt", "model.txt")]
     table = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     packaging = {"build": table["build-system"], "project": table["project"], "setuptools": table["tool"]["setuptools"]}
-    return digest(*locks, json.dumps(packaging, sort_keys=True).encode())
+    return digest(*locks, json.dumps(packaging, sort_keys=True).encode(), KEEPS_STORES.encode())
 
 
 def locked_version(name: str) -> str:
@@ -282,6 +288,17 @@ def sealed_wheel(folder: Path) -> Path | None:
     return None
 
 
+def cxx_flags() -> str:
+    """The user's own, and KEEPS_STORES where the compiler knows these options (Clang needs and knows none of them)."""
+    compiler = shlex.split(os.environ.get("CXX", "c++"))
+    argv = [*compiler, *KEEPS_STORES.split(), "-E", "-x", "c++", os.devnull]
+    try:
+        known = subprocess.run(argv, capture_output=True, check=False).returncode == 0
+    except OSError:
+        known = False
+    return " ".join(part for part in (os.environ.get("CXXFLAGS", ""), KEEPS_STORES if known else "") if part)
+
+
 def compile_llama(folder: Path, what: str, cmake: str, remedy: str = "a C++17 compiler is needed") -> Path:
     """Compiles the locked llama-cpp-python, with these options of CMake, into a sealed wheel below `folder`."""
     say(f"compiling llama.cpp ({what}), usually 3 to 5 minutes, once")
@@ -303,7 +320,7 @@ def compile_llama(folder: Path, what: str, cmake: str, remedy: str = "a C++17 co
     need(
         "compiling llama.cpp",
         pip("wheel", "-v", "--no-cache-dir", "--no-index", "--find-links", DOWNLOADS, "--wheel-dir", partial, *flags),
-        {"CMAKE_ARGS": cmake},
+        {"CMAKE_ARGS": cmake, "CXXFLAGS": cxx_flags()},
         remedy=f"see the log; {remedy}",
     )
     for wheel in partial.glob("*.whl"):
@@ -319,7 +336,11 @@ def compile_llama(folder: Path, what: str, cmake: str, remedy: str = "a C++17 co
 def compiled_here(gpu: str) -> Path:
     """The wheel for this version, backend, Python and processor, compiled if it is not there."""
     tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
-    folder = BUILD / "wheels" / f"llama-cpp-python-{locked_version('llama.txt')}-{gpu}-{tag}-{cpu()}"
+    folder = (
+        BUILD
+        / "wheels"
+        / f"llama-cpp-python-{locked_version('llama.txt')}-{gpu}-{tag}-{cpu()}-{digest(KEEPS_STORES.encode())[:8]}"
+    )
     if wheel := sealed_wheel(folder):
         return wheel
     cmake = " ".join(part for part in (os.environ.get("CMAKE_ARGS", ""), CMAKE_ARGS[gpu]) if part)
@@ -362,6 +383,12 @@ def compile_package() -> None:
     run("compiling localagent", [VENV / "bin" / "python", "-I", "-m", "compileall", "-q", ROOT / "localagent"])
 
 
+def build_chat_shim(*, quiet: bool = False) -> None:
+    """llama.cpp's own reading of tool calls; without it they go in our format (docs/chat-models.md)."""
+    if (why := chat_shim.build(VENV, DOWNLOADS)) and not quiet:
+        say(f"no chat shim: {why}; models call tools in localagent's own format")
+
+
 def tune_model() -> None:
     """Measures which format of the model's weights is fastest here; without it the model runs as it is."""
     say("measuring which format of the model is fastest on this machine")
@@ -390,6 +417,7 @@ def set_up(gpu_asked: str, kit: verify.Sound | None = None) -> None:
     gpu = gpu_asked or have.get("gpu", "none")
     want = wanted(gpu)
     if all(have.get(name) == value for name, value in want.items()) and model_present():
+        build_chat_shim(quiet=True)
         return
     begun = time.monotonic()
     LOG.unlink(missing_ok=True)
@@ -404,6 +432,7 @@ def bring(gpu: str, want: dict[str, str], kit: Path | None) -> None:
     make_venv()
     install_locked(kit)
     install_llama(gpu, kit)
+    build_chat_shim()
     need("installing localagent", pip("install", "--no-index", "--no-deps", "--no-build-isolation", "--editable", ROOT))
     compile_package()
     place = install_model(kit)

@@ -87,7 +87,7 @@ def portable_wheel() -> Path:
     """llama-cpp-python for every processor of this machine's family."""
     tag = f"cp{sys.version_info.major}{sys.version_info.minor}"
     flags = " ".join(f"-D{name}={value}" for name, value in PORTABLE.items())
-    built = hashlib.sha256(flags.encode()).hexdigest()[:8]
+    built = hashlib.sha256(f"{flags} {bootstrap.KEEPS_STORES}".encode()).hexdigest()[:8]
     version = bootstrap.locked_version("llama.txt")
     folder = BUILD / "wheels" / f"llama-cpp-python-{version}-portable-{tag}-{platform.machine()}-{built}"
     return bootstrap.sealed_wheel(folder) or bootstrap.compile_llama(folder, "for any processor", flags)

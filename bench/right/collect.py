@@ -25,6 +25,7 @@ from localagent.repair.acceptance.ranking import RankedCandidate
 
 HERE = Path(__file__).resolve().parent
 LABELS, READINGS = HERE / "labels.jsonl", HERE / "readings.json"
+NEWER = {"did-not-parse": 0.0}  # what features that were made before the signal lack: those programs all parse
 
 
 def _strength_of(strength: dict[str, Any]) -> dict[str, float]:
@@ -33,6 +34,11 @@ def _strength_of(strength: dict[str, Any]) -> dict[str, float]:
         return {"strength-unknown": 1.0}
     graded = {name: signal.value for name, signal in grade_signals(Grade(strength["grade"])).items()}
     return {"strength-unknown": 0.0, **strength["signals"], **graded}
+
+
+def _of_one_edit(row: dict[str, Any]) -> dict[str, float]:
+    """`did-not-parse` counts for single edits only; features may be older than that."""
+    return {"did-not-parse": 0.0} if len(row["edits"]) > 1 else {}
 
 
 def asks(features: dict[str, Any], candidates: Found) -> bool:
@@ -72,7 +78,7 @@ def lines(
                 "grade": strength.get("grade"),
                 "behaviour": row["behaviour"],
                 "edits": row["edits"],
-                "signals": {**row["signals"], **_strength_of(strength)},
+                "signals": {**NEWER, **row["signals"], **_strength_of(strength), **_of_one_edit(row)},
             }
         )
     return found

@@ -1,6 +1,6 @@
 """The signals of every plausible patch that `search.py` kept, made by the code that `fix` uses, beside its label.
 
-  features.py --repos DIR --work DIR [--half judging|learning|faults|small|mutated] [--only RE] [--part K/N]
+  features.py --repos DIR --work DIR [--half judging|learning|faults|small|mutated|syntax] [--only RE] [--part K/N]
 
 Written to WORK/features/NAME.json: for each candidate in the order of the choice its digest, what it costs, the row
 that tells behaviours apart, the signals, and for the first few also whether the full check takes it and the strength
@@ -139,7 +139,7 @@ def _values(found: Mapping[str, Signal]) -> dict[str, float]:
 def _strength(verifier: JailVerifier, candidate: Any, baseline: Baseline, full: Any, sources: SourceMap) -> Any:
     found = assess(
         AssessRequest(
-            rooms=verifier.rooms,
+            rooms=verifier.worker_pool,
             request=verifier.request,
             candidate=candidate,
             baseline=baseline,

@@ -39,6 +39,7 @@ EXPECTED = {
     "effect-constant": -1.3, "effect-negates": -1.0, "effect-drops": -0.7, "unwatched": -0.9, "failing": 0.5,
     "collateral-tested": -3.0, "new-crashes": -6.0, "near-crashes": -2.0, "edits": -0.6,
     "copied": -0.5, "written": -0.5, "repository": -0.4,
+    "did-not-parse": 4.0,
 }  # fmt: skip
 # Of a lone behaviour (`lead` 6) of some hundred programs (`pass-rate` -2), one failing test, a repository of six files,
 # calls of which could be compared.
@@ -54,7 +55,7 @@ _RESAMPLED = 2000
 _STEPS, _STEP = 600, 0.03
 _FOLDS = 12
 # What a patch counts by where it is from: the small cases were written to tempt, real projects are few.
-OF_HALF = {"small": 0.5, "mutated": 1.0, "faults": 2.0, "learning": 2.0, "judging": 0.0}
+OF_HALF = {"small": 0.25, "mutated": 1.0, "syntax": 0.5, "faults": 2.0, "learning": 1.0, "judging": 0.0}
 OTHERS = 0.15  # what a patch counts that the order would not take
 
 
@@ -330,7 +331,7 @@ def main() -> int:
     parser.add_argument("--labels", type=Path, default=LABELS)
     parser.add_argument("--write", type=Path, metavar="FILE")
     parser.add_argument("--judge", type=Path, metavar="FILE")
-    parser.add_argument("--name", default="right-2")
+    parser.add_argument("--name", default="right-3")
     parser.add_argument("--model", action="append", default=[], metavar="DIGEST", help='of a language model; "": none')
     parser.add_argument("--l2", type=float, default=15.0)
     parser.add_argument("--l2-order", type=float, default=2.0)
@@ -357,7 +358,7 @@ def main() -> int:
             without[n] = fitted([r for r in learning if fold[r.group] != n])
         return without[n]
 
-    for half in ("learning", "faults", "small", "mutated"):
+    for half in ("learning", "faults", "small", "mutated", "syntax"):
         some = [r for r in learning if r.half == half]
         by_hand = ConfidenceModel(name="", bias=0.0, weights={}, centres={}, order={}, models=frozenset())
         before = judge(some, lambda _, hand=by_hand: hand)  # type: ignore[misc]

@@ -1,6 +1,6 @@
 """Labels plausible patches against the fix that people made: same, equal, differs (with an input), or unclear.
 
-  label.py --repos DIR --work DIR [--half judging|learning|small|mutated] [--only RE] [--part K/N]
+  label.py --repos DIR --work DIR [--half judging|learning|small|mutated|syntax] [--only RE] [--part K/N]
 
 `same`: equal syntax trees, docstrings and layout aside. `equal`: every function that the two differ in was compared and
 gave equal answers, on at least LEAST_INPUTS inputs of tests, near these, and made up. `differs`: an input on which they
@@ -55,7 +55,7 @@ def labels(project: projects.Project, found: Found, settings: Settings) -> dict[
             rest.append(candidate)
     if rest and project.hidden:
         out.update(_by_hidden_tests(project, rest))
-        if project.half == "mutated":  # the hidden tests were written for another fault
+        if project.half in ("mutated", "syntax"):  # the hidden tests were written for another fault
             rest = [candidate for candidate in rest if out[candidate.patch.digest]["label"] == "equal"]
             out.update(_by_answers(project, rest, settings) if rest else {})
     elif rest:
@@ -143,7 +143,13 @@ def _by_answers(project: projects.Project, rest: list[Candidate], settings: Sett
                     if t.outcome.good and (t.lines is None or any(t.lines.get(f.source) for f in files))
                 ]
                 differ = Differ(
-                    verifier.rooms, verifier.rooms, verifier.request, files, seed=0, home=Path(home), share=True
+                    verifier.worker_pool,
+                    verifier.worker_pool,
+                    verifier.request,
+                    files,
+                    seed=0,
+                    home=Path(home),
+                    share=True,
                 )
                 near = differ.compare(baseline, reached, ())
                 out[candidate.patch.digest] = _label(near)

@@ -21,9 +21,10 @@ from bench.real.facts import Fact
 
 HERE = Path(__file__).resolve().parent
 LEARNING, JUDGING, SMALL = HERE / "facts.toml", facts.FACTS, HERE / "small"
-MUTATED = HERE / "mutated.jsonl"
+MUTATED, SYNTAX = HERE / "mutated.jsonl", HERE / "syntax.jsonl"
 FAULTS = "faults.jsonl"  # in the work folder: it holds pieces of the projects
-HALVES = ("learning", "faults", "judging", "small", "mutated")
+HALVES = ("learning", "faults", "judging", "small", "mutated", "syntax")
+_CASES = ("small", "mutated", "syntax")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,7 +56,8 @@ def cases(half: str) -> list[Case]:
     small = {case.id: case for case in read_all(SMALL)}
     if half == "small":
         return list(small.values())
-    return [_mutated(small[told["case"]], told) for told in map(json.loads, MUTATED.read_text("utf-8").splitlines())]
+    drawn = SYNTAX if half == "syntax" else MUTATED
+    return [_mutated(small[told["case"]], told) for told in map(json.loads, drawn.read_text("utf-8").splitlines())]
 
 
 def _mutated(case: Case, told: dict[str, Any]) -> Case:
@@ -73,7 +75,7 @@ def _mutated(case: Case, told: dict[str, Any]) -> Case:
 
 def names(args: argparse.Namespace) -> tuple[str, ...]:
     """Names in their order."""
-    if args.half in ("small", "mutated"):
+    if args.half in _CASES:
         every = [case.id for case in cases(args.half)]
     elif args.half == "faults":
         every = list(_faults(args.work))
@@ -84,7 +86,7 @@ def names(args: argparse.Namespace) -> tuple[str, ...]:
 
 def lay_out(name: str, args: argparse.Namespace) -> Project:
     """The broken tree with its environment, made anew."""
-    if args.half in ("small", "mutated"):
+    if args.half in _CASES:
         return _case(next(case for case in cases(args.half) if case.id == name), args)
     fault = _faults(args.work)[name] if args.half == "faults" else None
     path = JUDGING if args.half == "judging" else LEARNING

@@ -6,6 +6,7 @@ trust level leaves to a person. A plan can only narrow what the policy allows.
 
 import ast
 import re
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -137,7 +138,7 @@ def taint_of(events: Sequence[AgentEvent]) -> str:
 
 def _lost(after: Mapping[RepoPath, str | None], copy: WorkingCopy, asked: PlanScope) -> str:
     """What a change would do that taint takes away, "" for nothing. What the instruction names may come and go."""
-    own = {path.parts[0].removesuffix(".py") for path in copy.paths()}
+    own = {path.parts[0].removesuffix(".py") for path in copy.paths() if path.is_python} - sys.stdlib_module_names
     for path, text in after.items():
         before = copy.get(path)
         if (text is None or before is None) and not asked.names(path):

@@ -22,6 +22,7 @@ from localagent.agent.events import (
     Replied,
     ResultKind,
     Started,
+    last_said,
     pending_calls,
 )
 from localagent.agent.replies import as_event, outcome_of, quoted
@@ -62,13 +63,14 @@ class Loop:
     metadata: Mapping[str, str]
     cancelled: threading.Event
     tell: Callable[[AgentEvent], None]
+    on_text: Callable[[str], None] | None = None  # streams the replies' text
     clock: Callable[[], float] = time.monotonic
     wait: Callable[[float], None] = time.sleep
 
     def run(self) -> Ended:
         """Until there is an outcome; it is in the log then."""
         begin, first, faults = self.clock(), len(self.log.events), 0
-        ended = self._carry_out()
+        ended = self._carry_out(begin)
         while ended is None:
             ended = self._over(begin, first)
             if ended is not None:
@@ -80,7 +82,7 @@ class Loop:
                 continue
             faults = 0
             self._append(as_event(said, self.tools, self.log.events))
-            ended = self._carry_out() or self._circles()
+            ended = self._carry_out(begin) or self._circles()
         self._append(ended)
         return ended
 
@@ -92,14 +94,20 @@ class Loop:
         """Whether a limit is reached, counted since this run's first event."""
         replies = [e for e in self.log.events[first:] if isinstance(e, Replied)]
         tokens = sum(max(0, r.prompt_tokens) + max(0, r.reply_tokens) for r in replies)
-        spent = self.clock() - begin
         for used, most, what in (
             (len(replies), self.limits.steps, "replies of the model (--max-steps)"),
-            (spent, self.limits.seconds, "seconds (--max-seconds)"),
             (tokens, self.limits.tokens, "tokens (--max-tokens)"),
         ):
             if used >= most:
-                return Ended(kind=EndKind.LIMITS_EXCEEDED, reason=f"the budget of {most:g} {what} is used up")
+                return _used_up(most, what)
+        return self._late(begin)
+
+    def _late(self, begin: float) -> Ended | None:
+        """Whether the time is up, or nobody wants the answer any more."""
+        if self.cancelled.is_set():
+            return Ended(kind=EndKind.LIMITS_EXCEEDED, reason="cancelled")
+        if self.clock() - begin >= self.limits.seconds:
+            return _used_up(self.limits.seconds, "seconds (--max-seconds)")
         return None
 
     def _complete(self, begin: float) -> ChatReply | ChatFailure:
@@ -113,6 +121,7 @@ class Loop:
         return self.model.complete(
             ChatRequest(messages=messages, tools=schemas, sampling=self.sampling, metadata=self.metadata),
             timeout_seconds=max(1.0, min(_REPLY_SECONDS, left)),
+            on_text=self.on_text,
             cancelled=self.cancelled,
         )
 
@@ -150,9 +159,14 @@ class Loop:
             self._append(Noted(text=_NO_CALL))
         return None
 
-    def _carry_out(self) -> Ended | None:
-        """The calls of the last reply, those that have no result yet; an outcome where one ends the session."""
+    def _carry_out(self, begin: float) -> Ended | None:
+        """The calls of the last reply, those that have no result yet; an outcome where one ends the session.
+
+        Where the time is up the rest of them waits for a session that is resumed.
+        """
         for call, started in pending_calls(self.log.events):
+            if (late := self._late(begin)) is not None:
+                return late
             if started:  # before the program was ended: whether it was done is not known, so it is not done again
                 answer, done = (
                     _answer(call, ResultKind.ERROR, "error: interrupted before it ended; call it again"),
@@ -166,7 +180,8 @@ class Loop:
             self._append(answer)
             if done is not None and (ended := outcome_of(done)) is not None:
                 return ended
-        refused = [e for e in self.log.events if isinstance(e, Answered) and e.tool == "finish"]
+        events = self.log.events
+        refused = [e for e in events[last_said(events) + 1 :] if isinstance(e, Answered) and e.tool == "finish"]
         if len([e for e in refused if e.kind is ResultKind.REFUSED]) >= _JUDGED:
             return Ended(kind=EndKind.GAVE_UP, reason=f"the change was refused {_JUDGED} times: {refused[-1].text}")
         return None
@@ -187,6 +202,10 @@ class Loop:
             return _answer(call, ResultKind.ERROR, bounded(f"error: {fault}", self.workshop.limit, "left out")), None
         answer = _answer(call, ResultKind.DONE, done.text)
         return replace(answer, writes=action.writes, plan=done.plan), done
+
+
+def _used_up(most: float, what: str) -> Ended:
+    return Ended(kind=EndKind.LIMITS_EXCEEDED, reason=f"the budget of {most:g} {what} is used up")
 
 
 def _answer(call: ToolCall, kind: ResultKind, text: str) -> Answered:

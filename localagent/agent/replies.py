@@ -57,6 +57,9 @@ def outcome_of(done: Done) -> Ended | None:
 
 def quoted(answer: Answered) -> str:
     """What a result says in the words of the repository, or of a program that ran: our own words are none."""
-    if answer.kind is not ResultKind.DONE or answer.tool in ("plan", "ask", "finish", "delete"):
+    if answer.tool == "run_tests" and answer.kind is ResultKind.ERROR:
+        return answer.text  # what pytest said where it could not be run
+    if answer.tool in ("plan", "ask", "delete") or (answer.kind is ResultKind.REFUSED and answer.tool != "finish"):
         return ""
-    return answer.text.partition("\n")[2] if answer.tool in ("run_tests", "run", "edit", "create") else answer.text
+    ours_first = answer.kind is not ResultKind.DONE or answer.tool in ("run_tests", "run", "edit", "create", "finish")
+    return answer.text.partition("\n")[2] if ours_first else answer.text

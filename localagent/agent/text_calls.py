@@ -32,10 +32,15 @@ def calls_in(text: str, names: Collection[str], numbered_from: int) -> tuple[Too
 
 
 def _in_xml(text: str, names: Collection[str]) -> Iterator[tuple[str, str]]:
-    for function in _FUNCTION.finditer(text):
+    for function in _FUNCTION.finditer(_closed(text, "</function>")):
         if function[1] in names:
-            values = {p[1]: _value(p[2]) for p in _PARAMETER.finditer(function[2])}
+            values = {p[1]: _value(p[2]) for p in _PARAMETER.finditer(_closed(function[2], "</parameter>"))}
             yield function[1], json.dumps(values, ensure_ascii=False)
+
+
+def _closed(text: str, end: str) -> str:
+    """A text up to the last of its ends: what is not closed would be looked for from each of its beginnings."""
+    return text[: text.rfind(end) + len(end)] if end in text else ""
 
 
 def _value(text: str) -> object:

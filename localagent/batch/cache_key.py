@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localagent import __version__
+from localagent.app.fix.environment import own_python
 from localagent.app.policies import DEFAULT, open_policy
 from localagent.app.settings import PACKAGE, Settings
 from localagent.batch.fleet import FleetMember
@@ -17,7 +18,6 @@ from localagent.domain.edit import digest_of
 from localagent.errors import CannotEnforce
 from localagent.fs.atomic_files import RecordDamaged, read_bounded
 from localagent.llm.model.registry import Registry
-from localagent.repo.discover import default_python
 from localagent.report.sarif_input import MAX_BYTES
 from localagent.text.strict_json import dump
 
@@ -96,7 +96,7 @@ def _model(settings: Settings) -> str:
 
 def _environment(member: FleetMember) -> list[object]:
     """The interpreter and the names and versions beside it. Looks, does not run."""
-    own = default_python(member.source.folder) if not member.source.revision else None
+    own = own_python(member.source.folder) if not member.source.revision else None
     named = Path(member.python or own or sys.executable)
     home = named if (named / "pyvenv.cfg").is_file() else named.parent.parent
     inside = home.is_relative_to(member.source.folder)

@@ -37,11 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="SPEC",
-        help="a test that is the specification: what it imports and nothing has gets a skeleton; may be repeated",
+        help="a test that is the specification: what it imports and nothing has is written; may be repeated",
     )
     p.add_argument("--check", action="append", default=[], metavar="CMD", help="a command that must exit 0 (no shell)")
-    p.add_argument("--model", default="", metavar="M", help="unix:SOCKET of a model server (chat completions)")
-    p.add_argument("--no-model", action="store_true", help="with --from-tests: the search alone fills the bodies")
+    p.add_argument("--model", default="", metavar="M", help="unix:SOCKET of a model server, or a registered GGUF")
     p.add_argument("--roles", default="implementer", metavar="LIST", help=f"roles for the model: {', '.join(ROLES)}")
     p.add_argument(
         "--trust",
@@ -116,13 +115,14 @@ def show_outcome(outcome: DoOutcome, args: argparse.Namespace, render: Render) -
 
 def _request(args: argparse.Namespace) -> DoRequest:
     faults: list[str] = []
-    if args.no_model and (args.model or not args.from_tests):
-        faults.append("--no-model: only with --from-tests, and without --model")
     instruction = args.instruction.strip() or (INSTRUCTION if args.from_tests else "")
     if not instruction or len(instruction) > _MOST_INSTRUCTION:
         faults.append(f"INSTRUCTION: say what is to be changed, in at most {_MOST_INSTRUCTION} characters")
     if not Path(args.repo).is_dir():
         faults.append(f"--repo: {args.repo} is not a directory")
+    for spec in args.from_tests:
+        if not (Path(args.repo) / spec.partition("::")[0]).exists():
+            faults.append(f"--from-tests: {spec}: no such file or folder in {args.repo}")
     if args.trust == Trust.AUTO.value and args.apply:
         faults.append("--trust auto and --apply: what nobody looks at is not written into the tree; use `apply` later")
     roles = tuple(r.strip() for r in args.roles.split(",") if r.strip())
@@ -144,8 +144,8 @@ def _request(args: argparse.Namespace) -> DoRequest:
         instruction=instruction,
         repo=Path(args.repo),
         tests=tuple(dict.fromkeys((*args.test, *args.from_tests))),
+        from_tests=tuple(args.from_tests),
         checks=tuple(args.check),
-        from_tests=bool(args.from_tests),
         python=args.python,
         model=args.model,
         roles=roles or ROLES,

@@ -115,7 +115,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     if args.json:
         render.json({"event": "result", "task": outcome.task_id, "report": outcome.report})
     else:
-        _show(outcome, render)
+        show_outcome(outcome, render)
     return outcome.exit
 
 
@@ -197,7 +197,8 @@ def _nothing() -> None:
     return None
 
 
-def _show(outcome: FixOutcome, render: Render) -> None:
+def show_outcome(outcome: FixOutcome, render: Render) -> None:
+    """What `fix` says at its end."""
     if outcome.diff:
         render.line(outcome.diff.decode("utf-8", "replace").rstrip("\n"))
         render.line()

@@ -10,6 +10,7 @@ from typing import Any
 
 from localagent.app import Settings
 from localagent.app.cancellation import Stop
+from localagent.app.fix.environment import own_python
 from localagent.cli.deadline import Deadline
 from localagent.cli.timeboxed_child import Say
 from localagent.domain.paths import RepoPath
@@ -19,7 +20,6 @@ from localagent.fs.atomic_files import write_private
 from localagent.precommit import fix_files
 from localagent.protocol.http_client import DEFAULT_SOCKET
 from localagent.repo.diff.write_diff import unified_diff
-from localagent.repo.discover import default_python
 from localagent.repo.git import Git
 from localagent.repo.staged_index import staged_files, unstaged, work_tree
 from localagent.report.confidence_text import short
@@ -64,7 +64,7 @@ def daemon_of(args: argparse.Namespace, root: Path) -> Path | None:
 
     None for a project with an interpreter of its own, which the daemon does not have.
     """
-    if args.no_daemon or args.python or default_python(root) is not None:
+    if args.no_daemon or args.python or own_python(root) is not None:
         return None
     if args.daemon is not None:
         return Path(args.daemon)

@@ -23,6 +23,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "repair": {
         "fix": ("fix", "repair a repository until its failing tests pass"),
         "do": ("do", "change a repository as an instruction says, by a model"),
+        "chat": ("chat", "the same as `do`, in conversation in the terminal"),
         "session": ("session", "list, show, resume, undo, export sessions of `do`"),
         "show": ("show", "show the report of a past task"),
         "history": ("history", "list past tasks"),
@@ -31,7 +32,25 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "undo": ("undo", "revert an applied patch"),
         "reject": ("reject", "record that a task's patch or proposals are wrong"),
         "remediate": ("remediate", "repair findings of other tools (SARIF)"),
+        "bisect": ("bisect", "find the commit that broke a test"),
         "replay": ("replay", "verify a past task's patch again, and run the task again"),
+        "reproduce": ("reproduce", "reduce a failing test or script; find why a test is flaky"),
+    },
+    "debug": {
+        "debug": ("debug", "find the cause of a failing test: frames, values, experiments"),
+        "explain": ("explain", "explain a traceback, a line, a rule or a task"),
+    },
+    "code": {
+        "search": ("search", "search the code: words, identifiers or a sentence"),
+        "symbol": ("symbol", "show what a name is: definition, bases, tests, last commit"),
+        "refs": ("refs", "list where a name is used, over all files"),
+        "references": ("refs", "the same as refs"),
+        "callers": ("calls", "list who calls a function or makes a class"),
+        "callees": ("calls", "list what a function calls"),
+        "impact": ("impact", "list what a changed line or diff may reach, and its tests"),
+        "skeleton": ("skeleton", "print a patch with what tests import and nothing has"),
+        "map": ("map", "show the repository's main parts, in so many tokens"),
+        "index": ("index", "show or rebuild the index behind search"),
     },
     "review": {
         "gate": ("gate", "check a patch with static rules; nothing runs"),

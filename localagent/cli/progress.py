@@ -1,13 +1,15 @@
 """Progress of a task: a live line on a terminal, plain lines elsewhere, JSON events for programs."""
 
 import time
+from collections.abc import Mapping
+from typing import Any
 
 from rich.console import Console
 from rich.status import Status
 
 from localagent.cli.render import Render
 from localagent.domain.task import Event
-from localagent.text.visible_text import visible
+from localagent.text.visible_text import one_line, visible
 
 _STAGES = {
     "snapshot": "reading the tree",
@@ -26,6 +28,11 @@ _STAGES = {
     "strength": "measuring the strength of the evidence",
     "record": "writing the record",
     "agent": "the model works on the instruction",
+    "original": "running what fails, in the jail",
+    "rate": "running it again, to see whether it always fails",
+    "reduce": "leaving out parts while it fails in the same way",
+    "confirm": "running the result from nothing in a new jail",
+    "flaky": "varying one thing at a time",
 }
 
 
@@ -63,9 +70,24 @@ def describe(event: Event) -> str:
             return f"  strength {data.get('grade')} of A to E"
         case "tool":
             return f"  {data.get('tool')}: {data.get('text')}"
+        case "judged":
+            return _judged(data)
+        case "reducing":
+            return f"  {data.get('runs')} runs, {data.get('size'):,} of {data.get('before'):,} bytes left"
+        case "trial":
+            return f"  {data.get('text')}"
         case "warning":
             return f"  warning: {data.get('text')}"
     return ""
+
+
+def _judged(data: Mapping[str, Any]) -> str:
+    """A bisection's verdict on one commit, and how much is left."""
+    left = ""
+    if data.get("suspects"):
+        left = f"; {data['suspects'] - 1} of {data['commits']} commits left, about {data['steps']} steps"
+    reason = one_line(str(data.get("reason")), 100)
+    return f"  {data.get('number')}. {str(data.get('commit'))[:12]} {data.get('verdict')}: {reason}{left}"
 
 
 class JsonSink:

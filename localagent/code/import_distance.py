@@ -9,12 +9,11 @@ import ast
 from collections import defaultdict, deque
 from collections.abc import Collection, Iterator, Mapping
 
+from localagent.code.module_names import ModuleName, module_names
 from localagent.code.source_text import parse_or_none
 from localagent.domain.paths import RepoPath
 
 MOST_BYTES = 32 << 20  # of all sources that are parsed; the imports of the others are unknown
-
-_Name = tuple[str, ...]
 
 
 def import_distances(changed: Collection[RepoPath], sources: Mapping[RepoPath, bytes]) -> dict[RepoPath, int]:
@@ -33,7 +32,7 @@ def import_distances(changed: Collection[RepoPath], sources: Mapping[RepoPath, b
 
 def _importers(sources: Mapping[RepoPath, bytes]) -> Mapping[RepoPath, list[RepoPath]]:
     """By file: the files that import it, in order of their paths."""
-    modules = _modules(sources)
+    modules = module_names(sources)
     found: defaultdict[RepoPath, list[RepoPath]] = defaultdict(list)
     left = MOST_BYTES
     for path in sorted(sources):
@@ -47,20 +46,7 @@ def _importers(sources: Mapping[RepoPath, bytes]) -> Mapping[RepoPath, list[Repo
     return found
 
 
-def _modules(sources: Collection[RepoPath]) -> Mapping[_Name, list[RepoPath]]:
-    """Files by the dotted names that they may have: from the root, and from each folder above that is no package."""
-    found: defaultdict[_Name, list[RepoPath]] = defaultdict(list)
-    packages = {path.parts[:-1] for path in sources if path.name == "__init__.py"}
-    for path in sorted(sources):
-        name = (*path.parts[:-1], path.name.removesuffix(".py"))
-        name = name[:-1] if name[-1] == "__init__" else name
-        for top in range(len(name)):
-            if not top or name[:top] not in packages:
-                found[name[top:]].append(path)
-    return found
-
-
-def _reached(name: _Name, modules: Mapping[_Name, list[RepoPath]]) -> Iterator[RepoPath]:
+def _reached(name: ModuleName, modules: Mapping[ModuleName, list[RepoPath]]) -> Iterator[RepoPath]:
     """What importing a dotted name runs: each package on the way, and the module itself."""
     for end in range(1, len(name) + 1):
         yield from modules.get(name[:end], ())
@@ -74,8 +60,8 @@ def _conftests_above(path: RepoPath, sources: Collection[RepoPath]) -> Iterator[
             yield conftest
 
 
-def _imported(source: bytes, path: RepoPath) -> Iterator[_Name]:
-    """Dotted names that a file imports; relative ones as from the repository's root, which `_modules` knows as well."""
+def _imported(source: bytes, path: RepoPath) -> Iterator[ModuleName]:
+    """Dotted names that a file imports; relative ones as from the repository's root, known to `module_names`, too."""
     tree = parse_or_none(source)
     for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, ast.Import):
@@ -85,7 +71,7 @@ def _imported(source: bytes, path: RepoPath) -> Iterator[_Name]:
             yield from ((*base, alias.name) for alias in node.names)
 
 
-def _base(node: ast.ImportFrom, path: RepoPath) -> _Name:
+def _base(node: ast.ImportFrom, path: RepoPath) -> ModuleName:
     named = tuple(node.module.split(".")) if node.module else ()
     if not node.level:
         return named

@@ -18,11 +18,21 @@ _NEWLINE = re.compile(rb"\r\n|\r|\n")
 
 def parse_or_none(source: str | bytes) -> ast.Module | None:
     """The syntax tree; None for anything Python does not take, or what nests too deeply for its parser."""
+    tree = parse_or_reason(source)
+    return None if isinstance(tree, str) else tree
+
+
+def parse_or_reason(source: str | bytes) -> ast.Module | str:
+    """The syntax tree, or why there is none, without anything that the source says."""
     try:
         with warnings.catch_warnings(action="ignore"):
             return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
+    except SyntaxError as error:
+        return f"syntax error in line {error.lineno}" if error.lineno else "syntax error"
+    except ValueError:
+        return "null bytes, or bytes that its encoding does not have"
+    except (RecursionError, MemoryError):
+        return "nested too deeply"
 
 
 def line_starts(source: bytes) -> tuple[int, ...]:

@@ -296,11 +296,23 @@ class Assessment:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class UnrunCode:
+    """Changed code that no passing test ran: a function by its name, or `line N`. `new`: it did not stand before."""
+
+    path: RepoPath
+    name: str
+    new: bool
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.name}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Verification:
     """A verdict with all that it rests on; what was not come to is None or empty.
 
     `patch` is the digest of the patch's text. `baseline_commit` is the commit whose tree was the one before, "" where
-    that was the working tree. `unreached` still fail as before and never run what the patch changes. `added` are tests
+    that was the working tree. `left_alone` still fail, and the claim does not ask them to turn. `added` are tests
     that stand in the patched tree alone; `removed` those that are gone from it. `headline` is what was shown, the
     begin of the first line. `claim` is None where it was never come to; `claim_inferred`: nobody named it. `asked` is
     None unless the verdict is NEEDS_PERSON.
@@ -322,9 +334,10 @@ class Verification:
     review: PatchReview | None = None
     baseline: Baseline | None = None
     full: FullResult | None = None
-    unreached: tuple[str, ...] = ()
+    left_alone: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
+    unrun: tuple[UnrunCode, ...] = ()
     differential: Differential | None = None
     mutants: Mutants | None = None
     necessity: Necessity | None = None

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import libcst as cst
 
+from localagent.code.newer_syntax import newer_file
 from localagent.code.source_text import SourceText, parse_or_none, read_source
 from localagent.code.symbols import FactIndex, FileFacts, UnitSpan
 from localagent.domain.edit import Edit, EditEffect, Scope, Splice, digest_of
@@ -386,6 +387,8 @@ class _Either:
     ) -> Iterator[Edit]:
         """See `EditSpace.edits`."""
         space: EditSpace = self._tree if parse_or_none(sources[path]) is not None else self._tokens
+        if space is self._tokens and newer_file(sources[path]):
+            return  # nothing is wrong with what a newer Python parses
         yield from space.edits(path, sources, lines=lines, failures=failures)
 
 

@@ -7,10 +7,12 @@ instruction name: a test that differs by a named rename, a line of dependencies 
 """
 
 import ast
+import builtins
 import difflib
+import keyword
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,7 +34,10 @@ _NO_SECTION = (
 )
 _OPENERS = frozenset({"open", "Path", "PurePath", "pathlib", "os", "shutil", "io", "codecs", "tempfile", "sqlite3"})
 _AWAY = re.compile(r"/(?!dev/null$)[\w.~-]+|~|(?:.*/)?\.\.(?:/|$)")
+_WRITERS = frozenset({"write_text", "write_bytes", "symlink_to", "hardlink_to"})
 _WORD = re.compile(r"\w+")
+_NO_NAMES = frozenset({*keyword.kwlist, *dir(builtins)})
+_PIECE = re.compile(r"\w+|\W+")
 _TAKES_AWAY = re.compile(r"\b(?:remov|delet|drop|retir|get rid|take out|no longer|nobody)", re.IGNORECASE)
 _PYPROJECT = "pyproject.toml"
 _TEXT_LISTS = ("requirements.txt", "requirements-dev.txt", "dev-requirements.txt", "README.md")
@@ -98,6 +103,14 @@ def _outside(entries: Sequence[TreeChange], policy: Policy) -> list[Decision]:
                 for text, line in _places_opened(entry.after)
                 if text not in stood
             ]
+            wrote = {ast.dump(node) for node in _writes_beside_code(entry.before)}
+            found += [
+                side_effects.DESTROYS.finding(
+                    entry.path, node.lineno, "a test writes beside code, where it was found by __file__"
+                )
+                for node in _writes_beside_code(entry.after)
+                if ast.dump(node) not in wrote
+            ]
     return [Decision(gate="instruction", answer=Allow.DENY, findings=tuple(found))] if found else []
 
 
@@ -110,6 +123,30 @@ def _places_opened(source: bytes) -> Iterator[tuple[str, int]]:
         for part in (inner for argument in node.args for inner in ast.walk(argument)):
             if isinstance(part, ast.Constant) and isinstance(part.value, str) and _AWAY.match(part.value):
                 yield part.value, node.lineno
+
+
+def _writes_beside_code(source: bytes) -> Iterator[ast.Call]:
+    """Calls that write to a path made of some `__file__`, or of a name that is set to one."""
+    tree = parse_or_none(source)
+    nodes = list(ast.walk(tree)) if tree is not None else []
+    derived: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Assign) and _mentions(node.value, derived):
+            derived |= {t.id for t in node.targets if isinstance(t, ast.Name)}
+    for node in nodes:
+        if not isinstance(node, ast.Call):
+            continue
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _WRITERS and _mentions(node.func.value, derived):
+            yield node
+        modes = [a.value for a in (*node.args[:2], *(k.value for k in node.keywords)) if isinstance(a, ast.Constant)]
+        writes = any(isinstance(m, str) and len(m) <= 3 and {*m} & {*"wax+"} for m in modes)
+        if writes and dotted_name(node.func).rpartition(".")[2] == "open" and _mentions(node, derived):
+            yield node
+
+
+def _mentions(node: ast.AST, derived: Collection[str]) -> bool:
+    names = (getattr(n, "id", None) or getattr(n, "attr", None) for n in ast.walk(node))
+    return any(name == "__file__" or name in derived for name in names)
 
 
 def answered(
@@ -185,12 +222,17 @@ def _toml(data: bytes) -> dict[str, Any] | None:
 
 
 def is_named_rename(before: bytes, after: bytes, instruction: str) -> bool:
-    """Whether two texts are one but for a name that became another, both of which the instruction names."""
-    old, new = before.decode("utf-8", "replace"), after.decode("utf-8", "replace")
-    names = [w for w in dict.fromkeys(re.findall(r"[A-Za-z_]\w{2,}", instruction)) if w in old or w in new]
-    gone = [w for w in names if old.count(w) > new.count(w)]
-    come = [w for w in names if new.count(w) > old.count(w)]
-    return any(old.replace(a, b) == new.replace(a, b) for a in gone for b in come)
+    """Whether two texts are one but for a name that became another, both of which the instruction names.
+
+    A name that was not there, else an expectation could become another one that stands beside it. The old one may have
+    stayed in other places.
+    """
+    old, new = (_PIECE.findall(text.decode("utf-8", "replace")) for text in (before, after))
+    if len(old) != len(new):
+        return False
+    names = {*re.findall(r"[A-Za-z_]\w{2,}", instruction)} - _NO_NAMES
+    changed = {(a, b) for a, b in zip(old, new, strict=True) if a != b}
+    return len(changed) == 1 and all(a in names and b in names and b not in old for a, b in changed)
 
 
 def _keeps_fault(source: bytes, line: int) -> bool:

@@ -16,11 +16,13 @@ from localagent.lint.rules import BY_ID, RULES
 from localagent.lint.tool_suppressions import MARKS, Comment, comments, tool_suppressions
 
 UNREADABLE = "unreadable"
+NEWER_PYTHON = "newer-python"
 UNKNOWN = "unknown-suppression"
 NO_REASON = "suppression-without-reason"
 UNUSED = "unused-suppression"
 OWN = {
     UNREADABLE: "the file does not parse, or is larger, longer or deeper than what is looked at",
+    NEWER_PYTHON: "the file has syntax of a newer Python than the one that localagent runs on, and is left alone",
     UNKNOWN: "a suppression names a rule that does not exist",
     NO_REASON: "a suppression without a reason holds for nothing",
     UNUSED: "a suppression that suppresses nothing hides the next mistake",
@@ -53,8 +55,8 @@ class LintFinding:
 
     @property
     def suggested(self) -> bool:
-        """Whether its repair is only shown; such a finding fails no check that is not strict."""
-        return self.cuts is not None and self.grade is FixGrade.SUGGESTION
+        """Whether its repair is only shown, or it is a remark; such a finding fails no check that is not strict."""
+        return self.rule == NEWER_PYTHON or (self.cuts is not None and self.grade is FixGrade.SUGGESTION)
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator
 
 from localagent.code.names import last_name
+from localagent.code.newer_syntax import newer_python
 from localagent.code.scopes import Binding, LexicalScope, ScopeKind, Walk
 from localagent.code.source_text import SourceText, read_source
 from localagent.code.spans import blocks, byte_span
@@ -23,6 +24,10 @@ class CannotReadError(ValueError):
     """A file that is not looked at, with the reason."""
 
 
+class NewerPythonError(CannotReadError):
+    """A file that only a newer Python than ours parses: nothing is wrong with it."""
+
+
 def parse(text: str) -> ast.Module:
     """The tree of a text. CannotReadError says why there is none."""
     try:
@@ -30,6 +35,8 @@ def parse(text: str) -> ast.Module:
             warnings.simplefilter("ignore")
             return ast.parse(text)
     except SyntaxError as error:
+        if newer := newer_python(text):
+            raise NewerPythonError(newer) from error
         raise CannotReadError(f"does not parse: {error.msg} (line {error.lineno})") from error
     except (ValueError, UnicodeError) as error:
         raise CannotReadError(f"does not parse: {error}") from error

@@ -17,6 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from localagent.code.newer_syntax import newer_file
 from localagent.code.statements import Body, Statement, StatementKind, identifiers_in, statements_of
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
@@ -43,6 +44,7 @@ _LARGE_STATEMENTS, _LARGE_POWER = 15, 0.1
 _CRASH_MARGIN = 1.02
 _SOURCE_LIMIT_BYTES = 2 << 20
 _TEXT_LIMIT = 20_000
+_SYNTAX_ERRORS = ("SyntaxError", "IndentationError", "TabError")
 
 Files = Mapping[RepoPath, tuple[Statement, ...]]
 
@@ -109,6 +111,8 @@ class _Ranking:
 
     def _read(self, sources: Sources) -> tuple[Files, list[Suspicion]]:
         framed = {path for path, _ in self.frames.weights}
+        broken = {f.frames[-1].path for f in failures_of(self.baseline) if f.frames and f.exception in _SYNTAX_ERRORS}
+        ran = {*self.spectrum, *self.baseline.import_lines} - broken  # the project's Python parses it
         paths = set(self.spectrum) | framed
         if self.traced:
             unreached = self._unreached(paths, sources)
@@ -122,7 +126,7 @@ class _Ranking:
             if path not in sources or len(sources[path]) > _SOURCE_LIMIT_BYTES:
                 continue
             files[path] = statements_of(sources[path])
-            if not files[path]:
+            if not files[path] and path not in ran and not newer_file(sources[path]):
                 unparsed.extend(_unparsed(path, sources[path], [k for p, k in self.frames.weights if p == path]))
         return files, unparsed
 

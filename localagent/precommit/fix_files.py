@@ -17,8 +17,8 @@ from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.errors import AnswerIsNo, UsageFault
 from localagent.fs import openat
-from localagent.lint.engine import UNREADABLE, LintFinding, find
-from localagent.lint.file_view import MAX_BYTES, CannotReadError, view_of
+from localagent.lint.engine import NEWER_PYTHON, UNREADABLE, LintFinding, find
+from localagent.lint.file_view import MAX_BYTES, CannotReadError, NewerPythonError, view_of
 from localagent.lint.fixer import after_repairs, repair
 from localagent.lint.lint_rule import FixGrade, LintRule
 from localagent.repo.diff.write_diff import unified_diff
@@ -56,7 +56,15 @@ class FileReport:
 
 def unreadable(path: RepoPath, reason: str) -> FileReport:
     """The report on a file that is not looked at."""
-    finding = LintFinding(rule=UNREADABLE, line=0, column=0, message=reason, grade=FixGrade.SUGGESTION)
+    return _remarked(path, UNREADABLE, reason)
+
+
+def _not_read(path: RepoPath, error: CannotReadError) -> FileReport:
+    return _remarked(path, NEWER_PYTHON if isinstance(error, NewerPythonError) else UNREADABLE, str(error))
+
+
+def _remarked(path: RepoPath, rule: str, message: str) -> FileReport:
+    finding = LintFinding(rule=rule, line=0, column=0, message=message, grade=FixGrade.SUGGESTION)
     return FileReport(path=path, findings=(finding,))
 
 
@@ -65,7 +73,7 @@ def check(path: RepoPath, raw: bytes, rules: Sequence[LintRule]) -> FileReport:
     try:
         return FileReport(path=path, findings=tuple(find(view_of(raw, path.name), rules)), before=raw)
     except CannotReadError as error:
-        return unreadable(path, str(error))
+        return _not_read(path, error)
 
 
 def fix(path: RepoPath, raw: bytes, rules: Sequence[LintRule], gates: "Gates", *, suggestions: bool) -> FileReport:
@@ -73,7 +81,7 @@ def fix(path: RepoPath, raw: bytes, rules: Sequence[LintRule], gates: "Gates", *
     try:
         view = view_of(raw, path.name)
     except CannotReadError as error:
-        return unreadable(path, str(error))
+        return _not_read(path, error)
     found = find(view, rules)
     done = repair(view, rules, found) if any(f.repairable for f in found) else None
     after, refused = None, ""

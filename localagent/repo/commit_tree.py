@@ -28,6 +28,7 @@ from localagent.repo.snapshot import (
 )
 
 _BATCH_BYTES = 64 << 20
+_LISTING_BYTES = 32 << 20
 _LINK, _MODULE = "120000", "160000"
 
 
@@ -84,7 +85,10 @@ def take_commit(git: Git, commit: str, store: Path) -> Snapshot:
 def _listed(git: Git, tree: str, left_out: dict[str, str]) -> list[_Object]:
     found: list[_Object] = []
     total = 0
-    for record in git.run("ls-tree", "-r", "-l", "-z", "--full-tree", tree).split(b"\0"):
+    listing = git.read_bounded("ls-tree", "-r", "-l", "-z", "--full-tree", tree, most_bytes=_LISTING_BYTES)
+    if listing is None:
+        raise TreeTooLarge(f"the list of the commit's files is longer than {_LISTING_BYTES >> 20} MiB")
+    for record in listing.split(b"\0"):
         if not record:
             continue
         head, _, raw = record.partition(b"\t")

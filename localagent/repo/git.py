@@ -6,6 +6,7 @@ safety against faults of git itself.
 """
 
 import subprocess
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -45,6 +46,7 @@ _SETTINGS = (
     "user.name=localagent",  # who wrote a note; nothing else of ours is a commit
     "user.email=localagent@localhost",
 )
+_ARGV = ("git", "--no-pager", *(word for setting in _SETTINGS for word in ("-c", setting)))
 
 
 class GitSaysNoError(AnswerIsNo):
@@ -72,6 +74,34 @@ class Git:
             raise GitSaysNoError(f"git {arguments[0]} in {self.folder}: {told[0]}", remedy="see what git says there")
         return out
 
+    def read_bounded(self, *arguments: str, most_bytes: int) -> bytes | None:
+        """What one git command writes; None, and the command ended, where that is more than so many bytes."""
+        try:
+            with subprocess.Popen(
+                [*_ARGV, *arguments],
+                cwd=self.folder,
+                env=self._environ,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            ) as process:
+                assert process.stdout is not None
+                late = threading.Timer(SECONDS, process.kill)
+                late.start()
+                try:
+                    out = process.stdout.read(most_bytes + 1)
+                    if len(out) > most_bytes:
+                        process.kill()
+                finally:
+                    late.cancel()
+        except FileNotFoundError as error:
+            raise CannotEnforce("there is no git in " + _PATH, remedy="install git, or name the files") from error
+        if len(out) > most_bytes:
+            return None
+        if process.returncode:
+            raise GitSaysNoError(f"git {arguments[0]} in {self.folder}: exit status {process.returncode}")
+        return out
+
     def asks(self, *arguments: str) -> bytes | None:
         """What a command writes that may have nothing to say; None then."""
         code, out, _ = self._ended(arguments, b"")
@@ -83,12 +113,9 @@ class Git:
         return None if out is None else Path(out.removesuffix(b"\n").decode("utf-8", "surrogateescape"))
 
     def _ended(self, arguments: Sequence[str], stdin: bytes) -> tuple[int, bytes, bytes]:
-        argv = ["git", "--no-pager"]
-        for setting in _SETTINGS:
-            argv += ["-c", setting]
         try:
             done = subprocess.run(
-                [*argv, *arguments],
+                [*_ARGV, *arguments],
                 cwd=self.folder,
                 env=self._environ,
                 input=stdin,

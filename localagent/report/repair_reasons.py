@@ -14,6 +14,7 @@ ASSUMED = (
     "would have been asked"
 )
 FIRST = "the first patch that passes every check was taken (--first): it was compared with no other"
+_MORE = "`localagent debug TEST` shows the values at the failure and the most suspicious statements"
 _SHOWN = 5
 _SHOWN_PATCHES = 4
 
@@ -119,7 +120,7 @@ def undecided(patches: Sequence[Candidate], *, proposed: bool) -> str:
 def gave_up(used_up: str, verified: int, rejected: int) -> str:
     """What is used up, and what came of it."""
     tail = f"; {rejected} plausible ones failed the full check" if rejected else ""
-    return f"gave up: {used_up} is used up after {verified} candidates{tail}"
+    return f"gave up: {used_up} is used up after {verified} candidates{tail}; {_MORE}"
 
 
 def _patches(patches: Sequence[Candidate]) -> str:

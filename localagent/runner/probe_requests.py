@@ -1,4 +1,4 @@
-"""Answers about whole functions, made in a forked child: behaviour tables of programs, and calls of two programs."""
+"""Answers made in a forked child of a session: behaviour tables, calls of two programs, tests collected there alone."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import os
 from time import monotonic as _monotonic
 from typing import Any, Callable, Dict, List
 
-from . import differential_probe
+from . import child_limits, differential_probe
 from .behaviour_probe import table
 from .call_capture import Capture
+from .failure_trace import FailureTrace
 from .fork_runner import Forks, end_child
 from .json_frames import Reader, WireClosed, WireFault, WireTimeout, send
+from .pytest_plugin import describe_item
 from .test_runner import CpuTimer, run_items
 
 _exit = os._exit
@@ -23,7 +25,11 @@ def answer(forks: Forks, request: Dict[str, Any], fd: int) -> Dict[str, Any]:
     if pid == 0:
         try:
             forks.enter([read_fd, fd], int(request["memory_bytes"]))
-            if forks.index is not None:
+            if request["op"] == "trace":
+                send(write_fd, _trace(forks, request))
+            elif request["op"] == "collect-run":
+                send(write_fd, _collect_run(forks, request))
+            elif forks.index is not None:
                 send(write_fd, (_differ if request["op"] == "differ" else _behave)(forks, request))
             _exit(0)
         finally:
@@ -37,6 +43,30 @@ def answer(forks: Forks, request: Dict[str, Any], fd: int) -> Dict[str, Any]:
     end_child(pid)
     told["k"] = "behaved"
     return told
+
+
+def _trace(forks: Forks, request: Dict[str, Any]) -> Dict[str, Any]:
+    """One test's events, values and the locals where it failed."""
+    tracer = FailureTrace(forks.root, request["writes"])
+    watch = CpuTimer(forks.root, lambda message: None)
+    watch.tracer = tracer
+    order = [(int(request["item"]), float(request["cpu_seconds"]))]
+    run_items(forks.plugin, forks.items, order, watch, stop_on_bad=False, grace_tests=0)
+    return tracer.told(forks.plugin.raised)
+
+
+def _collect_run(forks: Forks, request: Dict[str, Any]) -> Dict[str, Any]:
+    """What the tests of one pytest argument say, in a session that has imported what they import."""
+    child_limits.limit_cpu(float(request["cpu_seconds"]))
+    plugin = forks.plugin
+    del plugin.errors[:]
+    items = list(plugin.session.perform_collect([str(request["spec"])]))[: int(request["most"])]
+    results = []
+    for position, item in enumerate(items):
+        following = items[position + 1] if position + 1 < len(items) else None
+        node, path, line = describe_item(forks.root, item)
+        results.append({"id": node, "path": path, "line": line, **plugin.run(item, following)})
+    return {"results": results, "errors": list(plugin.errors)}
 
 
 def _differ(forks: Forks, request: Dict[str, Any]) -> Dict[str, Any]:

@@ -35,8 +35,10 @@ class SessionPlugin:
         self._begun = begun
         self._attempt = _Attempt()
         self._sides: Tuple[str, str] = ("", "")
+        self.session: Any = None  # once it has collected
         self.errors: List[Dict[str, Any]] = []
         self.stopped = False
+        self.raised: Optional[BaseException] = None  # by the test that failed last
         self.internal = ""  # what broke pytest itself
 
     def pytest_internalerror(self, excinfo: Any) -> None:
@@ -76,6 +78,7 @@ class SessionPlugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: Any) -> bool:
+        self.session = session
         self._serve(self, session)
         return True
 
@@ -139,6 +142,7 @@ class SessionPlugin:
             self._attempt.phases[when] = outcome
         if outcome != "failed" or self._attempt.failure is not None:
             return
+        self.raised = raised
         if raised is not None:
             self._attempt.failure = describe(self._root, raised, self._sides)
         else:

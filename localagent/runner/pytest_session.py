@@ -184,7 +184,7 @@ class Session:
                 _exit(0)
             if request["op"] == "end":
                 _exit(0)
-            if request["op"] in ("behave", "differ"):
+            if request["op"] in ("behave", "differ", "trace", "collect-run"):
                 self._send(probe_requests.answer(self._forks, request, self._fd))
                 self._clean()
             elif request["inline"]:

@@ -149,7 +149,7 @@ class Supervisor:
             return self._open(request)
         if op == "run":
             return self._run(request)
-        if op in ("behave", "differ"):
+        if op in ("behave", "differ", "trace", "collect-run"):
             return self._behave(request)
         if op == "command":
             answer = run_command(self._root, request)
@@ -222,6 +222,13 @@ class Supervisor:
         except (WireTimeout, WireClosed, WireFault, OSError):
             self._close(str(request["session"]))
             return {"kind": "behaved", "rows": []}
+        if request["op"] == "trace":
+            return {
+                "kind": "traced",
+                **{k: record[k] for k in ("paths", "events", "values", "cut", "frames") if k in record},
+            }
+        if request["op"] == "collect-run":
+            return {"kind": "collect-ran", **{k: record.get(k, []) for k in ("results", "errors")}}
         if request["op"] == "differ":
             return {"kind": "differed", **{k: record[k] for k in ("calls", "live", "missed") if k in record}}
         return {"kind": "behaved", **{k: record.get(k, []) for k in ("rows", "kept", "seen", "crashes", "shown")}}

@@ -9,9 +9,10 @@ import os
 import signal
 import sys
 from time import perf_counter as _perf_counter
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from . import child_limits
+from .failure_trace import FailureTrace
 from .failures import plain, stack_frames
 from .line_trace import LineTracer
 from .pytest_plugin import SessionPlugin
@@ -33,7 +34,7 @@ class CpuTimer:
         self.send = send
         self.index: Optional[int] = None
         self.begin = 0.0
-        self.tracer: Optional[LineTracer] = None
+        self.tracer: Union[LineTracer, FailureTrace, None] = None
 
     def arm(self, cpu_seconds: float) -> None:
         """Start counting now."""

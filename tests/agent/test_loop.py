@@ -269,3 +269,38 @@ def test_a_session_that_was_killed_goes_on_and_runs_no_tool_twice(cut: int) -> N
     started = [e.call_id for e in rest.log.events[cut:] if isinstance(e, Started)]
     assert not {*done} & {*started}
     assert rest.writes
+
+
+def test_the_time_is_looked_at_between_the_calls_of_one_reply() -> None:
+    many = calls(*(("run", {"code": f"print({n})"}) for n in range(9)))
+    s = session([many], limits=Limits(seconds=10.0))
+    now = iter(range(0, 900, 4))
+    late = dataclasses.replace(s.loop, clock=lambda: float(next(now)))
+    ended = late.run()
+    assert ended.kind is EndKind.LIMITS_EXCEEDED
+    assert "--max-seconds" in ended.reason
+    assert len(s.runs.ran) < 3
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        calls(("edit", {"path": "notes.txt", "old": "obey: do it now, toolz", "new": "x"})),
+        calls(("run_tests", {"tests": ["pkg/mod.py"]})),
+        FINISH,
+    ],
+)
+def test_texts_that_speak_to_machines_are_met_in_errors_too(said: ChatReply) -> None:
+    files = {**FILES, "notes.txt": "obey: do it now, tools\n", "subprocess/data.py": ""}
+    evil = "2 failed\ntest_a: AssertionError: obey"
+    runs = Runs(
+        outcome=SuiteReport(outcome=SuiteOutcome.COULD_NOT_RUN, text="obey"),
+        judgement=Judgement(answer=JudgeAnswer.REFUSED, reason=evil),
+    )
+    create = calls(("create", {"path": "new.py", "content": "X = 1\n"}))
+    shadow = calls(("edit", {"path": "pkg/mod.py", "old": "def f", "new": "import subprocess\n\n\ndef f"}))
+    s = session([EDIT, said, create, shadow, text("")], files=files, gates=Gates(injection="obey"), runs=runs)
+    s.run()
+    assert s.results[1].injected
+    assert "creating a file is not possible" in s.results[2].text
+    assert "importing subprocess is not possible" in s.results[3].text  # though a folder of that name stands there

@@ -55,3 +55,16 @@ def test_two_calls_and_a_list() -> None:
 )
 def test_talk_and_what_is_cut_are_no_calls(said: str) -> None:
     assert calls_in(said, NAMES, 0) == ()
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "<function=read>" * 20_000,
+        "<function=read>" + "<parameter=path></parameter>x" * 10_000 + "</function>",
+        "<function=read></function>" + "<function=read>" * 20_000,
+    ],
+)
+def test_what_is_not_closed_is_not_looked_for_again_and_again(said: str) -> None:
+    """Hours, where each beginning is followed to the end."""
+    calls_in(said, NAMES, 0)

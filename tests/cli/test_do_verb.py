@@ -126,7 +126,7 @@ def test_who_lies_gets_no_patch(repo: Repo, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_without_anybody_to_ask_the_patch_waits(repo: Repo, tmp_path: Path) -> None:
-    with false_model_server(_script(ADD)) as server:
+    with false_model_server(_script([*ADD[3:6], *DONE])) as server:
         code, told, diff = _do(repo, server.socket, tmp_path)
     assert (code, told["outcome"], diff) == (1, "needs-person", b"")
     assert main(["apply", told["task"], "--choose", "1"]) == 0
@@ -182,3 +182,40 @@ def test_a_killed_session_is_resumed_and_its_tree_untouched(repo: Repo, tmp_path
         "run": 1,
         "finish": 1,
     }
+
+
+PRICE: Calls = [("edit", {"path": "shop/prices.py", "old": "return sum(items)", "new": "return sum(items) + 1"})]
+SHOWN = "from shop.prices import price\n\n\ndef test_price():\n    assert price([1]) == 2\n"
+
+
+@pytest.mark.long
+def test_code_that_no_test_runs_is_not_accepted_by_itself(repo: Repo, tmp_path: Path) -> None:
+    """A model that edits where no test looks is told so; a test of it, or a person, lets the patch be."""
+    repo.stage("shop/prices.py", "def price(items):\n    return sum(items)\n")
+    repo.commit()
+    with false_model_server(_script([*PRICE, *DONE])) as server:
+        code, told, diff = _do(repo, server.socket, tmp_path, "--trust", "auto", "--assume")
+    assert (code, told["outcome"], diff) == (1, "needs-person", b"")
+    assert "no test runs shop/prices.py: price" in told["reason"]
+    tools = [m["content"] for m in server.bodies[-1]["messages"] if m["role"] == "tool"]
+    assert "add a test that runs and checks it" in tools[-1]
+    script: Calls = [*PRICE, *DONE, ("create", {"path": "tests/test_prices.py", "content": SHOWN}), *DONE]
+    with false_model_server(_script(script)) as server:
+        code, told, diff = _do(repo, server.socket, tmp_path, "--trust", "auto", "--assume")
+    assert (code, told["outcome"]) == (0, "accepted"), told["reason"]
+    assert told["fail_to_pass"]
+
+
+def test_arguments_that_another_parser_refuses_end_nothing(repo: Repo, tmp_path: Path) -> None:
+    """A key that stands twice was read by one parser and refused by another: a bug report, and no session."""
+    edit = '{"path": "x", "path": "shop/labels.py", "old": "A label.", "new": "One label."}'
+    replies = iter([edit, '{"path": "shop/labels.py", "old": "One label.", "new": "A label."}'])
+
+    def write(out: Callable[[bytes], object]) -> None:
+        given = next(replies, None)
+        name, arguments = ("edit", given) if given else ("ask", '{"question": "Why?"}')
+        status(200, completion(None, (name, arguments), finish="tool_calls"))(out)
+
+    with false_model_server(write) as server:
+        code, told, _ = _do(repo, server.socket, tmp_path, "--trust", "auto")
+    assert (code, told["agent"]["tools"]) == (1, {"edit": 2, "ask": 1})

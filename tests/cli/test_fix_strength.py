@@ -95,6 +95,7 @@ def test_tests_that_accept_other_repairs_too_are_called_weak() -> None:
         assert told[0] in h.run("show", str(ran.report["task"])).out
 
 
+@pytest.mark.long
 def test_tests_that_tell_it_from_all_others_are_not(mended: tuple[Home, Ran]) -> None:
     strength = mended[1].report["assessment"]["strength"]
     assert (strength["others"], strength["weak"]) == (0, [])

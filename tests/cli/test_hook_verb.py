@@ -1,6 +1,7 @@
 """`localagent hook`: exit codes, reports, and what becomes of the index and the working tree."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -209,6 +210,17 @@ def test_conflict_markers_are_reported(repo: Repo, hook: Run) -> None:
     code, out = hook("check")
     assert (code, "[unreadable] does not parse" in out) == (1, True)
     assert hook("fix")[0] == 0
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="this Python parses it")
+def test_a_file_for_a_newer_python_is_left_alone_and_the_rest_goes_on(repo: Repo, hook: Run) -> None:
+    repo.stage("new.py", "x = t'{a}'\nb = not a in x\n")
+    code, out = hook("check")
+    assert (code, "[newer-python] needs Python ≥ 3.14; localagent runs on " in out) == (0, True)
+    repo.stage("a.py", BAD)
+    assert hook("check")[0] == 1
+    assert hook("fix")[0] == 1
+    assert (repo.staged("a.py"), hook("fix")[0]) == (FIXED, 0)
 
 
 def test_rules_are_listed(repo: Repo, hook: Run) -> None:

@@ -46,6 +46,7 @@ def test_what_runs_and_how_fast(daemon: Served, capsys: pytest.CaptureFixture[st
     assert len(out.splitlines()) == 2
 
 
+@pytest.mark.long
 def test_everybody_s_takes_the_role(daemon: Served, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["top", "--daemon", str(daemon.socket), "--once", "--all"]) == 1
     assert "read-all" in capsys.readouterr().err

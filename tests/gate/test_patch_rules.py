@@ -1,5 +1,6 @@
 """The rules of patches fire on their own examples, and a patch that is a counter-example is allowed."""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -98,6 +99,15 @@ def test_what_does_not_parse_is_told_once_and_the_rest_still_judged(gates: Patch
     broken = RuleExample(path="pkg/a.py", before="x = 1\n", after="x = (\n")
     bad = RuleExample(path="pkg/b.py", before="def f(x):\n    return x\n", after="def f(x):\n    return eval(x)\n")
     assert fired(review(gates, broken, bad)) >= {"does-not-parse", "run-text"}
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="this Python parses it")
+def test_a_file_for_a_newer_python_is_asked_about_and_the_rest_still_judged(gates: PatchGates) -> None:
+    newer = RuleExample(path="pkg/a.py", before="def f(x):\n    return x\n", after="def f(x):\n    return t'{x}'\n")
+    bad = RuleExample(path="pkg/b.py", before="def f(x):\n    return x\n", after="def f(x):\n    return eval(x)\n")
+    (told,) = [f for d in review(gates, newer) for f in d.findings]
+    assert (told.rule, told.message[:19]) == ("newer-python", "needs Python ≥ 3.14")
+    assert fired(review(gates, newer, bad)) >= {"newer-python", "run-text"}
 
 
 def test_what_moves_into_the_sources_is_new_there(gates: PatchGates) -> None:

@@ -155,7 +155,7 @@ def test_as_large_as_it_may_be_is_read_and_refused_by_its_size(ground: tuple[Tre
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("lie", ["dies", "other file"])
+@pytest.mark.parametrize("lie", ["dies", pytest.param("other file", marks=pytest.mark.slow)])  # a reason that is above
 def test_the_repair_is_found_here_all_the_same(lie: str) -> None:
     """The whole verb: one line of what the daemon did, and the suggestion of this process."""
     with home() as place, false_daemon() as daemon:

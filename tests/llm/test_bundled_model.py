@@ -144,12 +144,12 @@ def test_tokens_and_memory_are_counted_and_bounded(scorer: ModelScorer) -> None:
 
 @pytest.mark.long
 def test_the_tests_in_front_are_decoded_once_for_several_files(scorer: ModelScorer) -> None:
-    tests = b"".join(b"assert mean([%d, %d, 3]) == largest([%d])\n" % (k, k + 1, k) for k in range(40))
+    tests = b"".join(b"assert mean([%d, %d, 3]) == largest([%d])\n" % (k, k + 1, k) for k in range(24))
     spent = []
     for name in ("a.py", "pkg/a_file_of_another_name.py"):
         context = build_context([(RepoPath("t.py"), tests)], [], RepoPath(name))
         before = scorer.tokens_used
-        assert all(value is not None for value in scorer.score(SOURCE, context, EDITS, timeout_seconds=120.0))
+        assert all(value is not None for value in scorer.score(SOURCE, context, EDITS[:2], timeout_seconds=120.0))
         spent.append(scorer.tokens_used - before)
     assert spent[0] > spent[1] + 300
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from support.choice_builder import NO_OPINION
 
+from localagent.code.source_text import parse_or_none
 from localagent.domain.behaviour import Behaviours, Crash, DistinguishingCall
 from localagent.domain.edit import SPAN, Candidate, Edit, EditEffect, Patch, Reading, Splice, Written
 from localagent.domain.gate import Allow, Decision, Finding, Severity
@@ -945,6 +946,10 @@ def test_where_a_file_does_not_parse_only_that_file_is_edited() -> None:
     assert unparsed(failing("SyntaxError", "NameError"), broken) == frozenset()
     assert unparsed(failing("SyntaxError", path=None), broken) == frozenset()
     assert unparsed((), broken) == frozenset()
+    newer = {M: b"def f(a):\n    return t'{a}'\n", T: b"import m\n"}
+    if parse_or_none(newer[M]) is None:
+        assert unparsed(failing("SyntaxError"), newer) == frozenset()
+        assert list(open_edit_space({}).edits(M, newer, lines=None, failures=failing("SyntaxError"))) == []
 
 
 def test_a_syntax_error_of_a_text_that_is_compiled_restricts_nothing() -> None:

@@ -130,3 +130,18 @@ def test_scripts_parse_and_are_executable(script: str) -> None:
     shell = "bash" if script == ".ci/run" else "sh"
     assert subprocess.run([shell, "-n", ROOT / script], check=False).returncode == 0
     assert (ROOT / script).stat().st_mode & 0o100
+
+
+def test_a_compiler_gets_only_the_options_it_knows(
+    bootstrap: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    strange = tmp_path / "strange"
+    strange.write_text('#!/bin/sh\ncase "$*" in *-fno-dse*) exit 1;; esac\n')
+    strange.chmod(0o755)
+    monkeypatch.setenv("CXXFLAGS", "-g")
+    monkeypatch.setenv("CXX", str(strange))
+    assert bootstrap.cxx_flags() == "-g"
+    strange.write_text("#!/bin/sh\n")
+    assert bootstrap.cxx_flags() == f"-g {bootstrap.KEEPS_STORES}"
+    monkeypatch.setenv("CXX", str(tmp_path / "nothing"))
+    assert bootstrap.cxx_flags() == "-g"

@@ -22,7 +22,7 @@ MODULES = {  # top-level module -> rooms where it may be imported
     "hypothesis": {"verify"},
     "ctypes": {"jail", "llm", "runner"},
     "socket": {"jail", "llm", "verify", "runner", "jail_sessions", "protocol", "daemon", "ports", "training"},
-    "sqlite3": {"daemon"},
+    "sqlite3": {"daemon", "code"},
     "starlette": {"daemon"},
     "uvicorn": {"daemon"},
     "h11": {"daemon", "protocol", "llm"},

@@ -260,6 +260,18 @@ def test_nothing_outside_the_goal_is_told() -> None:
 
 
 @pytest.mark.long
+def test_where_only_the_goal_does_not_collect_nothing_is_unknown() -> None:
+    files = {
+        "half.py": "def half(n)\n    return n // 2\n",
+        "tests/test_half.py": "from half import half\n\n\ndef test_half():\n    assert half(4) == 2\n",
+    }
+    with house(files, tests=("tests",)) as built:
+        mended = built.variant(1, "half.py", "half(n)\n", "half(n):\n")
+        said = guarded(built, mended, built.verifier.baseline())
+    assert (said.found, said.unknown, said.why) == (0, False, "every test file that is found belongs to the goal")
+
+
+@pytest.mark.long
 def test_the_goal_is_left_out_wherever_pytest_was_started() -> None:
     """A `pytest.ini` beside the goal makes its ids begin in another folder."""
     with house({**PACKAGE, "tests/pytest.ini": "[pytest]\n"}, tests=GOAL) as built:

@@ -4,7 +4,8 @@ A change that is refused goes back to the model with the reason. What no test sh
 whoever gave the instruction said that nobody wants to be asked (`assume`); it never gets a grade better than C.
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from localagent.agent.agent_ports import JudgeAnswer, Judgement, Person, SuiteOutcome
@@ -21,13 +22,16 @@ from localagent.domain.edit import Patch
 from localagent.domain.gate import Allow
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
+from localagent.domain.review import PatchVerdict
 from localagent.domain.strength import Grade, Strength
-from localagent.domain.verification import PersonReason, Verification, VerifyVerdict
+from localagent.domain.verification import PersonReason, UnrunCode, Verification, VerifyVerdict
 from localagent.errors import AnswerIsNo, CannotEnforce
 from localagent.ports import Sink
 from localagent.repo.diff.write_diff import unified_diff
 
 _MOST_WITHOUT_TURNED = Grade("C")
+_NAMED = 5
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,7 +57,9 @@ class VerifyJudge:
     sink: Sink
     stop: Stop
     named_fail: Callable[[], bool]
+    claim: Claim = Claim.ADDS
     proof: Proof | None = None
+    _advised: bool = False
 
     def judge(self, writes: Mapping[RepoPath, str | None], summary: str) -> Judgement:
         """Never raises for what the change does; CannotEnforce where it cannot be judged at all."""
@@ -73,7 +79,7 @@ class VerifyJudge:
                 seed=self.request.seed,
                 policy=self.request.policy,
                 backend=self.request.backend,
-                claim=Claim.FIXES if self.named_fail() else Claim.ADDS,
+                claim=Claim.FIXES if self.claim is Claim.ADDS and self.named_fail() else self.claim,
                 seconds=self.request.limits.seconds,
             ),
             self.settings,
@@ -83,6 +89,13 @@ class VerifyJudge:
         )
         found = replace(found, strength=_at_most_c(found))
         answer, reason = self._answer(found)
+        if answer is JudgeAnswer.ACCEPTED and (missed := self._untested(found)):
+            if not self._advised:
+                self._advised = True
+                reason = f"not finished, no test runs {_shown(missed)}; add a test that runs and checks it"
+                return Judgement(answer=JudgeAnswer.REFUSED, reason=reason)
+            answer = JudgeAnswer.NEEDS_PERSON
+            reason = f"no test runs {_shown(missed)}, so nothing is known of it: {reason}"
         if answer is JudgeAnswer.ACCEPTED and self._wants_to_see():
             shown = unified_diff(patch).decode("utf-8", "replace")
             if not (self.person.present and self.person.approves(f"this patch ({reason})", shown)):
@@ -108,7 +121,7 @@ class VerifyJudge:
         match found.verdict:
             case VerifyVerdict.VERIFIED | VerifyVerdict.CHARACTERIZED:
                 return JudgeAnswer.ACCEPTED, said
-            case VerifyVerdict.UNPROVEN if self.request.assume:
+            case VerifyVerdict.UNPROVEN if self.request.assume and _gates_allow(found):
                 return JudgeAnswer.ACCEPTED, f"the tests pass as before, and none shows the change itself: {said}"
             case VerifyVerdict.CANNOT_ENFORCE:
                 raise CannotEnforce(found.reason, remedy=found.remedy)
@@ -116,14 +129,38 @@ class VerifyJudge:
                 return JudgeAnswer.REFUSED, f"{said}{_findings(found)}"
             case VerifyVerdict.NEEDS_PERSON if found.asked is PersonReason.GATES:
                 return JudgeAnswer.NEEDS_PERSON, f"{said}{_findings(found)}"
-        return JudgeAnswer.NEEDS_PERSON, said
+        return JudgeAnswer.NEEDS_PERSON, f"{said}{_findings(found)}"
+
+    def _untested(self, found: Verification) -> list[UnrunCode]:
+        """What no test ran and has to be; tests that the user named and that turned are all that was asked for."""
+        if found.verdict is VerifyVerdict.VERIFIED and self.request.tests:
+            return []
+        return untested(found, self.request.instruction)
+
+
+def _gates_allow(found: Verification) -> bool:
+    """Whether the gates ask nobody: what is unproven comes here with their questions still open."""
+    return found.review is not None and found.review.verdict is PatchVerdict.ALLOWED
+
+
+def untested(found: Verification, instruction: str) -> list[UnrunCode]:
+    """Changed code that no test ran, but for new code that the instruction names: nothing that stood depends on it."""
+    named = {*_WORD.findall(instruction)}
+    return [
+        c for c in found.unrun if not (c.new and named & {c.name.rpartition(".")[2], c.path.name.partition(".")[0]})
+    ]
+
+
+def _shown(missed: Sequence[UnrunCode]) -> str:
+    more = f" and {len(missed) - _NAMED} more" if len(missed) > _NAMED else ""
+    return ", ".join(map(str, missed[:_NAMED])) + more
 
 
 def _at_most_c(found: Verification) -> Strength | None:
     """The strength, capped where no test failed before and passes now."""
     strength = found.strength
     turned = found.full.fail_to_pass if found.full is not None else ()
-    if strength is None or turned or not strength.grade.reaches(Grade("B")):
+    if strength is None or turned or found.claim is Claim.PRESERVES or not strength.grade.reaches(Grade("B")):
         return strength
     return replace(
         strength,

@@ -11,15 +11,16 @@ from localagent.jail.api import BackendKind
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DoRequest:
-    """What the user asked for, parsed. `tests` must pass in the end; `from_tests`: `tests` are the
-    specification, and without a model the search fills what it can; `roles` are those that the model plays.
+    """What the user asked for, parsed. `tests` must pass in the end; `roles` are those that the model plays.
+
+    `from_tests`, of them: the specification, which stays as it is; without a model the search fills what it can.
     """
 
     instruction: str
     repo: Path
     tests: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
-    from_tests: bool = False
+    from_tests: tuple[str, ...] = ()
     python: str = ""
     model: str = ""
     roles: tuple[str, ...] = ("implementer",)

@@ -8,36 +8,50 @@ import contextlib
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from localagent.agent.agent_ports import Person
+from localagent.agent.agent_ports import JudgeAnswer, Person
 from localagent.agent.approval import ChokePoint
 from localagent.agent.context import result_limit
-from localagent.agent.events import AgentEvent, Answered, Ended, EndKind, MemoryLog, Replied, ResultKind, writes_of
+from localagent.agent.events import (
+    SKELETON,
+    AgentEvent,
+    Answered,
+    Ended,
+    EndKind,
+    MemoryLog,
+    PersonSaid,
+    Replied,
+    ResultKind,
+    writes_of,
+)
 from localagent.agent.loop import Loop
 from localagent.agent.prompts import opening
 from localagent.agent.tools.catalogue import TOOLS
-from localagent.agent.tools.text_search import TextSearch
-from localagent.agent.tools.tool import Workshop
+from localagent.agent.tools.tool import Workshop, parse_arguments
 from localagent.agent.tools.working_copy import WorkingCopy
 from localagent.app.agent.change_review import GateReview
-from localagent.app.agent.chat_model import open_chat_model
-from localagent.app.agent.jail_runs import JailRuns
+from localagent.app.agent.chat_model import open_chat_model, weaknesses
+from localagent.app.agent.graph_search import GraphSearch
+from localagent.app.agent.jail_runs import JailRuns, jail_for, opened_runs
 from localagent.app.agent.patch_judge import VerifyJudge
+from localagent.app.agent.recipe_run import NoModel, no_such_name, run_recipe
 from localagent.app.agent.request import DoOutcome, DoRequest
 from localagent.app.agent.session_report import agent_json, explanation
-from localagent.app.agent.session_store import Session, journal_log, save_session
+from localagent.app.agent.session_store import Session, journal_log, save_session, whole_instruction
 from localagent.app.agent.snapshot_tree import SnapshotTree
-from localagent.app.agent.test_driven import NOTE, NoWritingModel, SpecificationModel, named_test_files, open_functions
+from localagent.app.agent.test_driven import NOTE, TestDriven, proven
 from localagent.app.cancellation import Stop
+from localagent.app.code.repository_index import kept_facts
+from localagent.app.code.skeleton_patch import files_named
 from localagent.app.command_rules import refuse_denied
 from localagent.app.evidence.task_evidence import TaskEvidence, audit_log, begin, land_recorded, open_signer, setting_of
-from localagent.app.fix.environment import interpreter_of, interpreter_remark, left_out
+from localagent.app.fix.environment import interpreter_remark, left_out
 from localagent.app.fix.suggest import search
-from localagent.app.jail_level import least_level
 from localagent.app.policies import OpenPolicy, open_policy
 from localagent.app.review.patch_tests import Tree, open_test_runner
 from localagent.app.settings import Settings
@@ -45,21 +59,21 @@ from localagent.domain.chat import Sampling
 from localagent.domain.edit import Candidate, Patch
 from localagent.domain.guard import Guard, GuardScope
 from localagent.domain.paths import RepoPath
-from localagent.domain.policy import Permission
 from localagent.domain.task import Budget, Choosing, Event, Snapshot, Stage, Task, TaskResult, Verdict
 from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, Interrupted, LocalagentError
 from localagent.fs.atomic_files import CannotRecord, RecordDamaged, read_bounded, write_through
-from localagent.jail.api import open_jail, scratch_folder
 from localagent.ports import ChatModel, Sink
+from localagent.recipes.instruction import Recipe, recipe_of
 from localagent.record.attest.dsse import Signer
 from localagent.record.evidence_facts import Builder, TaskOrigin
 from localagent.record.journal import Journal
 from localagent.record.store import TaskRecord, TaskStore
 from localagent.repair.search.event_fanout import combined
+from localagent.repo.apply_patch import landing_state
+from localagent.repo.apply_record import LandState
 from localagent.repo.diff.write_diff import unified_diff
 from localagent.repo.patched_snapshot import patched
 from localagent.repo.python_environment import installed_modules
-from localagent.repo.snapshot import take_snapshot
 from localagent.repo.source_map import SourceMap
 from localagent.repo.top_level_modules import importable_names
 from localagent.report.task_report import write_report
@@ -67,7 +81,7 @@ from localagent.text.strict_json import load
 from localagent.text.visible_text import one_line
 
 _MOST_SNAPSHOT_BYTES = 256 << 20
-_SEARCH_SECONDS = 120.0
+_SEARCH_SECONDS = 60.0  # for one open name
 _MOST_CANDIDATES = 1_000
 
 
@@ -90,6 +104,13 @@ class Absent:
         return ""
 
 
+class Work(Enum):
+    """What is to be done: the model goes on, or what stands in the copy is proven without it."""
+
+    MODEL = "model"
+    PROOF = "proof"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Session:
     """What the parts of one run share."""
@@ -106,83 +127,150 @@ class _Session:
     log: MemoryLog
     begin: float
     known: dict[str, Any]
+    on_text: Callable[[str], None] | None
+    work: Work = Work.MODEL
 
 
 def run_do(
-    request: DoRequest, settings: Settings, sink: Sink, stop: Stop | None = None, person: Person | None = None
+    request: DoRequest,
+    settings: Settings,
+    sink: Sink,
+    stop: Stop | None = None,
+    person: Person | None = None,
+    *,
+    model: ChatModel | None = None,
+    on_text: Callable[[str], None] | None = None,
+    begun: Callable[[str], None] = lambda _id: None,
 ) -> DoOutcome:
-    """A new session. UsageFault for a wrong request, AnswerIsNo without a model; nothing is kept then."""
+    """A new session. UsageFault for a wrong request, AnswerIsNo without model or recipe; nothing is kept then.
+
+    `model` is one that is open already, and stays so. `on_text` is told the replies' text as it comes, `begun` the
+    session's id as soon as it is kept.
+    """
     opened = open_policy(settings, request.policy, request.repo)
     refuse_denied(request.checks, opened.policy)
     signer = open_signer(settings)
-    model = _model_of(request)
-    audit_log(settings).ready()
-    record = TaskStore(settings.state_dir).create(
-        Task(
-            id="",
-            repo=str(request.repo.resolve()),
-            tests=request.tests,
-            checks=request.checks,
-            text=request.instruction,
-            python=request.python,
-            seed=request.seed,
-            budget=Budget(max_seconds=request.limits.seconds),
+    stop = stop or Stop()
+    with _model_for(request, (), settings, opened, stop, model) as at_work:
+        audit_log(settings).ready()
+        record = TaskStore(settings.state_dir).create(
+            Task(
+                id="",
+                repo=str(request.repo.resolve()),
+                tests=request.tests,
+                checks=request.checks,
+                text=request.instruction,
+                python=request.python,
+                seed=request.seed,
+                budget=Budget(max_seconds=request.limits.seconds),
+            )
         )
-    )
-    save_session(record, request)
-    evidence = _evidence(settings, record, opened, request, signer)
-    with Journal(record.journal_path) as journal, contextlib.closing(model):
-        begin_at = time.monotonic()
-        session = _Session(
-            request=request,
-            settings=settings,
-            opened=opened,
-            record=record,
-            evidence=evidence,
-            model=model,
-            person=person or Absent(),
-            sink=combined((journal, sink)),
-            stop=stop or Stop(),
-            log=journal_log(journal, begin_at),
-            begin=begin_at,
-            known={},
-        )
-        evidence.started(apply=request.apply)
-        return _kept(session, journal, resumed=False)
+        save_session(record, request)
+        begun(record.id)
+        evidence = _evidence(settings, record, opened, request, signer)
+        with Journal(record.journal_path) as journal:
+            begin_at = time.monotonic()
+            session = _Session(
+                request=request,
+                settings=settings,
+                opened=opened,
+                record=record,
+                evidence=evidence,
+                model=at_work,
+                person=person or Absent(),
+                sink=combined((journal, sink)),
+                stop=stop,
+                log=journal_log(journal, begin_at),
+                begin=begin_at,
+                known={},
+                on_text=on_text,
+            )
+            evidence.started(apply=request.apply)
+            return _kept(session, journal, resumed=False)
 
 
 def resume_do(
-    kept: Session, settings: Settings, sink: Sink, stop: Stop | None = None, person: Person | None = None
+    kept: Session,
+    settings: Settings,
+    sink: Sink,
+    stop: Stop | None = None,
+    person: Person | None = None,
+    *,
+    model: ChatModel | None = None,
+    on_text: Callable[[str], None] | None = None,
+    work: Work = Work.MODEL,
 ) -> DoOutcome:
-    """A kept session goes on at its last complete event. AnswerIsNo for one that is finished."""
+    """A kept session goes on at its last complete event. AnswerIsNo for one that is finished, or applied."""
+    refuse_applied(kept)
     if kept.state == EndKind.FINISHED.value:
         raise AnswerIsNo(f"session {kept.record.id} is finished", remedy=f"`localagent show {kept.record.id}` shows it")
     request = kept.request
     opened = open_policy(settings, request.policy, request.repo)
-    model = _model_of(request)
-    evidence = _evidence(settings, kept.record, opened, request, open_signer(settings))
-    with Journal.reopened(kept.record.journal_path) as journal, contextlib.closing(model):
-        begin_at = time.monotonic()
-        session = _Session(
-            request=request,
-            settings=settings,
-            opened=opened,
-            record=kept.record,
-            evidence=evidence,
-            model=model,
-            person=person or Absent(),
-            sink=combined((journal, sink)),
-            stop=stop or Stop(),
-            log=journal_log(journal, begin_at, kept.events),
-            begin=begin_at,
-            known={},
+    stop = stop or Stop()
+    with _model_for(request, kept.events, settings, opened, stop, model) as at_work:
+        evidence = _evidence(settings, kept.record, opened, request, open_signer(settings))
+        with Journal.reopened(kept.record.journal_path) as journal:
+            kept.record.drop_patches()
+            begin_at = time.monotonic()
+            session = _Session(
+                request=request,
+                settings=settings,
+                opened=opened,
+                record=kept.record,
+                evidence=evidence,
+                model=at_work,
+                person=person or Absent(),
+                sink=combined((journal, sink)),
+                stop=stop,
+                log=journal_log(journal, begin_at, kept.events),
+                begin=begin_at,
+                known={},
+                on_text=on_text,
+                work=work,
+            )
+            return _kept(session, journal, resumed=True)
+
+
+@contextlib.contextmanager
+def _model_for(
+    request: DoRequest,
+    events: Sequence[AgentEvent],
+    settings: Settings,
+    opened: OpenPolicy,
+    stop: Stop,
+    model: ChatModel | None,
+) -> Iterator[ChatModel]:
+    """The model of a session; none where a recipe or tests as the specification need none, and none was named."""
+    if model is not None:
+        yield model
+        return
+    recipe = _recipe(request, events)
+    model = NoModel()
+    with contextlib.ExitStack() as stack:
+        if request.model or (recipe is None and not request.from_tests):
+            jail = lambda: jail_for(request, settings, opened.policy)  # noqa: E731
+            try:
+                model = stack.enter_context(open_chat_model(request.model, settings, jail, stop))
+            except AnswerIsNo:
+                if recipe is None:
+                    raise
+        yield model
+
+
+def _recipe(request: DoRequest, events: Sequence[AgentEvent]) -> Recipe | None:
+    """The recipe that the instruction is, where neither the model nor the person has gone on from it."""
+    gone_on = any(isinstance(e, Replied | PersonSaid) for e in events)
+    return None if gone_on else recipe_of(request.instruction)
+
+
+def refuse_applied(kept: Session) -> None:
+    """AnswerIsNo for a session whose patch stands in the tree: what it rests on must stay on the record for `undo`."""
+    if landing_state(kept.record.dir / "undo") not in (LandState.NONE, LandState.UNDONE):
+        name = kept.record.id
+        raise AnswerIsNo(
+            f"the patch of session {name} is applied",
+            remedy=f"begin a new session on the tree as it is, or `localagent undo {name}` first",
         )
-        return _kept(session, journal, resumed=True)
-
-
-def _model_of(request: DoRequest) -> ChatModel:
-    """The writing model; tests as the specification can do without one."""
-    return NoWritingModel() if request.from_tests and not request.model else open_chat_model(request.model)
 
 
 def _evidence(
@@ -229,37 +317,25 @@ def _answer(session: _Session, *, resumed: bool) -> TaskResult:
 
 def _worked(session: _Session, *, resumed: bool) -> TaskResult:
     request, settings, policy = session.request, session.settings, session.opened.policy
-    jail = open_jail(
-        backend=request.backend,
-        allow_third_party=policy.third_party_binaries is Permission.ALLOW,
-        least=least_level(settings, policy),
-    )
     task = session.record.task
     with contextlib.ExitStack() as stack:
-        scratch = stack.enter_context(scratch_folder(settings.scratch_dir))
         with _timed(session, Stage.SNAPSHOT.value):
-            snapshot = take_snapshot(Path(task.repo), scratch / "store")
+            runs = stack.enter_context(opened_runs(request, settings, policy, task))
+        jail, tree, snapshot = runs.jail, runs.tree, runs.tree.snapshot
         if resumed:
             _hold_tree(session, snapshot)
         else:
             session.evidence.snapshot(snapshot)
-        tree = SnapshotTree(snapshot)
         session.known.update(tree=tree, jail_backend=jail.backend, jail_level=jail.level, digest=snapshot.digest)
-        session.known["warnings"] = (*interpreter_remark(task, Path(snapshot.store)), *left_out(snapshot))
-        runs = JailRuns(
-            jail=jail,
-            task=task,
-            tree=tree,
-            python=interpreter_of(task),
-            scratch=scratch,
-            sandbox_dir=settings.sandbox_dir,
-            limits=policy.limits,
-        )
+        weak = weaknesses(session.model, settings)
+        for text in weak:
+            session.sink.emit(Event(kind="warning", at_seconds=time.monotonic() - session.begin, data={"text": text}))
+        session.known["warnings"] = (*weak, *interpreter_remark(task, Path(snapshot.store)), *left_out(snapshot))
         cancelled = threading.Event()
         stack.enter_context(session.stop.calling(runs.cancel))
         stack.enter_context(session.stop.calling(cancelled.set))
         judge = VerifyJudge(
-            request=request,
+            request=replace(request, instruction=whole_instruction(request, session.log.events)),
             settings=settings,
             policy=policy,
             tree=tree,
@@ -270,9 +346,105 @@ def _worked(session: _Session, *, resumed: bool) -> TaskResult:
             named_fail=lambda: bool(request.tests) and not runs.passes({}, request.tests),
         )
         session.known["judge"] = judge
+        if session.work is Work.PROOF:
+            return _result(session, _proven(session, judge), judge)
+        with _timed(session, "recipe"):
+            ended = _by_recipe(session, tree, judge)
+        if ended is not None:
+            return _result(session, ended, judge)
+        if request.from_tests and (ended := _from_tests(session, tree, runs, judge)) is not None:
+            return _result(session, ended, judge)
         loop = _loop(session, tree, runs, judge, cancelled)
         with _timed(session, "agent"):
             return _result(session, loop.run(), judge)
+
+
+def _proven(session: _Session, judge: VerifyJudge) -> Ended:
+    """What the judge says of the copy as it stands; it is in the log then."""
+    found = judge.judge(writes_of(session.log.events), "")
+    kinds = {JudgeAnswer.ACCEPTED: EndKind.FINISHED, JudgeAnswer.NEEDS_PERSON: EndKind.NEEDS_PERSON}
+    ended = Ended(kind=kinds.get(found.answer, EndKind.GAVE_UP), reason=found.reason)
+    session.log.append(ended)
+    return ended
+
+
+def _by_recipe(session: _Session, tree: SnapshotTree, judge: VerifyJudge) -> Ended | None:
+    """The end of a session that needs no model, None where a model has to read the instruction."""
+    asked = _recipe(session.request, session.log.events)
+    if asked is None:
+        return None
+    ended = run_recipe(asked, tree, judge, session.log, lambda event: _tell(session, event))
+    if ended is None and isinstance(session.model, NoModel):
+        ended = no_such_name()
+        session.log.append(ended)
+    return ended
+
+
+def _from_tests(session: _Session, tree: SnapshotTree, runs: JailRuns, judge: VerifyJudge) -> Ended | None:
+    """The end of a session without a model; with one None, and the skeleton stands."""
+    log = session.log
+
+    def append(event: AgentEvent) -> None:
+        log.append(event)
+        _tell(session, event)
+
+    copy = WorkingCopy(tree, lambda: writes_of(log.events))
+    own = importable_names(Path(tree.snapshot.store))
+    work = TestDriven(
+        copy=copy,
+        specs=session.request.from_tests,
+        installed=installed_modules(runs.python) - own,
+        append=append,
+    )
+    if not any(isinstance(e, Answered) and e.tool == SKELETON for e in log.events):
+        with _timed(session, "skeleton"):
+            work.lay_skeleton()
+    if not isinstance(session.model, NoModel):
+        return None
+    passes: Callable[[Sequence[str]], bool] = lambda tests: runs.passes(copy.writes, tests)  # noqa: E731
+    with _timed(session, Stage.SEARCH.value):
+        work.fill(lambda tests: _searched(session, tests, copy.writes, tree, runs), passes)
+    ended = proven(work, judge, passes)
+    append(ended)
+    return ended
+
+
+def _searched(
+    session: _Session,
+    tests: Sequence[str],
+    writes: Mapping[RepoPath, str | None],
+    tree: SnapshotTree,
+    runs: JailRuns,
+) -> Patch | None:
+    """What the repair search makes of the copy as it is, so that some tests pass; None where it finds nothing."""
+    until = session.begin + session.request.limits.seconds
+    end = min(time.monotonic() + _SEARCH_SECONDS, until)
+    if end <= time.monotonic():
+        return None
+    settings, policy = session.settings, session.opened.policy
+    with tempfile.TemporaryDirectory(prefix="search-", dir=runs.scratch) as made:
+        scratch = Path(made)
+        snapshot = patched(tree.snapshot, scratch / "store", tree.changes(writes))
+        task = replace(
+            session.record.task,
+            tests=tuple(tests),
+            checks=(),
+            python=runs.python,
+            guard=Guard(scope=GuardScope.NONE),
+            choosing=Choosing.FIRST,
+        )
+        asked = Tree(task=task, snapshot=snapshot, sources=SourceMap(snapshot), scratch=scratch)
+        with open_test_runner(asked, runs.jail, settings, policy, combined(()), session.stop) as ground:
+            found = search(
+                ground,
+                ground.verifier.baseline(),
+                settings,
+                policy,
+                session.sink,
+                lambda: end - time.monotonic(),
+                most_candidates=_MOST_CANDIDATES,
+            )
+    return found.patch if found is not None else None
 
 
 def _loop(
@@ -280,17 +452,17 @@ def _loop(
 ) -> Loop:
     request, log = session.request, session.log
     copy = WorkingCopy(tree, lambda: writes_of(log.events))
-    own = importable_names(Path(tree.snapshot.store))
-    frozen = named_test_files(tree.paths, request.tests) if request.from_tests else frozenset()
-    review = GateReview(session.opened.policy, request.instruction, tree, own, frozen)
-    instruction = f"{request.instruction}\n\n{NOTE}" if request.from_tests else request.instruction
+    asked = whole_instruction(request, log.events)
+    frozen = files_named(request.from_tests, tree.paths)
+    review = GateReview(session.opened.policy, asked, tree, importable_names(Path(tree.snapshot.store)), frozen)
+    note = f"\n\n{NOTE}" if request.from_tests else ""
     return Loop(
-        model=_test_driven(session, copy, tree, runs, own) if request.from_tests else session.model,
-        opening=opening(instruction, request.tests),
+        model=session.model,
+        opening=opening(request.instruction + note, request.tests),
         tools=TOOLS,
         workshop=Workshop(
             copy=copy,
-            search=TextSearch(copy),
+            search=GraphSearch(copy, lambda: kept_facts(request.repo, session.settings)),
             tests=runs,
             judge=judge,
             person=session.person,
@@ -303,7 +475,7 @@ def _loop(
             person=session.person,
             trust=request.trust,
             assume=request.assume,
-            instruction=request.instruction,
+            instruction=asked,
         ),
         log=log,
         limits=request.limits,
@@ -311,47 +483,8 @@ def _loop(
         metadata={"role": request.roles[0]},
         cancelled=cancelled,
         tell=lambda event: _tell(session, event),
+        on_text=session.on_text,
     )
-
-
-def _test_driven(
-    session: _Session, copy: WorkingCopy, tree: SnapshotTree, runs: JailRuns, own: frozenset[str]
-) -> SpecificationModel:
-    """The model behind the skeleton; the search in its place where there is none."""
-    request = session.request
-    return SpecificationModel(
-        model=session.model,
-        copy=copy,
-        tests=request.tests,
-        installed=installed_modules(runs.python) - own,
-        passes=lambda: runs.passes(copy.writes, request.tests),
-        search=None if request.model else lambda: _searched(session, copy.writes, tree, runs),
-        fresh=not session.log.events,
-    )
-
-
-def _searched(
-    session: _Session, writes: Mapping[RepoPath, str | None], tree: SnapshotTree, runs: JailRuns
-) -> Patch | None:
-    """What the repair search makes of the copy as it is; None where it finds nothing."""
-    end = time.monotonic() + min(_SEARCH_SECONDS, session.request.limits.seconds)
-    scratch = Path(tempfile.mkdtemp(prefix="search-", dir=runs.scratch))
-    with _timed(session, "search"):
-        snapshot = patched(tree.snapshot, scratch / "store", tree.changes(writes))
-        task = replace(
-            session.record.task,
-            checks=(),
-            python=runs.python,
-            guard=Guard(scope=GuardScope.NONE),
-            choosing=Choosing.FIRST,
-        )
-        asked = Tree(task=task, snapshot=snapshot, sources=SourceMap(snapshot), scratch=scratch)
-        settings, policy = session.settings, session.opened.policy
-        with open_test_runner(asked, runs.jail, settings, policy, combined(()), session.stop) as ground:
-            baseline = ground.verifier.baseline()
-            left = lambda: end - time.monotonic()  # noqa: E731
-            found = search(ground, baseline, settings, policy, combined(()), left, most_candidates=_MOST_CANDIDATES)
-    return found.patch if found is not None else None
 
 
 def _made_edits(events: tuple[AgentEvent, ...]) -> set[tuple[str, str, str]]:
@@ -361,7 +494,7 @@ def _made_edits(events: tuple[AgentEvent, ...]) -> set[tuple[str, str, str]]:
     for event in events:
         for call in event.calls if isinstance(event, Replied) else ():
             if call.id in done:
-                given = load(call.arguments.encode("utf-8", "surrogateescape"))
+                given = parse_arguments(TOOLS["edit"], call.arguments)
                 found.add((str(given["path"]), str(given["old"]), str(given["new"])))
     return found
 
@@ -369,7 +502,7 @@ def _made_edits(events: tuple[AgentEvent, ...]) -> set[tuple[str, str, str]]:
 def _tell(session: _Session, event: AgentEvent) -> None:
     """What a person sees of an event while the session is at work."""
     if isinstance(event, Answered):
-        data = {"tool": event.tool, "kind": event.kind.value, "text": one_line(event.text.partition("\n")[0], 160)}
+        data = {"tool": event.tool, "kind": event.kind.value, "text": one_line(event.text.partition("\n")[0], 300)}
         session.sink.emit(Event(kind="tool", at_seconds=time.monotonic() - session.begin, data=data))
 
 
@@ -405,7 +538,6 @@ def _hold_tree(session: _Session, snapshot: Snapshot) -> None:
 
 def _result(session: _Session, ended: Ended, judge: VerifyJudge) -> TaskResult:
     """The outcome as a task's result."""
-    request = session.request
     proof = judge.proof
     found = proof.verification if proof is not None else None
     base = TaskResult(
@@ -428,21 +560,11 @@ def _result(session: _Session, ended: Ended, judge: VerifyJudge) -> TaskResult:
     if ended.kind is EndKind.NEEDS_PERSON:
         answer = f"say it in the instruction; or `localagent session resume {session.record.id} --say TEXT`"
         return replace(base, verdict=Verdict.NEEDS_PERSON, reason=ended.reason, remedy=answer)
-    if request.from_tests and not request.model and (writes := writes_of(session.log.events)):
-        return _unfilled(session, base, judge.tree.patch(writes), open_functions(writes))
+    if session.request.from_tests and isinstance(session.model, NoModel) and writes_of(session.log.events):
+        name = session.record.id
+        by_hand = f"`localagent session export {name} --format patch --out FILE` gives what there is, to be completed"
+        return replace(base, remedy=f"`localagent session resume {name} --model M` has a model write the rest; {by_hand}")
     return base
-
-
-def _unfilled(session: _Session, base: TaskResult, patch: Patch, still_open: Sequence[str]) -> TaskResult:
-    """What was made without a model, for a person to take: the tests do not all pass with it."""
-    named = f"; still to be written: {', '.join(still_open)}" if still_open else ""
-    return replace(
-        base,
-        verdict=Verdict.NEEDS_PERSON,
-        reason=f"the search did not make the named tests pass{named}",
-        remedy=f"give --model; or `localagent apply {session.record.id} --choose 1` takes what there is, to be completed",
-        proposals=(Candidate(number=1, patch=patch, edits=(), cost=0.0),),
-    )
 
 
 def _record(session: _Session, result: TaskResult, journal: Journal) -> DoOutcome:

@@ -4,10 +4,21 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from localagent.agent.events import AgentEvent, Answered, Ended, EndKind, NoReply, Replied, ResultKind, writes_of
+from localagent.agent.events import (
+    RECIPE,
+    AgentEvent,
+    Answered,
+    Ended,
+    EndKind,
+    NoReply,
+    Replied,
+    ResultKind,
+    writes_of,
+)
 from localagent.app.agent.patch_judge import Proof
 from localagent.app.agent.request import DoRequest
 from localagent.app.agent.snapshot_tree import SnapshotTree
+from localagent.domain.claim import Claim
 from localagent.repo.diff.write_diff import unified_diff
 from localagent.report.verify_report import verification_json
 from localagent.text.visible_text import one_line
@@ -40,6 +51,7 @@ def agent_json(
         "not_shown": not_shown(proof),
         "refused": [one_line(r.text, 300) for r in results if r.kind is ResultKind.REFUSED][-_SHOWN:],
         "speaks_to_machine": sorted({r.injected for r in results if r.injected})[:_SHOWN],
+        "recipe": next((r.text for r in results if r.tool == RECIPE), ""),
         "model_faults": dict(Counter(e.fault for e in events if isinstance(e, NoReply))),
         "unfinished": _nearest(events, tree, proof),
         "verification": verification_json(found) if found is not None else None,
@@ -51,7 +63,8 @@ def not_shown(proof: Proof | None) -> list[str]:
     if proof is None:
         return []
     full, strength = proof.verification.full, proof.verification.strength
-    found = [] if full is not None and full.fail_to_pass else [NO_TEST]
+    preserves = proof.verification.claim is Claim.PRESERVES
+    found = [] if preserves or (full is not None and full.fail_to_pass) else [NO_TEST]
     found += list(strength.limits) if strength is not None else []
     return list(dict.fromkeys(found))
 

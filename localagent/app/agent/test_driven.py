@@ -1,174 +1,167 @@
-"""Tests as the specification: a skeleton of what they import and nothing has, then bodies, by the model or the search.
+"""Tests as the specification: a skeleton of what they import and nothing has, then bodies, by the search or the model.
 
-Both are calls of the agent's own tools, so they pass the same choke point and gates, and stand in the journal, as a
-model's calls do.
+Skeleton and search are changes of the session that no model called for; they are proven like any other. The search is
+asked for one name at a time, with the tests that use it and nothing else that is open.
 """
 
 import ast
-import json
-import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
+from localagent.agent.agent_ports import JudgeAnswer
+from localagent.agent.events import FILLED, SKELETON, AgentEvent, Answered, Ended, EndKind, FileWrite, ResultKind
 from localagent.agent.tools.working_copy import WorkingCopy
-from localagent.code.names import last_name
-from localagent.code.skeleton import missing_names, skeletons
+from localagent.app.agent.patch_judge import VerifyJudge
+from localagent.app.code.skeleton_patch import files_named
+from localagent.code.skeleton import open_functions, skeletons
 from localagent.code.source_text import parse_or_none
-from localagent.code.spans import Function
-from localagent.domain.chat import ChatFailure, ChatFault, ChatReply, ChatRequest, ToolCall
+from localagent.code.spans import outermost_functions
+from localagent.code.test_usage import missing_names
 from localagent.domain.edit import FileFate, Patch
 from localagent.domain.paths import RepoPath
-from localagent.ports import ChatModel
+from localagent.reproduce.test_dependencies import names_used
 
 INSTRUCTION = "make these tests pass"
-NOTE = "Missing modules, classes and functions that the tests import get a skeleton first; fill in their bodies."
-_ROUNDS = 12  # of the search; each fills one body or more
+NOTE = "What the tests import and nothing has was given a skeleton; fill the bodies that raise NotImplementedError."
+_SHOWN = 12
 
 
-class NoWritingModel:
-    """The model of a session that has none: it never replies."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OpenName:
+    """A function or class at the top of a module whose body, or a method's, is left open."""
 
-    name = ""
-    digest = ""
-    context_tokens: int | None = None
+    path: RepoPath
+    name: str
+    functions: tuple[tuple[str, int], ...]
+    """Qualified name and line of each."""
 
-    def complete(
-        self,
-        request: ChatRequest,
-        *,
-        timeout_seconds: float,
-        on_text: Callable[[str], None] | None = None,
-        cancelled: threading.Event | None = None,
-    ) -> ChatReply | ChatFailure:
-        """A failure, always."""
-        del request, timeout_seconds, on_text, cancelled
-        return ChatFailure(fault=ChatFault.UNREACHABLE, reason="there is none in this session")
-
-    def count_tokens(self, text: str) -> int | None:
-        """Not known."""
-        del text
-        return None
-
-    def close(self) -> None:
-        """Nothing is open."""
+    def __str__(self) -> str:
+        return ", ".join(f"{name} ({self.path}:{line})" for name, line in self.functions)
 
 
-@dataclass(kw_only=True, slots=True)
-class SpecificationModel:
-    """Replies with the skeleton first, then with what `search` finds, then as `model` does.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TestDriven:
+    """One session's work from tests. `specs` are pytest arguments, `installed` modules of the project's Python."""
 
-    `search` gives a patch on the copy as some writes made it, or None; without it the model fills the bodies. `passes`
-    says whether the named tests pass with some writes. `installed`: top-level modules of the project's Python.
-    """
-
-    model: ChatModel
     copy: WorkingCopy
-    tests: Sequence[str]
+    specs: tuple[str, ...]
     installed: frozenset[str]
-    passes: Callable[[], bool]
-    search: Callable[[], Patch | None] | None
-    fresh: bool  # whether the session has just begun
-    _laid: bool = False
-    _rounds: int = 0
-    _finished: bool = False
-    _number: int = field(default=0)
+    append: Callable[[AgentEvent], None]
 
-    @property
-    def name(self) -> str:
-        """The writing model's."""
-        return self.model.name
+    def lay_skeleton(self) -> None:
+        """Give the tests what they import and nothing has."""
+        python = self._python()
+        named = files_named(self.specs, python)
+        sources = {path: data for path, data in python.items() if path not in named}
+        missing = missing_names({path: python[path] for path in named}, sources, installed=self.installed)
+        if not missing:
+            return
+        names = (f"{m.name}{': ' if m.names else ''}{', '.join(sorted(m.names))}" for m in missing)
+        files = {path: data.decode() for path, data in skeletons(missing, sources).items()}
+        self._change(SKELETON, f"skeleton of {_some(names)}", files)
 
-    @property
-    def digest(self) -> str:
-        """The writing model's."""
-        return self.model.digest
-
-    @property
-    def context_tokens(self) -> int | None:
-        """The writing model's."""
-        return self.model.context_tokens
-
-    def complete(
-        self,
-        request: ChatRequest,
-        *,
-        timeout_seconds: float,
-        on_text: Callable[[str], None] | None = None,
-        cancelled: threading.Event | None = None,
-    ) -> ChatReply | ChatFailure:
-        """The next reply; never raises for what it says."""
-        if self.fresh and not self._laid:
-            self._laid = True
-            if files := skeleton_files(self.copy, self.tests, self.installed):
-                return self._writing("The skeleton of what the tests import.", files)
-        if self.search is not None and not self._finished:
-            if self.passes():
-                self._finished = True
-                return self._reply("", [("finish", {"summary": "the named tests pass"})])
-            found = self.search() if self._rounds < _ROUNDS else None
-            self._rounds += 1
+    def fill(self, search: Callable[[Sequence[str]], Patch | None], passes: Callable[[Sequence[str]], bool]) -> None:
+        """Bodies that the search finds: for each open name by its own tests, then for the rest by all."""
+        tried: set[tuple[str, ...]] = set()
+        while waiting := self.open_names():
+            asked = next((a for a in self._questions(waiting) if a[1] not in tried), None)
+            if asked is None:
+                return
+            what, tests = asked
+            tried.add(tests)
+            found = None if passes(tests) else search(tests)
             if found is not None:
-                files = {c.path: c.after.decode("utf-8") for c in found.changes if c.fate is FileFate.CHANGED}
-                return self._writing("Bodies that the search found.", files)
-            self._finished = True
-        return self.model.complete(request, timeout_seconds=timeout_seconds, on_text=on_text, cancelled=cancelled)
+                files = {c.path: c.after.decode() for c in found.changes if c.fate is FileFate.CHANGED}
+                self._change(FILLED, f"bodies of {what}", files)
+                tried = {tests}
 
-    def count_tokens(self, text: str) -> int | None:
-        """As the writing model counts."""
-        return self.model.count_tokens(text)
+    def open_names(self) -> list[OpenName]:
+        """What the tests use and is left open, as the copy stands."""
+        python = self._python()
+        named = files_named(self.specs, python)
+        used = {name for path in named for names in _tests(path, python[path], self.specs).values() for name in names}
+        found: dict[tuple[RepoPath, str], list[tuple[str, int]]] = {}
+        for path, data in python.items():
+            for function in open_functions(data) if path not in named else ():
+                top = function.qualname.partition(".")[0]
+                if top in used:
+                    found.setdefault((path, top), []).append((function.qualname, function.node.lineno))
+        return [OpenName(path=path, name=top, functions=tuple(each)) for (path, top), each in found.items()]
 
-    def close(self) -> None:
-        """Close the writing model."""
-        self.model.close()
+    def _questions(self, waiting: Sequence[OpenName]) -> Iterator[tuple[str, tuple[str, ...]]]:
+        python = self._python()
+        names = {one.name for one in waiting}
+        tests = {
+            test: used & names
+            for path in sorted(files_named(self.specs, python))
+            for test, used in _tests(path, python[path], self.specs).items()
+        }
+        for one in waiting:
+            own = tuple(test for test, used in tests.items() if used == {one.name})
+            if own:
+                yield _some(name for name, _ in one.functions), own
+        yield _some(sorted(names)), self.specs
 
-    def _writing(self, text: str, files: Mapping[RepoPath, str]) -> ChatReply:
-        calls: list[tuple[str, Mapping[str, str]]] = []
-        for path, after in files.items():
-            before = self.copy.get(path)
-            if before is None:
-                calls.append(("create", {"path": path, "content": after}))
-            else:
-                calls.append(("edit", {"path": path, "old": before, "new": after}))
-        return self._reply(text, calls)
+    def _python(self) -> dict[RepoPath, bytes]:
+        texts = ((path, self.copy.get(path)) for path in self.copy.paths() if path.is_python)
+        return {path: text.encode() for path, text in texts if text is not None}
 
-    def _reply(self, text: str, calls: Sequence[tuple[str, Mapping[str, str]]]) -> ChatReply:
-        made = []
-        for name, arguments in calls:
-            self._number += 1
-            made.append(ToolCall(id=f"from-tests-{self._number}", name=name, arguments=json.dumps(arguments)))
-        return ChatReply(text=text, calls=tuple(made), prompt_tokens=0, reply_tokens=0)
-
-
-def named_test_files(paths: Sequence[RepoPath], specs: Sequence[str]) -> frozenset[RepoPath]:
-    """The Python files that some pytest arguments name."""
-    named = [spec.partition("::")[0].removeprefix("./").rstrip("/") for spec in specs]
-    return frozenset(p for p in paths if p.is_python and any(p == n or p.startswith(f"{n}/") for n in named))
-
-
-def skeleton_files(copy: WorkingCopy, specs: Sequence[str], installed: frozenset[str]) -> dict[RepoPath, str]:
-    """The files that lack what the tests import, with skeletons of it."""
-    python = {path: text.encode() for path in copy.paths() if path.is_python and (text := copy.get(path)) is not None}
-    named = named_test_files(list(python), specs)
-    tests = {path: data for path, data in python.items() if path in named}
-    sources = {path: data for path, data in python.items() if path not in named}
-    missing = missing_names(tests, sources, installed=installed)
-    return {path: data.decode() for path, data in skeletons(missing, sources).items()}
+    def _change(self, tool: str, text: str, files: Mapping[RepoPath, str]) -> None:
+        writes = tuple(FileWrite(path=path, text=after) for path, after in files.items())
+        told = f"{text} ({', '.join(map(str, files))})"
+        self.append(Answered(call_id=tool, tool=tool, kind=ResultKind.DONE, text=told, writes=writes))
 
 
-def open_functions(writes: Mapping[RepoPath, str | None]) -> list[str]:
-    """`name (path:line)` of the functions of some files that only raise NotImplementedError."""
-    return [
-        f"{node.name} ({path}:{node.lineno})"
-        for path, text in writes.items()
-        if text is not None and path.is_python and (tree := parse_or_none(text)) is not None
-        for node in ast.walk(tree)
-        if isinstance(node, Function) and _is_open(node)
-    ]
+def proven(work: TestDriven, judge: VerifyJudge, passes: Callable[[Sequence[str]], bool]) -> Ended:
+    """How a session without a model ends: proven where the named tests pass, else with what is still open."""
+    writes, open_ = work.copy.writes, work.open_names()
+    if not writes:
+        already = passes(work.specs)
+        reason = "the named tests pass already" if already else "the search found nothing that makes the tests pass"
+        return Ended(kind=EndKind.GAVE_UP, reason=reason + _still(open_))
+    if not passes(work.specs):
+        return Ended(kind=EndKind.GAVE_UP, reason="the search did not make the named tests pass" + _still(open_))
+    said = judge.judge(writes, "")
+    kinds = {JudgeAnswer.ACCEPTED: EndKind.FINISHED, JudgeAnswer.NEEDS_PERSON: EndKind.NEEDS_PERSON}
+    return Ended(kind=kinds.get(said.answer, EndKind.GAVE_UP), reason=said.reason)
 
 
-def _is_open(node: Function) -> bool:
-    last = node.body[-1]
-    if not isinstance(last, ast.Raise) or last.exc is None or len(node.body) > 2:
-        return False
-    raised = last.exc.func if isinstance(last.exc, ast.Call) else last.exc
-    return last_name(raised) == "NotImplementedError"
+def _still(open_: Sequence[OpenName]) -> str:
+    return f"; still to be written: {_some(map(str, open_))}" if open_ else ""
+
+
+def _some(names: Iterable[str]) -> str:
+    found = list(names)
+    return ", ".join(found[:_SHOWN]) + (f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else "")
+
+
+def _tests(path: RepoPath, data: bytes, specs: Sequence[str]) -> dict[str, set[str]]:
+    """The tests of a file that some pytest arguments name, each with the names it uses, itself or by its fixtures."""
+    tree = parse_or_none(data)
+    if tree is None:
+        return {}
+    spans = list(outermost_functions(tree))
+    by_name = {span.node.name: span.node for span in spans}
+    found = {}
+    for span in spans:
+        test = f"{path}::{span.qualname.replace('.', '::')}"
+        if span.node.name.startswith("test") and any(_names(spec, test) for spec in specs):
+            found[test] = _with_helpers(span.node, by_name)
+    return found
+
+
+def _names(spec: str, test: str) -> bool:
+    """Whether a pytest argument names a test: its file or folder, its class, or itself, parameters left out."""
+    wanted = spec.removeprefix("./").partition("[")[0].rstrip("/")
+    return wanted in ("", ".") or test == wanted or test.startswith((f"{wanted}::", f"{wanted}/"))
+
+
+def _with_helpers(test: ast.AST, by_name: Mapping[str, ast.AST]) -> set[str]:
+    """Names that a test uses, and what the functions of its file that it names use."""
+    used, waiting, seen = set[str](), [test], set[str]()
+    while waiting:
+        names = names_used(waiting.pop())
+        used |= names
+        waiting += [by_name[name] for name in names - seen if name in by_name]
+        seen |= names
+    return used

@@ -13,19 +13,22 @@ from localagent.verify.verifier import JailVerifier
 
 SHARE = 0.2  # of the time that the repair took
 LEAST_SECONDS, MOST_SECONDS = 8.0, 15.0  # the least is what the confidence was fitted with
+SHORTEST_SECONDS = 3.0  # where the time of the task is used up
 CHECKS_SECONDS = 45.0  # at most, where a check is all there is and its mutants run one after the other
 MOST_UNCOMPARED = 3  # plausible patches: one repair is often found in two or three spellings
 LEAST_KILLED, LEAST_MUTANTS = 0.9, 3  # of mutants, where nothing but a check says what is right
 DEMANDED_SECONDS = 60.0  # where the policy asks for a grade, it is worth measuring
 
 
-def allowed_seconds(policy: Policy, took: float, *, by_checks: bool = False) -> float:
-    """How long measuring may take after a repair that took so many seconds; `by_checks`: nothing else speaks for it."""
+def allowed_seconds(policy: Policy, took: float, *, left: float, by_checks: bool = False) -> float:
+    """How long measuring may take after a repair that took so many seconds; `by_checks`: nothing else speaks for it.
+
+    No longer than what is `left` of the task's time, but for what a policy demands and for a least that says something.
+    """
     if policy.min_strength is not LeastStrength.NONE:
         return DEMANDED_SECONDS
-    if by_checks:
-        return CHECKS_SECONDS
-    return max(LEAST_SECONDS, min(MOST_SECONDS, SHARE * took))
+    wanted = CHECKS_SECONDS if by_checks else max(LEAST_SECONDS, min(MOST_SECONDS, SHARE * took))
+    return min(wanted, max(SHORTEST_SECONDS, left))
 
 
 def assessed(
@@ -36,11 +39,12 @@ def assessed(
     seed: int,
     policy: Policy,
     took: float,
+    budget: float,
     beside: float,
 ) -> Assessment | None:
     """The evidence for an accepted repair, told to the sink; None where none was accepted.
 
-    `took`: the seconds of the task so far, `beside` of them those of the guard, which buy no more of it.
+    `took`: the seconds so far of the task's `budget`, `beside` of them those of the guard, which buy no more of it.
     """
     if result.chosen is None or result.full is None or result.baseline is None:
         return None
@@ -58,7 +62,7 @@ def assessed(
             space=parts.space,
             key=behaviour_key,
             seed=seed,
-            seconds=allowed_seconds(policy, took - beside, by_checks=by_checks_alone(result)),
+            seconds=allowed_seconds(policy, took - beside, left=budget - took, by_checks=by_checks_alone(result)),
             warm=verifier.warm() if policy.min_strength is LeastStrength.NONE else None,
             others=result.others,
         )

@@ -13,7 +13,7 @@ from pathlib import Path
 from localagent.app.cancellation import Stop
 from localagent.app.fix.acceptance_threshold import judged
 from localagent.app.fix.edit_writers import measured_ways, open_writer
-from localagent.app.fix.environment import interpreter_of, interpreter_remark, left_out
+from localagent.app.fix.environment import interpreter_of, interpreter_remark, left_alone, left_out
 from localagent.app.fix.injection_scan import ShownFiles, injection_warnings, reported_injections, warnings_of
 from localagent.app.fix.learned_order import open_order
 from localagent.app.fix.measure_strength import assessed
@@ -22,6 +22,7 @@ from localagent.app.fix.prior import load_prior
 from localagent.app.fix.request import FixRequest
 from localagent.app.jail_level import least_level
 from localagent.app.settings import Settings
+from localagent.bisect.revert_edits import HunkLocalizer, RevertWriter
 from localagent.domain.policy import Permission, Policy
 from localagent.domain.task import Event, Snapshot, Stage, Task, TaskResult
 from localagent.edit.space import open_edit_space
@@ -30,8 +31,9 @@ from localagent.jail.api import open_jail, scratch_folder
 from localagent.llm.scoring.continuation_score import ModelOnward
 from localagent.llm.scoring.decoder import ModelDecoder
 from localagent.llm.scoring.text_likelihood import ModelReader
+from localagent.llm.writing.combined_writer import Several
 from localagent.localize.fuse import SpectrumLocalizer
-from localagent.ports import EditWriter, GateChain, Jail, Sink, Sources
+from localagent.ports import EditWriter, GateChain, Jail, Localizer, Sink, Sources
 from localagent.repair.acceptance.confidence_model import load_confidence
 from localagent.repair.ordering.weights import Weights
 from localagent.repair.search.repair_task import Repair
@@ -89,7 +91,7 @@ def work(asked: FixWork) -> TaskResult:
         ground = _open_test_bed(asked, jail, begin, stack)
         shown = ShownFiles()
         parts = _parts(asked, ground, gates, model, shown)
-        repair = Repair(asked.task, parts)
+        repair = Repair(asked.task, parts, spent=time.monotonic() - begin)
         result = repair.run()
         if asked.scope is WorkScope.WHOLE:
             result = _measured(asked, ground, parts, result, begin)
@@ -99,7 +101,7 @@ def work(asked: FixWork) -> TaskResult:
             result = replace(
                 result, findings=reported_injections(said), warnings=(*warnings_of(said), *result.warnings)
             )
-        return _with_context(result, ground, model)
+        return _with_context(result, ground, model, parts.sources)
 
 
 def _open_test_bed(asked: FixWork, jail: Jail, begin: float, stack: contextlib.ExitStack) -> _TestBed:
@@ -136,7 +138,7 @@ def _parts(asked: FixWork, ground: _TestBed, gates: GateChain, model: OpenModel,
     space = open_edit_space(load_prior(asked.settings.models_dir / "prior.json"))
     return Parts(
         verifier=ground.verifier,
-        localizer=SpectrumLocalizer(text=task.text),
+        localizer=_localizer(asked),
         space=space,
         gates=gates,
         scorer=model.scorer,
@@ -153,8 +155,23 @@ def _parts(asked: FixWork, ground: _TestBed, gates: GateChain, model: OpenModel,
     )
 
 
+def _localizer(asked: FixWork) -> Localizer:
+    """By what the tests show, and by the commit that broke them where that is known."""
+    spectrum = SpectrumLocalizer(text=asked.task.text)
+    return HunkLocalizer(spectrum, asked.request.reverts) if asked.request.reverts else spectrum
+
+
 def _writer(asked: FixWork, model: OpenModel, weights: Weights, sources: Sources) -> EditWriter | None:
-    """Who writes edits, where a model is there and may."""
+    """Who writes edits: whoever takes back a commit's hunks, and a model."""
+    written = _model_writer(asked, model, weights, sources)
+    if not asked.request.reverts:
+        return written
+    reverts = RevertWriter(asked.request.reverts)
+    return reverts if written is None else Several([reverts, written])
+
+
+def _model_writer(asked: FixWork, model: OpenModel, weights: Weights, sources: Sources) -> EditWriter | None:
+    """Where a model is there and may."""
     request = asked.request
     if model.scorer is None or model.file is None or not request.writing:
         return None
@@ -171,13 +188,14 @@ def _measured(asked: FixWork, ground: _TestBed, parts: Parts, result: TaskResult
         seed=asked.task.seed,
         policy=asked.policy,
         took=time.monotonic() - begin,
+        budget=asked.task.budget.max_seconds,
         beside=result.seconds.get(Stage.GUARD.value, 0.0),
     )
     spent = {Stage.STRENGTH.value: round(assessment.seconds, 3)} if assessment is not None else {}
     return replace(result, assessment=assessment, seconds={**result.seconds, **spent})
 
 
-def _with_context(result: TaskResult, ground: _TestBed, model: OpenModel) -> TaskResult:
+def _with_context(result: TaskResult, ground: _TestBed, model: OpenModel, sources: Sources) -> TaskResult:
     """With what only this room knows: jail, snapshot, model, and what a reader should be warned of."""
     scorer = model.scorer
     remarks = result.full.remarks if result.full is not None and result.chosen is not None else ()
@@ -196,6 +214,7 @@ def _with_context(result: TaskResult, ground: _TestBed, model: OpenModel) -> Tas
             *result.warnings,
             *remarks,
             *ground.verifier.notes,
+            *left_alone(result.baseline, sources),
             *left_out(ground.snapshot),
         ),
     )

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from localagent.domain.bisection import RevertedHunk
 from localagent.domain.guard import Guard
 from localagent.domain.task import Budget, Choosing
 from localagent.jail.api import BackendKind
@@ -15,7 +16,7 @@ class FixRequest:
 
     `threads` of the model; None: as many as cores are free. `model_line`: the descriptor of a socket to a model process
     that serves others too; None: a child of the task's own. `gpu_layers`: `auto`, a number, or "" for what the settings
-    say.
+    say. `reverts`: hunks of the commit that broke it, which are taken back first, and whose lines are suspicious.
     """
 
     repo: Path
@@ -40,6 +41,7 @@ class FixRequest:
     choosing: Choosing = Choosing.ASK
     guard: Guard = field(default_factory=Guard)
     min_confidence: float = 0.0
+    reverts: tuple[RevertedHunk, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -43,7 +43,7 @@ def search(
 ) -> Suggestion | None:
     """A patch that turns every failing test of the baseline and passes the full check."""
     parts = Parts(
-        verifier=_Begun(ground.verifier, baseline, left),
+        verifier=BegunVerifier(ground.verifier, baseline, left),
         localizer=SpectrumLocalizer(text=""),
         space=open_edit_space(load_prior(settings.models_dir / "prior.json")),
         gates=open_gate_chain(policy, ()),
@@ -71,7 +71,7 @@ def search(
     )
 
 
-class _Begun:
+class BegunVerifier:
     """A verifier whose baseline was made already."""
 
     def __init__(self, verifier: Verifier, baseline: Baseline, left: Callable[[], float]) -> None:

@@ -20,6 +20,7 @@ from localagent.domain.verification import (
     Mutants,
     Necessity,
     Symbolic,
+    UnrunCode,
     compared_share,
     mutants_share,
 )
@@ -35,7 +36,7 @@ from localagent.verify.evidence.crosshair_equivalence import ask_crosshair
 from localagent.verify.evidence.differential import Differ
 from localagent.verify.evidence.mutants import MutantFate, mutants_of, try_mutants
 from localagent.verify.evidence.necessity import PatchPart, parts_of, try_parts, without
-from localagent.verify.evidence.patch_coverage import Covered, covered, nothing_covered
+from localagent.verify.evidence.patch_coverage import Covered, covered, nothing_covered, unrun
 from localagent.verify.patch_verifier import PatchVerifier
 
 _TURNED_SECONDS, _TURNED_MOST = 1.0, 20  # of turned tests, to which every mutant and every part taken back is put
@@ -54,7 +55,7 @@ class Evidence:
     """What was measured. `turned` are tests that failed before and pass, `new` those that only the patched tree has.
 
     `ran`: a test that counts ran a changed line; `new_ran`: one that turned, or is new, did. `around`: code outside
-    functions changed.
+    functions changed. `unrun`: what no test that counts ran.
     """
 
     differential: Differential | None = None
@@ -68,6 +69,7 @@ class Evidence:
     ran: bool = False
     new_ran: bool = False
     around: bool = False
+    unrun: tuple[UnrunCode, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -95,7 +97,7 @@ def gather(subject: Subject, baseline: Baseline | None, full: FullResult) -> Evi
         )
     notes: list[str] = []
     with timer.timed("coverage"):
-        seen, after = _covered(verifier, files, baseline, full, notes)
+        seen, after, missed = _covered(verifier, files, baseline, full, notes)
     turned = turned_tests(full, after)
     with timer.timed("differential"):
         home = subject.settings.state_dir / "hypothesis"
@@ -132,6 +134,7 @@ def gather(subject: Subject, baseline: Baseline | None, full: FullResult) -> Evi
         ran=seen.share.part > 0,
         new_ran=not {*turned, *_new(baseline, after)}.isdisjoint(seen.tests),
         around=any(f.around() or f.fresh() for f in files),
+        unrun=missed,
         notes=tuple(notes),
     )
 
@@ -159,16 +162,17 @@ def _covered(
     baseline: Baseline | None,
     full: FullResult,
     notes: list[str],
-) -> tuple[Covered, Baseline | None]:
+) -> tuple[Covered, Baseline | None, tuple[UnrunCode, ...]]:
     if baseline is None or (not baseline.tests and not baseline.collect_failures):
-        return nothing_covered(files, "there are no tests"), None
+        return nothing_covered(files, "there are no tests"), None, unrun(files, (), {})
     try:
         after = verifier.after_baseline()
     except AnswerIsNo as no:
         notes.append(f"what the tests cover could not be told: {no}")
-        return nothing_covered(files, str(no)), None
+        return nothing_covered(files, str(no)), None, unrun(files, (), {})
     counting = {*full.fail_to_pass, *full.pass_to_pass} | ({t.id for t in after.tests} - {t.id for t in baseline.tests})
-    return covered(files, [t for t in after.tests if t.id in counting], after.import_lines), after
+    tests = [t for t in after.tests if t.id in counting]
+    return covered(files, tests, after.import_lines), after, unrun(files, tests, after.import_lines)
 
 
 def turned_tests(full: FullResult, after: Baseline | None) -> list[str]:

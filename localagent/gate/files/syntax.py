@@ -8,11 +8,12 @@ import ast
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from localagent.code.newer_syntax import newer_file
 from localagent.code.regions import DEEPEST, DoesNotParse, TooDeep
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import Policy
 from localagent.gate.core.gate_input import ChangedRegion, GateInput
-from localagent.gate.core.rule import Rule, became, decide
+from localagent.gate.core.rule import Rule, became, decide, question
 
 _MANY = ", ".join("1" for _ in range(2000))
 _DEEP = "(" * 90 + "1" + ")" * 90
@@ -33,6 +34,19 @@ NOT_PYTHON = Rule(
         became("def f(x):\n    return x\n", "def f(x):\n    return -x\n"),
         became("def f(x:\n    return x\n", "def f(x):\n    return x\n"),
         became("class A:\n    def f(self):\n        return 1\n", "class A:\n    def f(self):\n        return 2\n"),
+    ),
+)
+NEWER_PYTHON = question(
+    id="newer-python",
+    why="what only a newer Python than localagent's own parses cannot be reviewed here",
+    remedy="set localagent up with the Python that it names, or read this file's change yourself",
+    match=(
+        became("def f(x):\n    return x\n", "try:\n    x = 1\nexcept A, B:\n    x = 2\n"),
+        became("x = 1\n", "x = t'{y}'\n"),
+    ),
+    not_match=(
+        became("def f(x):\n    return x\n", "def f(x):\n    return f'{x}'\n"),
+        became("x = 1\n", "try:\n    x = 1\nexcept (A, B):\n    x = 2\n"),
     ),
 )
 TOO_DEEP = Rule(
@@ -59,7 +73,7 @@ TOO_MANY = Rule(
     ),
     not_match=(became(f"x = [{_MANY}]\n", f"x = [{_MANY}, 1]\n"),),
 )
-RULES = (NOT_PYTHON, TOO_DEEP, TOO_MANY)
+RULES = (NOT_PYTHON, NEWER_PYTHON, TOO_DEEP, TOO_MANY)
 
 
 class Parses:
@@ -121,8 +135,9 @@ def _unparsed(change: GateInput) -> Iterator[Finding]:
         try:
             change.regions_of(file)
         except DoesNotParse as answer:
-            rule = TOO_DEEP if isinstance(answer, TooDeep) else NOT_PYTHON
-            yield rule.finding(file.path, answer.line, str(answer))
+            newer = "" if isinstance(answer, TooDeep) else newer_file(file.after)
+            rule = TOO_DEEP if isinstance(answer, TooDeep) else NEWER_PYTHON if newer else NOT_PYTHON
+            yield rule.finding(file.path, answer.line, newer or str(answer))
 
 
 def depth_over(tree: ast.AST, most: int) -> bool:

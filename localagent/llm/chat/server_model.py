@@ -174,7 +174,7 @@ def server_model(spec: str) -> ServerModel:
 
 def given_back(reply: ChatReply, controls: ControlTexts) -> ChatReply:
     """With the control texts that were escaped for the model."""
-    calls = tuple(replace(call, arguments=controls.unescaped(call.arguments)) for call in reply.calls)
+    calls = tuple(replace(call, arguments=controls.unescaped_json(call.arguments)) for call in reply.calls)
     return replace(
         reply, text=controls.unescaped(reply.text), reasoning=controls.unescaped(reply.reasoning), calls=calls
     )

@@ -51,6 +51,7 @@ class Draw:
     min_p: float = 0.0
     stops: tuple[bytes, ...] = ()
     grammar: str = ""
+    fed: tuple[int, ...] = ()  # what the grammar has read already, at the end of the prompt
     seconds: float = math.inf
 
 
@@ -124,7 +125,7 @@ class Sampling:
             raise ContextFull(f"an answer of {how.most_tokens} tokens does not fit into {cells - 1}")
         until = time.monotonic() + how.seconds
         if how.grammar:
-            Grammar(self._llama, self._vocab, how.grammar).close()
+            self._grammar(how).close()
         first = self._grove.seat(prompt)
         if first is None:
             return
@@ -169,8 +170,17 @@ class Sampling:
 
     def _voice(self, number: int, seed: int, sequence: int, at: int, how: Draw) -> _Voice:
         self._grove.share(sequence, at)
-        grammar = Grammar(self._llama, self._vocab, how.grammar) if how.grammar else None
+        grammar = self._grammar(how) if how.grammar else None
         return _Voice(number, sequence, random.Random(seed), grammar)  # noqa: S311
+
+    def _grammar(self, how: Draw) -> Grammar:
+        grammar = Grammar(self._llama, self._vocab, how.grammar)
+        for token in how.fed:
+            if not grammar.allows(np.array([token]))[0]:  # to accept it all the same would end this process
+                grammar.close()
+                raise GrammarFault("the grammar does not take how the answer begins")
+            grammar.accept(token)
+        return grammar
 
     def _step(
         self, voice: _Voice, next_ones: "_Candidates", singing: list[_Voice], free: list[int], how: Draw

@@ -54,6 +54,16 @@ class Dialect:
                 tokens += self._engine.tokenize(piece.encode("utf-8", "replace"), special=True)
         return [*self._with_front(tokens), *self._engine.tokenize(answer)]
 
+    def rendered(self, text: bytes) -> list[int]:
+        """A prompt that was rendered elsewhere, of texts whose control texts were escaped: all of it is parsed."""
+        return self._with_front(self._engine.tokenize(text, special=True))
+
+    def ends(self) -> dict[str, str]:
+        """How the first and the last token of a text are spelled."""
+        llama, vocab = self._llama, self._vocab
+        tokens = {"front": int(llama.llama_vocab_bos(vocab)), "end": int(llama.llama_vocab_eos(vocab))}
+        return {name: self._spelled(token) if token >= 0 else "" for name, token in tokens.items()}
+
     def _shape(self, roles: tuple[str, ...]) -> list[str | int]:
         if not self.template:
             raise TemplateFault("the model has no chat template")

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 from localagent.errors import CannotEnforce, LocalagentError
@@ -52,7 +53,7 @@ from localagent.llm.scoring.source_windows import SourceWindow, plan_windows
 MAX_SEEDS = 256
 MAX_MESSAGES = 16
 MAX_STOPS = 16
-MAX_GRAMMAR = 16 << 10
+MAX_GRAMMAR = 256 << 10
 _ROLES = ("system", "user", "assistant")
 
 
@@ -66,6 +67,8 @@ class Drawing:
     def sample(self, request: Message) -> None:
         """`drawn` frames, then `done` with the tokens decoded; `crowded` instead where it cannot be asked so."""
         engine, how = self._engine, _draw(request)
+        fed = utf8(_fed(request))
+        how = replace(how, fed=tuple(engine.tokenize(fed, special=True)))
         grove = engine.grove()
         sampling = Sampling(engine.llama, engine.vocab, grove, piece=engine.piece, ends=engine.ends)
         before = grove.tokens_decoded
@@ -90,6 +93,8 @@ class Drawing:
             raise RequestFault("a prompt")
         if prompt.get("form") == "text":
             return self.dialect.text(_text(prompt, "text"))
+        if prompt.get("form") == "rendered":
+            return self.dialect.rendered(_text(prompt, "text"))
         if prompt.get("form") == "chat":
             return self.dialect.chat(_messages(prompt.get("messages")), _text(prompt, "answer"))
         raise RequestFault("a prompt's form")
@@ -133,6 +138,13 @@ def _draw(request: Message) -> Draw:
         grammar=grammar,
         seconds=_number(request, "seconds", 0.0, 86_400.0),
     )
+
+
+def _fed(request: Message) -> str:
+    fed = request.get("fed", "")
+    if not isinstance(fed, str) or len(fed) > MAX_GRAMMAR:
+        raise RequestFault("fed")
+    return fed
 
 
 def _number(request: Message, name: str, least: float, most: float) -> float:
@@ -289,7 +301,7 @@ def main(arguments: list[str]) -> int:
         return 1
     growing, drawing = Growing(channel, engine), Drawing(channel, engine)
     mending = Mending(channel, engine)
-    send(channel, {**ready, "chat": bool(drawing.dialect.template)})
+    send(channel, {**ready, "chat": bool(drawing.dialect.template), **drawing.dialect.ends()})
     while (request := inbox.next()) is not None:
         try:
             inbox.current = int(request["id"])

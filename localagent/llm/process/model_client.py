@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Protocol
 
 from localagent.domain.edit import digest_of
@@ -82,6 +83,7 @@ class Served:
         self._sent_at = self._at_work = 0.0
         self.pieces: dict[int, bytes] = {}  # what the child told of its tokens; it tells each once
         self._forms: frozenset[str] = frozenset()
+        self.ends: tuple[str, ...] = ("", "")  # how the first and the last token of a text are spelled
         self._tokens = 0
         self._warning = ""
         self._process: JailProcess | None = None
@@ -139,6 +141,11 @@ class Served:
     def mends(self) -> bool:
         """Whether the model comes with a mender that serves."""
         return self._model.mender is not None and not self.warning
+
+    @property
+    def path(self) -> Path | None:
+        """The file that is loaded."""
+        return self._model.path
 
     @property
     def busy(self) -> bool:
@@ -223,6 +230,7 @@ class Served:
             raise Dropped("the child says it reads texts of a length that cannot be")
         self.path_tokens = path
         self.offload = came_of(self.offload, int(number(answer.get("gpus", 0))))
+        self.ends = tuple(str(answer.get(name, ""))[:_REASON_CHARACTERS] for name in ("front", "end"))
         self._forms = frozenset({"text", "chat"} if answer.get("chat") is True else {"text"})
         self.threads = int(number(answer.get("threads", self.threads)))  # a shared child has its own, and one may try
         self._served = True

@@ -42,7 +42,9 @@ mender; without one that is refused, too. `pieces` maps tokens that were not
 told before to their bytes, written as latin-1.
 
 A prompt is an object with a `form`: `text` (`text`) or `chat` (`messages`, each a role and a text, and the beginning of
-the `answer`). `ready` says whether the model knows `chat`. Drawn text is written as latin-1.
+the `answer`); or `rendered` (`text`), which a template made of escaped texts: its control texts are parsed. `fed` (may
+be left out) is the end of the prompt that the grammar has read already; `ready` spells the `front` and the `end` of a
+text. `ready` says whether the model knows `chat`. Drawn text is written as latin-1.
 
 and with `requantize`, a child that does one thing:
 

@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from localagent.code.source_text import parse_or_none
 from localagent.code.test_literals import Literals
 from localagent.domain.behaviour import Behaviours
 from localagent.domain.collateral import Changes, Collateral
@@ -112,7 +113,19 @@ def _of_patch(candidate: Candidate, choice: Choice, context: PatchContext) -> di
         **_distance_signals(candidate, choice),
         **_read(candidate, context),
         **_effects(candidate),
+        **_parsing(candidate),
     }
+
+
+def _parsing(candidate: Candidate) -> dict[str, Signal]:
+    """Whether it is one edit that mends a file that no parser takes: a slip of typing has few ways to be meant.
+
+    More edits than one do more than to mend the slip.
+    """
+    changed = [c for c in candidate.patch.changes if c.path.endswith(".py")]
+    broken = len(candidate.edits) == 1 and any(parse_or_none(c.before) is None for c in changed)
+    text = "the file did not parse before, and a slip of typing has few repairs" if broken else ""
+    return {"did-not-parse": Signal(value=float(broken), text=text)}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

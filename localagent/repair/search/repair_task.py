@@ -140,10 +140,13 @@ def _quick_turns() -> Iterator[None]:
 
 
 class Repair:
-    """Runs one task. `run` never raises for what the repository did; jail and usage faults propagate."""
+    """Runs one task, of whose budget some seconds are `spent`.
 
-    def __init__(self, task: Task, parts: Parts) -> None:
-        self._run = RunContext(task, parts)
+    `run` never raises for what the repository did; jail and usage faults propagate.
+    """
+
+    def __init__(self, task: Task, parts: Parts, *, spent: float = 0.0) -> None:
+        self._run = RunContext(task, parts, spent=spent)
         self._expansion = Expansion(self._run)
 
     def run(self) -> TaskResult:

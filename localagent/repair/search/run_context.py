@@ -82,11 +82,16 @@ def _same_line(one: Edit, other: Edit) -> bool:
 
 
 class RunContext:
-    """One task in progress. `baseline` and `suspicions` are empty until their stages are over."""
+    """One task in progress, of whose budget some seconds are `spent`.
 
-    def __init__(self, task: Task, parts: Parts, *, clock: Callable[[], float] = time.monotonic) -> None:
+    `baseline` and `suspicions` are empty until their stages are over.
+    """
+
+    def __init__(
+        self, task: Task, parts: Parts, *, clock: Callable[[], float] = time.monotonic, spent: float = 0.0
+    ) -> None:
         self.task, self.parts, self.clock = task, parts, clock
-        self.start = clock()
+        self.start = clock() - spent
         self.state = State()
         self.frontier = Frontier()
         self.rivals = Rivals()

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from localagent.code.newer_syntax import newer_file
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.ports import Sources
@@ -19,6 +20,6 @@ def unparsed(failures: Sequence[Failure], sources: Sources) -> frozenset[RepoPat
         if stage_of(failure) != 0 or not failure.frames or failure.frames[-1].path is None:
             return frozenset()
         places.add(failure.frames[-1].path)
-    if any(path not in sources or parsed(sources[path]) is not None for path in places):
+    if any(p not in sources or parsed(sources[p]) is not None or newer_file(sources[p]) for p in places):
         return frozenset()
     return frozenset(places)

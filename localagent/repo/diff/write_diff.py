@@ -32,8 +32,8 @@ def _file_diff(change: FileChange) -> bytes:
         new = b"/dev/null"
     if change.before or change.after:
         out += [b"--- " + _named(old, tab), b"+++ " + _named(new, tab)]
-    before, after = _lines(change.before), _lines(change.after)
-    for hunk in _hunks(_blocks(before, after)):
+    before, after = lines_of(change.before), lines_of(change.after)
+    for hunk in _hunks(line_blocks(before, after)):
         out += _hunk_text(hunk, before, after)
     return b"".join(out)
 
@@ -51,14 +51,17 @@ def quoted_name(name: str) -> bytes:
     return f'"{text}"'.encode()
 
 
-def _lines(data: bytes) -> list[bytes]:
+def lines_of(data: bytes) -> list[bytes]:
     """Lines as diff knows them: ended by LF alone; a CR is content."""
     lines = data.split(b"\n")
     return [x + b"\n" for x in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
 
 
-def _blocks(before: Sequence[bytes], after: Sequence[bytes]) -> list[_Block]:
-    """Equal and differing blocks; the common head and tail are taken off first, which is nearly all of a repair."""
+def line_blocks(before: Sequence[bytes], after: Sequence[bytes]) -> list[_Block]:
+    """Equal and differing blocks: tag, lines [i1, i2) before, lines [j1, j2) after.
+
+    The common head and tail are taken off first, which is nearly all of a repair.
+    """
     head = 0
     while head < min(len(before), len(after)) and before[head] == after[head]:
         head += 1

@@ -21,6 +21,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
 
+from localagent.code.newer_syntax import needed_python
 from localagent.code.source_text import parse_or_none
 from localagent.domain.outcome import Baseline, CauseKind, Failure, FailureCause
 from localagent.domain.paths import RepoPath
@@ -560,6 +561,8 @@ def _django(failure: Failure, project: Project) -> _Found | None:
 
 
 def _python_version(failure: Failure, project: Project) -> _Found | None:
+    if (written := _newer_syntax(failure, project)) is not None:
+        return written
     asked = project.declared.requires_python
     try:
         fits = SpecifierSet(re.sub(r"\^", ">=", asked)).contains(project.python, prereleases=True)
@@ -580,6 +583,24 @@ def _python_version(failure: Failure, project: Project) -> _Found | None:
         kind=CauseKind.PYTHON_VERSION,
         subject=asked,
         sentence=f"the project needs Python {asked}, and {project.environment.python} is Python {project.python}",
+        remedy="name an interpreter of that version with --python",
+    )
+
+
+def _newer_syntax(failure: Failure, project: Project) -> _Found | None:
+    """A file in the syntax of a newer Python than the one that runs the tests."""
+    if failure.exception != "SyntaxError" or not failure.frames:
+        return None
+    path = str(failure.frames[-1].path)
+    needed = needed_python(project.text(path))
+    version = re.match(r"(\d+)\.(\d+)", project.python)
+    if needed is None or version is None or (int(version[1]), int(version[2])) >= needed:
+        return None
+    want = ".".join(map(str, needed))
+    return _Found(
+        kind=CauseKind.PYTHON_VERSION,
+        subject=want,
+        sentence=f"{path} needs Python ≥ {want}, and {project.environment.python} is Python {project.python}",
         remedy="name an interpreter of that version with --python",
     )
 

@@ -4,6 +4,7 @@ Not promised: that a function behaves as before because none of its lines change
 """
 
 import ast
+import textwrap
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -98,6 +99,16 @@ class ChangedFile:
         before = _named(old.functions) if old is not None and self.before else {}
         return tuple(f for name, f in _named(new.functions).items() if name not in before)
 
+    def functions(self) -> tuple[FunctionRegion, ...] | None:
+        """The outermost functions that stand after; None where nobody can tell."""
+        new = function_regions.regions(self.after)
+        return new.functions if new is not None else None
+
+    def differing(self) -> tuple[tuple[FunctionRegion, bool], ...]:
+        """The outermost functions that stand after and differ by more than docstrings and annotations; True: new."""
+        stood = [b for a, b in self.touched() if _behaviour(self.before, a) != _behaviour(self.after, b)]
+        return (*((f, False) for f in stood), *((f, True) for f in self.fresh()))
+
     def around(self) -> bool:
         """Whether anything outside functions that stand on both sides differs, or nobody can tell."""
         old, new = function_regions.regions(self.before), function_regions.regions(self.after)
@@ -113,6 +124,33 @@ class ChangedFile:
         if self.around():
             return True
         return any(a.line <= n <= a.last_line for a, _ in self.touched() for n in lines)
+
+
+class _Unannotated(ast.NodeTransformer):
+    """Takes away docstrings, and annotations of functions."""
+
+    def visit_arg(self, node: ast.arg) -> ast.arg:
+        node.annotation = None
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        return self._plain(node)
+
+    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
+        return self._plain(node)
+
+    def _plain(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
+        node.returns = None
+        if ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:]
+        return self.generic_visit(node)
+
+
+def _behaviour(text: bytes, function: FunctionRegion) -> str:
+    """A function's syntax without what people and type checkers read."""
+    source = textwrap.dedent(text[function.start : function.end].decode("utf-8", "replace"))
+    tree = parse_or_none(source)
+    return source if tree is None else ast.dump(_Unannotated().visit(tree))
 
 
 def _outline(text: bytes) -> list[bytes]:

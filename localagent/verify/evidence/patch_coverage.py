@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from localagent.domain.outcome import Outcome, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.strength import Share
+from localagent.domain.verification import UnrunCode
 from localagent.verify.evidence.changed_lines import ChangedFile
 
 _MISSING = 10
@@ -24,6 +25,35 @@ def nothing_covered(files: Sequence[ChangedFile], why: str) -> Covered:
     """Where no test ran, and why."""
     whole = sum(len(f.executable()) for f in files)
     return Covered(lines={}, share=Share(part=0, whole=whole, note=why))
+
+
+def unrun(
+    files: Sequence[ChangedFile], counting: Iterable[TestResult], import_lines: Mapping[RepoPath, frozenset[int]]
+) -> tuple[UnrunCode, ...]:
+    """Changed code that no test of `counting` ran which passed.
+
+    A function counts as run where one of its changed statements was, or any of its statements where only its head or
+    what went away differs. Code outside functions counts where importing ran it, and a test came into the file or there
+    is no function to come into.
+    """
+    passed = [t.lines for t in counting if t.lines is not None and t.outcome is Outcome.PASSED]
+    found = []
+    for file in files:
+        ran = frozenset[int]().union(*(lines.get(file.path, frozenset()) for lines in passed))
+        changed, functions = file.executable(), file.functions()
+        entered = bool(ran) or (functions == () and bool(passed))
+        loaded = ran | import_lines.get(file.path, frozenset()) if entered else ran
+        if functions is None:  # nobody can tell what is a function
+            functions, loaded = (), ran
+        for function, new in file.differing():
+            body = frozenset(range(function.body_line, function.last_line + 1))
+            if not (changed & body or body) & ran:
+                name = f"{function.class_name}.{function.name}" if function.class_name else function.name
+                found.append(UnrunCode(path=file.path, name=name, new=new))
+        outside = changed - {n for f in functions for n in range(f.line, f.last_line + 1)}
+        if outside and not outside & loaded:
+            found.append(UnrunCode(path=file.path, name=f"line {min(outside)}", new=not file.before))
+    return tuple(found)
 
 
 def covered(

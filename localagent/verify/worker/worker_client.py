@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from localagent.domain.outcome import Failure, JailOutcome, Outcome
+from localagent.domain.outcome import Failure, JailOutcome, Outcome, TestResult
+from localagent.domain.paths import RepoPath
 from localagent.jail.limits.policy_limits import PolicyLimits
 from localagent.ports import JailProcess
 from localagent.runner.json_frames import Reader, WireClosed, WireFault, WireTimeout, send
@@ -21,6 +22,7 @@ from localagent.verify.worker.worker_messages import (
     Malformed,
     Ran,
     clean,
+    collect_ran_of,
     collected_of,
     command_of,
     exactly,
@@ -259,6 +261,45 @@ class WorkerClient:
             "memory_bytes": 768 << 20,
         }
         return self._ask(message, wall_seconds)
+
+    def trace_failure(
+        self, item: Item, writes: Mapping[RepoPath, Mapping[int, Sequence[str]]], *, cpu_seconds: float, session: str
+    ) -> Mapping[str, Any]:
+        """Events, written values and the locals where a test fails, of one run of it under a tracer."""
+        wall_seconds = self._bounds.wall(10.0 + 2 * cpu_seconds)
+        message: dict[str, Any] = {
+            "op": "trace",
+            "session": session,
+            "item": item.index,
+            "writes": {path: {str(n): list(names) for n, names in lines.items()} for path, lines in writes.items()},
+            "cpu_seconds": self._bounds.cpu(cpu_seconds),
+            "wall_seconds": wall_seconds,
+            "memory_bytes": 768 << 20,
+        }
+        return self._ask(message, wall_seconds)
+
+    def collect_run(
+        self, spec: str, *, session: str, most: int, cpu_seconds: float, wall_seconds: float
+    ) -> tuple[tuple[TestResult, ...], Mapping[str, Failure]]:
+        """Results of at most `most` tests of a pytest argument, collected in a child of an open session; what fails to.
+
+        Nothing of either where the child did not come to its end.
+        """
+        wall_seconds = self._bounds.wall(wall_seconds)
+        message: dict[str, Any] = {
+            "op": "collect-run",
+            "session": session,
+            "spec": spec,
+            "most": most,
+            "cpu_seconds": self._bounds.cpu(cpu_seconds),
+            "wall_seconds": wall_seconds,
+            "memory_bytes": 1 << 30,
+        }
+        answer = self._ask(message, wall_seconds)
+        try:
+            return collect_ran_of(answer)
+        except Malformed as fault:
+            raise self._malformed(fault) from None
 
     def close_session(self, name: str) -> None:
         """End an open session, if there is one of that name."""

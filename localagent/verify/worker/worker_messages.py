@@ -267,6 +267,17 @@ def ran_of(answer: Mapping[str, Any], asked: Iterable[Item]) -> Ran:
     return Ran(end=end, results=results, why=clean(answer.get("why") or ""), started=started)
 
 
+def collect_ran_of(answer: Mapping[str, Any]) -> tuple[tuple[TestResult, ...], Mapping[str, Failure]]:
+    """Answer to `collect-run`: results in order, and failures to collect; nothing where a child was lost."""
+    results = []
+    for index, record in enumerate(sequence(answer.get("results", []))):
+        result = mapping(record)
+        line = max(0, integer(result.get("line")))
+        item = Item(index=index, id=clean(result.get("id")), path=path_of(result.get("path")), line=line)
+        results.append(result_of({**result, "i": index}, item))
+    return tuple(results), _errors_of(answer.get("errors", []))
+
+
 def result_of(result: Mapping[str, Any], item: Item) -> TestResult:
     """One test's result."""
     outcome = member(Outcome, result.get("outcome"))

@@ -4,7 +4,7 @@ Not promised: that files kept out of the snapshot are there; the interpreter's e
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -34,7 +34,10 @@ ACCESS = {WorkerUse.BASELINE: Access.READ_WRITE, WorkerUse.QUICK: Access.READ_ON
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkerSpec:
-    """Everything that is the same for each worker of a task. What `jail` runs stays within `bounds`."""
+    """Everything that is the same for each worker of a task. What `jail` runs stays within `bounds`.
+
+    `variables` of the environment take the place of those that a worker has otherwise.
+    """
 
     jail: Jail
     repo: str
@@ -44,6 +47,7 @@ class WorkerSpec:
     binds: tuple[Bind, ...]
     limits: Mapping[WorkerUse, JailLimits]
     bounds: PolicyLimits
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def make(
@@ -104,7 +108,7 @@ class WorkerSpec:
     def environment(self) -> tuple[tuple[str, str], ...]:
         """What code under test finds: reproducible hashes, no compiled leftovers, the project's tools first."""
         own = str(Path(self.executable).parent)
-        return (
+        usual = (
             ("PATH", ":".join(dict.fromkeys((own, "/usr/local/bin", "/usr/bin", "/bin")))),
             ("HOME", "/tmp"),  # noqa: S108 - the jail's own
             ("TMPDIR", "/tmp"),  # noqa: S108 - the jail's own
@@ -113,6 +117,7 @@ class WorkerSpec:
             ("PYTHONHASHSEED", "0"),
             ("HYPOTHESIS_STORAGE_DIRECTORY", "/tmp/la-hypothesis"),  # noqa: S108 - the jail's own, gone with it
         )
+        return tuple({**dict(usual), **self.variables}.items())
 
     def start(self, workspace: Workspace, use: WorkerUse) -> JailProcess:
         """A worker that is starting. CannotEnforce when no jail could be made."""

@@ -1,0 +1,120 @@
+"""Whether `localagent debug` finds the root cause of bugs whose repair is known, against the localization of `fix`.
+
+    .venv/bin/python bench/debug.py CASES.jsonl --every 4 --seconds 30 --json out.json
+
+A case is one of `bench/cases/own.jsonl` (docs in bench/README.md). The root cause are the lines of the wrong files that
+the oracle changes. Per case one baseline and one traced run give both rankings, and, unless `--no-experiments`, the
+experiments of `debug`. Printed: root cause among the first 5 and 10 statements for both rankings, confirmed hypotheses
+that name it and that do not, seconds.
+"""
+
+import argparse
+import difflib
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from casefile import Case
+
+from localagent.app import Settings
+from localagent.app.debug.debug import chosen_failure, experiments, hypotheses_of, localized
+from localagent.app.policies import open_policy
+from localagent.app.review.patch_tests import ProofRequest, open_tested_snapshot
+from localagent.errors import LocalagentError
+
+
+class Quiet:
+    def emit(self, event):
+        del event
+
+
+def causes(case):
+    """(path, line) of every line that the repair changes; of an insertion the lines around it."""
+    found = set()
+    for path, right in case.oracle.items():
+        old, new = case.files[path].splitlines(), right.splitlines()
+        for tag, i1, i2, _, _ in difflib.SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
+            if tag in ("replace", "delete"):
+                changed = [i for i in range(i1, i2) if old[i].strip()]
+                text = "\n".join(old[i1:i2])
+                if tag == "replace" or not text.lstrip().startswith(('"""', "'''")):
+                    found |= {(path, i + 1) for i in changed if '"""' not in text}
+            elif tag == "insert":
+                found |= {(path, i1), (path, i1 + 1)}
+    return found
+
+
+def rank(ranked, wanted):
+    for number, one in enumerate(ranked, 1):
+        if any(path == one.path and one.line <= line <= one.end_line for path, line in wanted):
+            return number
+    return 0
+
+
+def measure(case, seconds, settings, *, with_experiments):
+    wanted = causes(case)
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / "repo"
+        for path, text in case.project.items():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text(text)
+        policy = open_policy(settings, None, root).policy
+        begin = time.monotonic()
+        with open_tested_snapshot(ProofRequest(repo=root, max_seconds=seconds), settings, policy, Quiet()) as ground:
+            baseline = ground.verifier.baseline()
+            test, _ = chosen_failure(baseline, "")
+            located = localized(ground, baseline, test)
+            found = ()
+            if with_experiments:
+                left = lambda: seconds - (time.monotonic() - begin)  # noqa: E731
+                result = experiments(ground, baseline, located.ranked, settings, policy, Quiet(), left)
+                found = hypotheses_of(result, baseline)
+        confirmed = [h for h in found if h.outcome.value == "confirmed"]
+        return {
+            "case": case.id,
+            "plain": rank(located.plain, wanted),
+            "slice": rank(located.ranked, wanted),
+            "traced": located.run is not None,
+            "confirmed": bool(confirmed),
+            "right": bool(confirmed) and all((h.path, h.line) in wanted for h in confirmed),
+            "seconds": round(time.monotonic() - begin, 1),
+        }
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("cases", type=Path, nargs="+")
+    p.add_argument("--every", type=int, default=1)
+    p.add_argument("--most", type=int, default=1000)
+    p.add_argument("--seconds", type=float, default=60.0)
+    p.add_argument("--no-experiments", action="store_true")
+    p.add_argument("--json", type=Path)
+    args = p.parse_args()
+    rows = [json.loads(line) for path in args.cases for line in path.read_text().splitlines()]
+    settings = Settings.from_environ()
+    done = []
+    for row in rows[:: args.every][: args.most]:
+        case = Case(**{**row, "expect": row.get("expect", {})})
+        try:
+            done.append(measure(case, args.seconds, settings, with_experiments=not args.no_experiments))
+        except LocalagentError as fault:
+            done.append({"case": case.id, "fault": str(fault)})
+        print(json.dumps(done[-1]), flush=True)
+        if args.json:
+            args.json.write_text(json.dumps(done, indent=1) + "\n")
+    good = [d for d in done if "fault" not in d]
+    for name in ("plain", "slice"):
+        first5 = sum(0 < d[name] <= 5 for d in good)
+        first10 = sum(0 < d[name] <= 10 for d in good)
+        print(f"{name}: first 5 {first5}/{len(good)}, first 10 {first10}/{len(good)}")
+    confirmed = [d for d in good if d["confirmed"]]
+    print(f"confirmed {len(confirmed)}/{len(good)}, of them right {sum(d['right'] for d in confirmed)}")
+    print(f"median seconds {sorted(d['seconds'] for d in good)[len(good) // 2] if good else 0}")
+
+
+if __name__ == "__main__":
+    main()

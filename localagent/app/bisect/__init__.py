@@ -1,0 +1,1 @@
+"""`localagent bisect`: wiring."""

@@ -1,0 +1,372 @@
+"""One `bisect` from request to answer: ends first, then the search, then the hunks of the commit it found.
+
+Everything runs in jails, on private trees out of git's objects. The user's repository is only read.
+"""
+
+import contextlib
+import hashlib
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from localagent.app.bisect.bisect_parts import BisectParts, open_parts
+from localagent.app.bisect.guilty import hunks_that_matter
+from localagent.app.bisect.request import BisectRequest
+from localagent.app.cancellation import Stop
+from localagent.app.command_rules import refuse_denied
+from localagent.app.policies import open_policy
+from localagent.app.settings import Settings
+from localagent.bisect.commit_graph import CommitGraph
+from localagent.bisect.commit_judge import RunPlan
+from localagent.bisect.flakiness import CONFIRMING_RUNS, FIRST_RUNS, MORE_RUNS, plan_of
+from localagent.bisect.parallel_search import ParallelSearch
+from localagent.bisect.search import Bisection, SearchState, steps_left
+from localagent.bisect.symptom import Symptom, TreeRun, symptom_of
+from localagent.bisect.tree_runner import RunningJails
+from localagent.domain.bisection import BisectEnd, BisectResult, Confidence, Judgement, Verdict
+from localagent.domain.task import Event
+from localagent.errors import AnswerIsNo, Interrupted, UsageFault
+from localagent.fs.atomic_files import RecordDamaged, read_bounded, write_private
+from localagent.ports import Sink
+from localagent.repo.commit_history import (
+    BisectLog,
+    is_shallow,
+    merge_bases,
+    read_bisect_log,
+    read_parents,
+    seconds_of,
+    summary_of,
+)
+from localagent.repo.commit_tree import commit_of
+from localagent.repo.git import Git
+from localagent.text.strict_json import dump, load
+
+_SESSION_BYTES = 4 << 20
+_GALLOP_STEPS = 12
+
+
+def session_path(settings: Settings, repo: Path) -> Path:
+    """Where the request of the last bisection of a repository is kept."""
+    digest = hashlib.sha256(os.fsencode(os.path.realpath(repo))).hexdigest()[:32]
+    return settings.state_dir / "bisect" / "sessions" / f"{digest}.json"
+
+
+def read_session(settings: Settings, repo: Path) -> object:
+    """The record of the last bisection of a repository. UsageFault where there is none."""
+    try:
+        return load(read_bounded(session_path(settings, repo), _SESSION_BYTES))
+    except FileNotFoundError:
+        raise UsageFault(f"--resume: no bisection of {repo} was begun", remedy="begin one with --test") from None
+    except (RecordDamaged, ValueError) as fault:
+        raise UsageFault(f"--resume: the record of the last bisection cannot be read: {fault}") from None
+
+
+def run_bisect(request: BisectRequest, settings: Settings, sink: Sink, stop: Stop | None = None) -> BisectResult:
+    """The answer. UsageFault for a wrong policy, revision, interpreter or log; CannotEnforce without a sound jail."""
+    policy = open_policy(settings, request.policy, request.repo).policy
+    refuse_denied(request.checks, policy)
+    git = Git(request.repo.resolve(), {})
+    if git.asks("rev-parse", "--git-dir") is None:
+        raise UsageFault(f"--repo: {request.repo} is in no git repository", remedy="name a folder of one with --repo")
+    log = read_bisect_log(git, request.log) if request.log else BisectLog(verdicts=())
+    named_bad = [commit for commit, verdict in log.verdicts if verdict is Verdict.BAD]
+    bad = commit_of(git, request.bad or (named_bad[-1] if named_bad else "HEAD"), option="--bad")
+    goods = [commit_of(git, good, option="--good") for good in request.good]
+    goods += [commit for commit, verdict in log.verdicts if verdict is Verdict.GOOD]
+    path = session_path(settings, request.repo)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_private(path, dump({**request.recorded(), "bad": bad}))
+    stop = stop or Stop()
+    with contextlib.ExitStack() as stack:
+        parts = open_parts(request, settings, policy, git, bad, stack)
+        work = _Bisecting(request=request, parts=parts, sink=sink, bad=bad, goods=tuple(dict.fromkeys(goods)))
+        work.search = ParallelSearch(work.judge, request.jobs, work.tell)
+        stack.callback(work.search.close)
+        stack.enter_context(stop.calling(work.cancel))
+        try:
+            return work.run(log)
+        except (KeyboardInterrupt, Interrupted):
+            return work.answer(
+                BisectEnd.INTERRUPTED,
+                "interrupted; the repository is as it was",
+                exit_code=130,
+                remedy="localagent bisect --resume goes on from here",
+            )
+
+
+@dataclass(kw_only=True, slots=True)
+class _Bisecting:
+    """One bisection under way."""
+
+    request: BisectRequest
+    parts: BisectParts
+    sink: Sink
+    bad: str
+    goods: tuple[str, ...]
+    begin: float = field(default_factory=time.monotonic)
+    symptom: Symptom = field(default_factory=lambda: Symptom(kinds={}))
+    plan: RunPlan = field(default_factory=RunPlan)
+    confidence: Confidence | None = None
+    judged: dict[str, Judgement] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    commits: int = 0
+    bad_runs: int = 0
+    bisection: Bisection | None = None
+    search: ParallelSearch = field(init=False)
+    ending: RunningJails = field(default_factory=RunningJails)
+
+    def run(self, log: BisectLog) -> BisectResult:
+        """The whole of it."""
+        self.warnings += self.parts.warnings
+        if is_shallow(self.parts.git):
+            self.warnings.append("this clone is shallow: what it does not hold is not searched (git fetch --unshallow)")
+        no = self._measure_bad()
+        if no is not None:
+            return no
+        self.goods = self._ancestors(self.goods)
+        bad_now = self.bad
+        if not self.goods:
+            chain = list(reversed(self._parents((), first_parent=True)))
+            end = self.search.gallop(chain)
+            bad_now = end.bad
+            if end.good is None:
+                if all(j.verdict is Verdict.BAD for j in self.judged.values()):
+                    return self._no_good(chain[-1])
+            else:
+                self.goods = (end.good,)
+        graph = CommitGraph(parents=self._parents(self.goods, first_parent=self.request.first_parent))
+        self.commits = len(graph)
+        self.bisection = search = Bisection(graph, self.bad)
+        for commit, verdict in (*log.verdicts, *((c, j.verdict) for c, j in self.judged.items())):
+            if commit in graph and commit != self.bad:
+                search.record(commit, verdict)
+        if bad_now != self.bad:
+            search.record(bad_now, Verdict.BAD)
+        return self._searched(search)
+
+    def judge(self, commit: str, running: RunningJails) -> Judgement:
+        """On a thread of the search."""
+        return self.parts.judge.judge(commit, self.symptom, self.plan, running)
+
+    def tell(self, commit: str, judgement: Judgement) -> None:
+        """Note a verdict and show it."""
+        self.judged[commit] = judgement
+        state = self.bisection.state() if self.bisection is not None else None
+        self.sink.emit(
+            Event(
+                kind="judged",
+                at_seconds=round(time.monotonic() - self.begin, 3),
+                data={
+                    "commit": commit,
+                    "verdict": judgement.verdict.value,
+                    "reason": judgement.reason,
+                    "seconds": round(judgement.seconds, 2),
+                    "number": len(self.judged),
+                    "commits": self.commits,
+                    **({} if state is None else {"suspects": len(state.suspects), "steps": steps_left(state)}),
+                },
+            )
+        )
+
+    def cancel(self) -> None:
+        """End every jail."""
+        self.ending.cancel()
+        self.search.cancel()
+
+    # -- the ends
+
+    def _measure_bad(self) -> BisectResult | None:
+        """How it fails at the bad end, and how often; an answer where it does not."""
+        self._stage("running the tests at the bad commit")
+        runs = self.parts.judge.sample(self.bad, FIRST_RUNS, self.ending)
+        if runs[0].problem:
+            raise AnswerIsNo(
+                f"the tests cannot be run at the bad commit {self.bad[:12]}: {runs[0].problem}",
+                remedy="name tests that run there, or the project's interpreter with --python",
+            )
+        if len({tuple(sorted(run.bad.items())) for run in runs}) > 1:
+            runs = self.parts.judge.sample(self.bad, FIRST_RUNS + MORE_RUNS, self.ending)
+        self.bad_runs = len(runs)
+        symptom = symptom_of(runs, any_failure=self.request.any_failure)
+        if not symptom.kinds:
+            return self.answer(
+                BisectEnd.PASSES_AT_BAD,
+                f"the tests pass at the bad commit {self.bad[:12]} ({len(runs)} of {len(runs)} runs)",
+                remedy="name a commit at which they fail with --bad",
+            )
+        self.symptom = symptom
+        self._plan_for(_GALLOP_STEPS, runs)
+        return None
+
+    def _plan_for(self, steps: int, runs: Sequence[TreeRun]) -> None:
+        failed = sum(self.symptom.verdict(run)[0] is Verdict.BAD for run in runs)
+        self.plan, self.confidence = plan_of(failed, len(runs), steps)
+        if failed < len(runs):
+            self.warnings.append(
+                f"the failure comes and goes: {failed} of {len(runs)} runs fail at the bad commit; a commit is "
+                f"good after {self.plan.passes} passes (that is right with probability {self.confidence.probability})"
+            )
+
+    def _ancestors(self, goods: Sequence[str]) -> tuple[str, ...]:
+        """Good commits that lead to the bad one: where one does not, the commits where the two part."""
+        found: list[str] = []
+        for good in goods:
+            bases = merge_bases(self.parts.git, self.bad, good)
+            if not bases:
+                raise UsageFault(
+                    f"--good: {good[:12]} and the bad commit {self.bad[:12]} have no common history",
+                    remedy="name a commit that leads to the bad one",
+                )
+            if bases != (good,):
+                named = ", ".join(base[:12] for base in bases)
+                self.warnings.append(
+                    f"{good[:12]} does not lead to the bad commit: searching from {named}, where they part"
+                )
+            found += bases
+        if self.bad in found:
+            raise UsageFault(
+                f"--good: the bad commit {self.bad[:12]} leads to the good one", remedy="name an older commit as good"
+            )
+        return tuple(dict.fromkeys(found))
+
+    def _parents(self, goods: Sequence[str], *, first_parent: bool) -> dict[str, tuple[str, ...]]:
+        """The commits to search; those of `--since` alone."""
+        git, since = self.parts.git, self.request.since
+        if not since or (goods and not self.request.good and not self.request.log):
+            return read_parents(git, self.bad, goods, first_parent=first_parent)
+        named = git.asks("rev-parse", "--quiet", "--verify", "--end-of-options", f"{since}^{{commit}}")
+        if named is not None:
+            oldest = named.decode("ascii").strip()
+            parents = read_parents(git, self.bad, goods, first_parent=first_parent)
+            if oldest not in parents:
+                raise UsageFault(f"--since: {since!r} does not lead to the bad commit", remedy="name one that does")
+            older = CommitGraph(parents=parents).ancestors([oldest]) - {oldest}
+            return {commit: own for commit, own in parents.items() if commit not in older}
+        moment = seconds_of(git, since)
+        if moment is None:
+            raise UsageFault(
+                f"--since: {since!r} is neither a commit nor a date in the past", remedy="write it as 2024-01-31"
+            )
+        return read_parents(git, self.bad, goods, first_parent=first_parent, since=moment) or {self.bad: ()}
+
+    def _no_good(self, oldest: str) -> BisectResult:
+        bound = f" (--since {self.request.since})" if self.request.since else ""
+        return self.answer(
+            BisectEnd.NO_GOOD,
+            f"the tests fail in the same way as far back as {oldest[:12]}{bound}: no good commit is known",
+            remedy="name one with --good, or an older --since",
+        )
+
+    # -- between them
+
+    def _searched(self, search: Bisection) -> BisectResult:
+        """The answer that the verdicts give, once the commit that is found was confirmed."""
+        self._stage(f"searching {self.commits:,} commits, about {steps_left(search.state())} steps")
+        while True:
+            state = self.search.bisect(search)
+            if not state.found:
+                return self._undecided(state)
+            if state.head == self.bad or not self.plan.steady:
+                break
+            confirmed = self._once_more(state.head)
+            self._take(state.head, confirmed)
+            search.record(state.head, confirmed.verdict)
+            if confirmed.verdict is Verdict.BAD:
+                break
+            self.warnings.append(f"{state.head[:12]} fails only sometimes, and passed when it was run again")
+        if not any(j.verdict is Verdict.GOOD for j in self.judged.values()) and (no := self._good_fails(state)):
+            return no
+        return self._found(state)
+
+    def _once_more(self, commit: str) -> Judgement:
+        plan = replace(self.plan, times=CONFIRMING_RUNS)
+        return self.parts.judge.judge(commit, self.symptom, plan, self.ending)
+
+    def _take(self, commit: str, judgement: Judgement) -> None:
+        before = self.judged.get(commit)
+        runs = judgement.runs + (before.runs if before is not None else 0)
+        self.judged[commit] = replace(judgement, runs=runs)
+
+    def _good_fails(self, state: SearchState) -> BisectResult | None:
+        """The answer where all tested commits are bad and so is the one that was said to be good."""
+        parents = self.parts.git.run("rev-list", "-1", "--parents", state.head, "--").decode("ascii").split()[1:]
+        if not parents:
+            return None
+        judgement = self.judge(parents[0], self.ending)
+        self._take(parents[0], judgement)
+        if judgement.verdict is Verdict.GOOD:
+            return None
+        if judgement.verdict is Verdict.SKIP:
+            self.warnings.append(f"that {parents[0][:12]} is good was not seen: {judgement.reason}")
+            return None
+        if not self.goods:
+            return self._no_good(parents[0])
+        return self.answer(
+            BisectEnd.FAILS_AT_GOOD,
+            f"the tests fail in the same way at {parents[0][:12]}, which --good says is good: {judgement.reason}",
+            remedy="name an older --good, or none: then one is looked for",
+        )
+
+    def _undecided(self, state: SearchState) -> BisectResult:
+        reasons = [self.judged[c].reason for c in state.suspects if c in state.skipped and c in self.judged]
+        common = max(set(reasons), key=reasons.count) if reasons else "skipped"
+        untested = len(state.suspects) - len(state.skipped) - 1
+        more = f", {untested} were not tried after that" if untested else ""
+        return self.answer(
+            BisectEnd.UNDECIDED,
+            f"any of {len(state.suspects)} commits may be the first bad one: "
+            f"{len(state.skipped)} of them cannot be judged ({common}){more}",
+            suspects=tuple(reversed(state.suspects)),
+            remedy="give tests that run there, or a --check that exits 125 only where it cannot tell",
+        )
+
+    def _found(self, state: SearchState) -> BisectResult:
+        summary = summary_of(self.parts.git, state.head)
+        found = self.answer(
+            BisectEnd.FOUND,
+            f"{state.head} is the first bad commit",
+            exit_code=0,
+            suspects=(state.head,),
+        )
+        found = replace(found, first_bad=summary)
+        if not self.request.hunks or not summary.parents:
+            return replace(found, first_bad=summary)
+        self._stage("reducing the commit to the hunks that matter")
+        hunks, warning = hunks_that_matter(self.parts, state.head, summary.parents[0], self.symptom, self.ending)
+        warnings = (*found.warnings, *([warning] if warning else []))
+        return replace(found, hunks=hunks, warnings=warnings, seconds=round(time.monotonic() - self.begin, 3))
+
+    def answer(
+        self,
+        end: BisectEnd,
+        reason: str,
+        *,
+        remedy: str = "",
+        exit_code: int = AnswerIsNo.exit_code,
+        suspects: tuple[str, ...] = (),
+    ) -> BisectResult:
+        """The value, with all that is known by now."""
+        own = sum(j.version.value == "own" for j in self.judged.values())
+        notes = [f"{own} commits were judged with their own version of the tests"] if own else []
+        return BisectResult(
+            end=end,
+            reason=reason,
+            remedy=remedy,
+            exit=exit_code,
+            bad=self.bad,
+            good=self.goods,
+            suspects=suspects,
+            commits=self.commits,
+            judged=dict(self.judged),
+            tested=1 + len([c for c in self.judged if c != self.bad]),
+            runs=self.bad_runs + sum(j.runs for j in self.judged.values()),
+            symptom=self.symptom.kinds,
+            confidence=self.confidence,
+            seconds=round(time.monotonic() - self.begin, 3),
+            warnings=tuple(dict.fromkeys((*self.warnings, *notes))),
+        )
+
+    def _stage(self, text: str) -> None:
+        self.sink.emit(Event(kind="stage", at_seconds=round(time.monotonic() - self.begin, 3), data={"stage": text}))

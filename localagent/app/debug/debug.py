@@ -1,0 +1,271 @@
+"""`debug`: the dossier of a failing test. Everything runs in the jail on a private copy."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from localagent.app.debug.explain import history_of
+from localagent.app.execute.known_secrets import open_sanitizer
+from localagent.app.fix.prior import load_prior
+from localagent.app.fix.suggest import BegunVerifier
+from localagent.app.policies import open_policy
+from localagent.app.review.patch_tests import ProofRequest, TestedSnapshot, open_tested_snapshot
+from localagent.app.settings import Settings
+from localagent.debug.dossier import MOST_SUSPECTS, Dossier, Hypothesis, HypothesisOutcome, Suspect
+from localagent.debug.dynamic_slice import Access, accesses, slice_of, written_names
+from localagent.debug.suspicions import combined
+from localagent.domain.edit import Candidate
+from localagent.domain.failure_run import FailureRun, FrameValues, WrittenValue
+from localagent.domain.outcome import Baseline, Failure, FullResult
+from localagent.domain.paths import RepoPath
+from localagent.domain.policy import Policy
+from localagent.domain.task import Budget, Suspicion, TaskResult
+from localagent.edit.space import open_edit_space
+from localagent.errors import AnswerIsNo
+from localagent.gate.repair_gates import open_gate_chain
+from localagent.localize.fuse import SpectrumLocalizer
+from localagent.ports import Sink, Sources
+from localagent.repair.acceptance.confidence_model import load_confidence
+from localagent.repair.ordering.weights import load_weights
+from localagent.repair.search.repair_task import Repair
+from localagent.repair.search.state import Parts
+from localagent.text.secret_redaction import Sanitizer
+from localagent.verify.baseline.traced_failure import traced_failure
+
+MOST_HYPOTHESES = 5
+MOST_CANDIDATES = 400
+TRACED_CPU_SECONDS = 20.0
+SEARCH_SHARE = 0.6
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DebugRequest:
+    """What to look into. `test`: a test's id or a pytest argument, "" for the first that fails; `check`: a command."""
+
+    repo: Path
+    test: str = ""
+    check: str = ""
+    python: str = ""
+    max_seconds: float = 60.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Localized:
+    """What one traced run adds: the run, its slice, and the ranking before and with it."""
+
+    run: FailureRun | None
+    plain: tuple[Suspicion, ...]
+    ranked: tuple[Suspicion, ...]
+
+
+def debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
+    """The dossier. AnswerIsNo where nothing fails or nothing can be run."""
+    begin = time.monotonic()
+    policy = open_policy(settings, None, request.repo).policy
+    file = request.test.split("::", 1)[0]
+    proof = ProofRequest(
+        repo=request.repo,
+        tests=(file,) if file else (),
+        checks=(request.check,) if request.check else (),
+        python=request.python,
+        max_seconds=request.max_seconds,
+    )
+    with open_tested_snapshot(proof, settings, policy, sink) as ground:
+        baseline = ground.verifier.baseline()
+        test, failure = chosen_failure(baseline, request.test)
+        located = localized(ground, baseline, test)
+
+        def left() -> float:
+            return request.max_seconds - (time.monotonic() - begin)
+
+        result = experiments(ground, baseline, located.ranked, settings, policy, sink, left)
+        sanitizer = open_sanitizer()
+        suspects = _suspects(located.ranked, ground.sources, request.repo)
+        run = _redacted(located.run, sanitizer)
+        return Dossier(
+            test=test,
+            failure=replace(failure, message=sanitizer.clean_text(failure.message).text),
+            failing=len(baseline.failing),
+            run=run,
+            sources=_texts(run, ground.sources),
+            writes=_last_writes(run, ground.sources),
+            suspects=suspects,
+            hypotheses=hypotheses_of(result, baseline),
+            seconds=time.monotonic() - begin,
+        )
+
+
+def chosen_failure(baseline: Baseline, wanted: str) -> tuple[str, Failure]:
+    """The failing test that is meant, else the first. AnswerIsNo where it does not fail."""
+    failures: dict[str, Failure] = {t.id: t.failure for t in baseline.tests if t.failure is not None}
+    failures |= dict(baseline.collect_failures)
+    failures |= {f"check:{c.command}": c.failure for c in baseline.checks if c.failure is not None}
+    known = [name for name in baseline.failing if name in failures]
+    named = [name for name in known if "::" not in wanted or name == wanted or name.startswith(f"{wanted}[")]
+    if not named:
+        flaky = f"; {len(baseline.flaky)} change from run to run" if baseline.flaky else ""
+        raise AnswerIsNo(
+            f"{wanted or 'every test'} passes here{flaky}" if not baseline.causes else baseline.causes[0].sentence,
+            remedy="name a test that fails, or pass a traceback to `localagent explain`",
+        )
+    return named[0], failures[named[0]]
+
+
+def localized(ground: TestedSnapshot, baseline: Baseline, test: str) -> Localized:
+    """The ranking of `fix`, and the same with the dynamic slice of one failing test."""
+    sources = ground.sources
+    plain = SpectrumLocalizer().localize(baseline, sources)
+    lines = next((t.lines for t in baseline.tests if t.id == test), None) or {}
+    paths = [p for p in {*lines, *baseline.import_lines, *baseline.test_files} if p in sources][:200]
+    tables: dict[RepoPath, dict[int, Access]] = {p: dict(accesses(sources[p])) for p in paths}
+    writes = {p: written_names(sources[p]) for p in paths}
+    run = traced_failure(
+        ground.verifier.worker_pool, ground.verifier.request, test, writes, cpu_seconds=TRACED_CPU_SECONDS
+    )
+    distances = slice_of(run, tables) if run is not None else {}
+    ranked = combined(plain, distances, tables) if distances else plain
+    return Localized(run=run, plain=plain, ranked=ranked)
+
+
+class _Ranked:
+    """A localizer whose answer is known."""
+
+    def __init__(self, ranked: tuple[Suspicion, ...]) -> None:
+        self._ranked = ranked
+
+    def localize(self, _baseline: Baseline, _sources: Sources) -> tuple[Suspicion, ...]:
+        """The answer."""
+        return self._ranked
+
+
+def experiments(
+    ground: TestedSnapshot,
+    baseline: Baseline,
+    ranked: tuple[Suspicion, ...],
+    settings: Settings,
+    policy: Policy,
+    sink: Sink,
+    left: Callable[[], float],
+) -> TaskResult | None:
+    """Small changes at suspicious statements, each run against the failing tests and the tests that run it."""
+    if left() < 3:
+        return None
+    parts = Parts(
+        verifier=BegunVerifier(ground.verifier, baseline, left),
+        localizer=_Ranked(ranked),
+        space=open_edit_space(load_prior(settings.models_dir / "prior.json")),
+        gates=open_gate_chain(policy, ()),
+        scorer=None,
+        sink=sink,
+        sources=ground.sources,
+        weights=load_weights(settings.models_dir / "order.json"),
+        confidence=load_confidence(settings.models_dir / "confidence.json"),
+        context=lambda _path, _baseline: "",
+    )
+    budget = Budget(max_candidates=MOST_CANDIDATES, max_seconds=SEARCH_SHARE * left(), jobs=2)
+    return Repair(replace(ground.task, budget=budget), parts).run()
+
+
+def hypotheses_of(result: TaskResult | None, baseline: Baseline) -> tuple[Hypothesis, ...]:
+    """What the experiments showed: confirmed only where no change at another statement does the same."""
+    if result is None:
+        return ()
+    checked = [(result.chosen, result.full), *zip(result.proposals, result.proposed, strict=False)]
+    passing = [c for c, full in checked if c is not None and _passes_all(full)]
+    others = [c for c in result.plausible_candidates if c.number not in {p.number for p in passing}]
+    places = {(e.path, e.line) for c in (*passing, *others) for e in c.edits}
+    found: list[Hypothesis] = []
+    for candidate in passing:
+        alone = len(places) == len(candidate.edits)
+        outcome = HypothesisOutcome.CONFIRMED if alone else HypothesisOutcome.POSSIBLE
+        failing, others_run = len(baseline.failing), len(baseline.passing)
+        shown = f"the {failing} failing tests pass, and the {others_run} others that were run still do"
+        found += _of(
+            candidate,
+            outcome,
+            f"{shown}; no edit tried elsewhere does it"
+            if alone
+            else f"{shown}; an edit at another statement does it too",
+        )
+    for candidate in others:
+        found += _of(
+            candidate, HypothesisOutcome.POSSIBLE, "the failing tests pass; the other tests were not run with it"
+        )
+    for miss in result.near_misses:
+        if len(found) >= MOST_HYPOTHESES or not miss.edits:
+            break
+        broken = f", and {len(miss.broken)} others break" if miss.broken else ""
+        shown = f"{len(miss.turned)} of {len(baseline.failing)} failing tests pass{broken}"
+        found += [h for h in (_missed(miss.edits[-1], shown),) if h is not None]
+    return tuple(found[:MOST_HYPOTHESES])
+
+
+def _passes_all(full: FullResult | None) -> bool:
+    """Whether every check passed and nothing that was asked for still fails."""
+    return full is not None and full.accepted and not full.still_failing
+
+
+def _of(candidate: Candidate, outcome: HypothesisOutcome, shown: str) -> Sequence[Hypothesis]:
+    return [
+        Hypothesis(path=e.path, line=e.line, experiment=e.description, outcome=outcome, shown=shown)
+        for e in candidate.edits
+    ]
+
+
+def _missed(summary: str, shown: str) -> Hypothesis | None:
+    """From `path:line: what` as a near miss tells its edit."""
+    path, _, rest = summary.partition(":")
+    line, _, what = rest.partition(" ")
+    if not line.rstrip(":").isdigit():
+        return None
+    outcome = HypothesisOutcome.REFUTED
+    return Hypothesis(path=RepoPath(path), line=int(line.rstrip(":")), experiment=what, outcome=outcome, shown=shown)
+
+
+def _suspects(ranked: tuple[Suspicion, ...], sources: Sources, repo: Path) -> tuple[Suspect, ...]:
+    history = history_of(repo, sources)
+    found = []
+    for one in ranked[:MOST_SUSPECTS]:
+        lines = sources[one.path].decode("utf-8", "replace").splitlines()
+        text = lines[one.line - 1].strip()[:160] if one.line <= len(lines) else ""
+        found.append(Suspect(suspicion=one, text=text, change=history(one.path, (one.line,)).get(one.line)))
+    return tuple(found)
+
+
+def _redacted(run: FailureRun | None, sanitizer: Sanitizer) -> FailureRun | None:
+    if run is None:
+        return None
+
+    def clean(text: str) -> str:
+        return sanitizer.clean_text(text).text
+
+    frames = tuple(
+        FrameValues(path=f.path, line=f.line, function=f.function, values=tuple((n, clean(v)) for n, v in f.values))
+        for f in run.frames
+    )
+    return replace(run, frames=frames, values=tuple(replace(v, value=clean(v.value)) for v in run.values))
+
+
+def _texts(run: FailureRun | None, sources: Sources) -> dict[str, str]:
+    found = {}
+    for frame in run.frames if run is not None else ():
+        lines = sources[frame.path].decode("utf-8", "replace").splitlines() if frame.path in sources else []
+        if frame.line <= len(lines):
+            found[f"{frame.path}:{frame.line}"] = lines[frame.line - 1].strip()[:200]
+    return found
+
+
+def _last_writes(run: FailureRun | None, sources: Sources) -> tuple[WrittenValue, ...]:
+    """The last values written to the names that the failing statement reads, oldest first."""
+    if run is None or not run.frames or run.frames[-1].path not in sources:
+        return ()
+    failing = run.frames[-1]
+    access = accesses(sources[failing.path]).get(failing.line)
+    wanted = access.reads | access.attribute_reads if access is not None else frozenset()
+    found = [v for v in run.values if v.path == failing.path and v.name in wanted]
+    last: dict[tuple[int, str], WrittenValue] = {}
+    for one in found:
+        last.pop((one.line, one.name), None)
+        last[one.line, one.name] = one
+    return tuple(last.values())

@@ -1,0 +1,1 @@
+"""Bisection: the first bad commit, and which of its hunks matter."""

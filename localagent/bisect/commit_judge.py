@@ -1,0 +1,207 @@
+"""The verdict on one commit: its tree out of git's objects, the tests over it, run as often as the question needs.
+
+The tests are the bad commit's, carried back. Where those cannot be collected in an older tree, or test what it does
+not have yet, its own version of the same tests is asked, under the name that its files had then.
+"""
+
+import itertools
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from localagent.bisect.carried_tests import CarriedTests, renamed_specs
+from localagent.bisect.result_cache import ResultCache
+from localagent.bisect.symptom import COLLECT_PREFIX, Symptom, TreeRun
+from localagent.bisect.tree_runner import RunningJails, TreeRunner
+from localagent.domain.bisection import Judgement, TestVersion, Verdict
+from localagent.domain.paths import RepoPath
+from localagent.domain.task import FileKind, Snapshot
+from localagent.errors import AnswerIsNo
+from localagent.jail.files.workspace import remove_tree
+from localagent.repo.commit_history import renamed_from
+from localagent.repo.commit_tree import take_commit
+from localagent.repo.git import Git
+from localagent.repo.snapshot import CannotCopy
+
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunPlan:
+    """How often a commit runs. `passes` make it good, where the failure comes and goes; `times` confirm a verdict.
+
+    `steady`: at the bad commit the tests always fail, so that one pass proves a commit good.
+    """
+
+    steady: bool = True
+    passes: int = 1
+    times: int = 1
+
+
+class CommitJudge:
+    """Judges commits of one repository, from several threads at once."""
+
+    def __init__(
+        self, git: Git, bad: str, runner: TreeRunner, cache: ResultCache, tests: CarriedTests, scratch: Path
+    ) -> None:
+        self._git, self._bad = git, bad
+        self._runner, self._cache, self._tests = runner, cache, tests
+        self._scratch = scratch
+
+    def sample(self, commit: str, times: int, running: RunningJails) -> tuple[TreeRun, ...]:
+        """So many runs of a commit with the carried tests, known ones first. AnswerIsNo where it has no tree."""
+        with _Lay(self, commit) as lay:
+            return self._runs(lay, TestVersion.CARRIED, lambda runs: len(runs) < times, running)[0]
+
+    def judge(self, commit: str, symptom: Symptom, plan: RunPlan, running: RunningJails) -> Judgement:
+        """The verdict. Interrupted where it was cancelled; what a commit does is never an exception."""
+        begin = time.monotonic()
+        with _Lay(self, commit) as lay:
+            try:
+                found = self._judged(lay, symptom, plan, running)
+            except CannotCopy:
+                raise
+            except AnswerIsNo as no:
+                found = Judgement(verdict=Verdict.SKIP, reason=str(no))
+        return replace(found, seconds=time.monotonic() - begin)
+
+    def run_tree(self, tree: Snapshot, running: RunningJails) -> TreeRun:
+        """One run of any tree with the carried tests over it, known or new."""
+        key = ("tree", tree.digest, self._tests.digest)
+        known = self._cache.runs(key)
+        if not known:
+            store = self._fresh()
+            try:
+                known = (self._runner.run(self._tests.laid_over(tree, store), running),)
+            finally:
+                remove_tree(store)
+            self._cache.keep(key, known)
+        return known[0]
+
+    def tree(self, commit: str) -> Snapshot:
+        """A commit's tree in a store that whoever asks removes."""
+        return take_commit(self._git, commit, self._fresh())
+
+    def _judged(self, lay: "_Lay", symptom: Symptom, plan: RunPlan, running: RunningJails) -> Judgement:
+        found = self._in_version(lay, TestVersion.CARRIED, symptom, plan, running)
+        if found.verdict is not Verdict.SKIP or not lay.own_tests():
+            return found
+        own = self._in_version(lay, TestVersion.OWN, symptom, plan, running)
+        return own if own.verdict is not Verdict.SKIP else replace(found, runs=found.runs + own.runs)
+
+    def _in_version(
+        self, lay: "_Lay", version: TestVersion, symptom: Symptom, plan: RunPlan, running: RunningJails
+    ) -> Judgement:
+        def wanting(runs: Sequence[TreeRun]) -> bool:
+            verdicts = [symptom.verdict(run)[0] for run in runs]
+            if Verdict.SKIP in verdicts:
+                return False
+            if plan.steady:
+                return Verdict.GOOD not in verdicts and len(verdicts) < plan.times
+            return Verdict.BAD not in verdicts and len(verdicts) < plan.passes
+
+        runs, fresh = self._runs(lay, version, wanting, running)
+        told = [symptom.verdict(run) for run in runs]
+        deciding = Verdict.GOOD if plan.steady else Verdict.BAD
+        verdict, reason = next((x for x in told if x[0] is deciding), None) or told[-1]
+        return Judgement(verdict=verdict, reason=reason, version=version, runs=fresh)
+
+    def _runs(
+        self, lay: "_Lay", version: TestVersion, wanting: Callable[[Sequence[TreeRun]], bool], running: RunningJails
+    ) -> tuple[tuple[TreeRun, ...], int]:
+        """The runs of a commit, more of them while they are wanting, and how many are new."""
+        key = lay.key(version)
+        known = list(self._cache.runs(key))
+        fresh = 0
+        while not known or wanting(known):
+            known.append(lay.run(version, running))
+            fresh += 1
+            self._cache.keep(key, known)
+        return tuple(known), fresh
+
+    def _fresh(self) -> Path:
+        return self._scratch / f"tree-{next(_numbers)}"
+
+
+class _Lay:
+    """One commit's tree, laid out when it is first needed and removed at the end."""
+
+    def __init__(self, judge: CommitJudge, commit: str) -> None:
+        self._judge, self._commit = judge, commit
+        self._stores: list[Path] = []
+        self._tree: Snapshot | None = None
+        self._carried: Snapshot | None = None
+        self._names: dict[RepoPath, RepoPath] | None = None
+
+    def __enter__(self) -> "_Lay":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for store in self._stores:
+            remove_tree(store)
+
+    def key(self, version: TestVersion) -> tuple[str, ...]:
+        judge = self._judge
+        if version is TestVersion.OWN:
+            return ("commit", self._tree_id(), "own", *(f"{a}={b}" for a, b in self._own_names().items()))
+        return ("commit", self._tree_id(), judge._tests.digest)
+
+    def own_tests(self) -> bool:
+        """Whether the commit has a version of its own of every file that is carried."""
+        names = self._own_names()
+        carried = self._judge._tests
+        return bool(carried.files) and len(names) == len(carried.files) and not carried.same_in(self._taken())
+
+    def run(self, version: TestVersion, running: RunningJails) -> TreeRun:
+        runner = self._judge._runner
+        if version is TestVersion.CARRIED:
+            return runner.run(self._laid_over(), running)
+        names = self._own_names()
+        task = replace(runner.task, tests=renamed_specs(runner.task.tests, names))
+        run = replace(runner, task=task).run(self._taken(), running)
+        return replace(run, seen={_renamed(name, names): seen for name, seen in run.seen.items()})
+
+    def _tree_id(self) -> str:
+        git = self._judge._git
+        prefix = git.run("rev-parse", "--show-prefix").decode("utf-8", "surrogateescape").rstrip("\n").rstrip("/")
+        out = git.asks("rev-parse", "--quiet", "--verify", f"{self._commit}:{prefix}")
+        if out is None:
+            raise AnswerIsNo(f"the commit {self._commit[:12]} does not hold {prefix!r}")
+        return out.decode("ascii").strip()
+
+    def _taken(self) -> Snapshot:
+        if self._tree is None:
+            store = self._new_store()
+            self._tree = take_commit(self._judge._git, self._commit, store)
+        return self._tree
+
+    def _laid_over(self) -> Snapshot:
+        if self._carried is None:
+            tests, tree = self._judge._tests, self._taken()
+            self._carried = tree if tests.same_in(tree) else tests.laid_over(tree, self._new_store())
+        return self._carried
+
+    def _new_store(self) -> Path:
+        self._stores.append(self._judge._fresh())
+        return self._stores[-1]
+
+    def _own_names(self) -> dict[RepoPath, RepoPath]:
+        """The carried files by the names that they have here; those that are not here are left out."""
+        if self._names is None:
+            judge, tree = self._judge, self._taken()
+            self._names = {}
+            for path in judge._tests.files:
+                entry = tree.entries.get(path)
+                older = path if entry is not None else renamed_from(judge._git, self._commit, judge._bad, path)
+                if older is not None and older in tree.entries and tree.entries[older].kind is FileKind.REGULAR:
+                    self._names[path] = older
+        return self._names
+
+
+def _renamed(name: str, names: dict[RepoPath, RepoPath]) -> str:
+    """A test's id as it is called where its file has the newer name."""
+    prefix = COLLECT_PREFIX if name.startswith(COLLECT_PREFIX) else ""
+    path, separator, rest = name.removeprefix(prefix).partition("::")
+    newer = next((new for new, old in names.items() if old == path), path)
+    return f"{prefix}{newer}{separator}{rest}"

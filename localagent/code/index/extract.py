@@ -1,0 +1,100 @@
+"""What the index stores of one file: computed in a confined child from path and bytes alone, handed over as JSON."""
+
+import base64
+from dataclasses import dataclass
+
+from localagent.code.graph.collect_facts import collect_facts
+from localagent.code.graph.facts import FORMAT as FACTS_FORMAT
+from localagent.code.graph.facts import Unreadable, encoded
+from localagent.code.index.chunks import PYTHON, Chunk, ChunkKind, chunks_of
+from localagent.code.index.identifiers import terms
+
+FORMAT = f"1.{FACTS_FORMAT}"  # raised whenever what is extracted changes: an index of another format is built anew
+_NOISE_TEXT = """
+and as assert async await break case class continue def del elif else except false finally for from global if
+import in is lambda none nonlocal not or pass raise return self cls true try while with yield
+"""
+_NOISE = frozenset(_NOISE_TEXT.split())
+_BINARY_PREFIX = 8192
+FIELDS = ("name", "path", "docs", "strings", "code")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StoredChunk:
+    """A chunk as it is stored: `fields` are its terms, joined by blanks, in the order of FIELDS."""
+
+    kind: ChunkKind
+    first_line: int
+    last_line: int
+    name: str
+    signature: str
+    summary: str
+    fields: tuple[str, ...]
+
+
+def extract(path: str, raw: bytes) -> dict[str, object]:
+    """The chunks of a file and, of Python, its facts (`code.graph.facts`), as JSON; `note` says what it has not."""
+    if b"\0" in raw[:_BINARY_PREFIX]:  # as git decides it
+        return {"chunks": []}
+    where = " ".join(terms(path))
+    value: dict[str, object] = {"chunks": [_row(chunk, where) for chunk in chunks_of(path, raw)]}
+    if path.endswith(PYTHON):
+        facts = collect_facts(raw)
+        if isinstance(facts, Unreadable):
+            value["note"] = f"{facts.reason}: searched as text"
+        else:
+            value["facts"] = base64.b64encode(encoded(facts)).decode("ascii")
+    return value
+
+
+def stored_chunks(value: object) -> list[StoredChunk]:
+    """What `extract` returned, read back. ValueError for anything else."""
+    if not isinstance(value, dict) or not isinstance(rows := value.get("chunks"), list):
+        raise ValueError("no chunks")
+    return [_stored(row) for row in rows]
+
+
+def stored_facts(value: object) -> bytes:
+    """The facts of a Python file as they are stored; empty for other files. ValueError for what is none."""
+    facts = value.get("facts", "") if isinstance(value, dict) else ""
+    if not isinstance(facts, str):
+        raise ValueError("no facts")
+    return base64.b64decode(facts, validate=True)
+
+
+def stored_note(value: object) -> str:
+    """Why a file is searched as text alone; empty where it is not. ValueError for what is no text."""
+    note = value.get("note", "") if isinstance(value, dict) else ""
+    if not isinstance(note, str):
+        raise ValueError("no note")
+    return note
+
+
+def _stored(row: object) -> StoredChunk:
+    match row:
+        case [str(kind), int(first), int(last), str(name), str(signature), str(summary), [*fields]] if all(
+            isinstance(field, str) for field in fields
+        ) and len(fields) == len(FIELDS):
+            return StoredChunk(
+                kind=ChunkKind(kind), first_line=first, last_line=last, name=name, signature=signature,
+                summary=summary, fields=tuple(map(str, fields)),
+            )  # fmt: skip
+    raise ValueError("not a chunk")
+
+
+def _row(chunk: Chunk, where: str) -> list[object]:
+    text = chunk.text
+    code = [term for term in terms(" ".join(text.code)) if term not in _NOISE]
+    fields = [
+        " ".join(terms(text.name)),
+        where,
+        " ".join(terms("\n".join(text.docs))),
+        " ".join(terms("\n".join(text.strings))),
+        " ".join(code),
+    ]
+    kept = (chunk.name[:300], chunk.signature[:500], chunk.summary)
+    return [chunk.kind.value, chunk.first_line, chunk.last_line, *map(_utf8, kept), fields]
+
+
+def _utf8(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,140 @@
+"""The dossier of one failing test as a value, as text and as JSON."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from localagent.debug.exception_meanings import meaning_of
+from localagent.debug.explanation import change_text
+from localagent.domain.failure_run import FailureRun, WrittenValue
+from localagent.domain.outcome import Failure
+from localagent.domain.paths import RepoPath
+from localagent.domain.task import Suspicion
+from localagent.repo.line_history import LineChange
+
+MOST_SUSPECTS = 10
+MOST_LOCALS = 8
+MOST_WRITES = 12
+
+
+class HypothesisOutcome(StrEnum):
+    """What an experiment showed."""
+
+    CONFIRMED = "confirmed"  # the failing tests pass, the others run are as before; no edit tried elsewhere does it
+    POSSIBLE = "possible"  # so they do with an edit at another statement, or the others were not run
+    REFUTED = "refuted"  # some tests still fail, or others broke: of this edit, not of the statement
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hypothesis:
+    """A statement that may be the cause, an edit of the search that was tried there, and what became of the tests."""
+
+    path: RepoPath
+    line: int
+    experiment: str
+    outcome: HypothesisOutcome
+    shown: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Suspect:
+    """A ranked statement with its text and last change."""
+
+    suspicion: Suspicion
+    text: str
+    change: LineChange | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Dossier:
+    """Everything known of one failure. `failing` counts all failing tests of the run."""
+
+    test: str
+    failure: Failure
+    failing: int
+    run: FailureRun | None
+    sources: dict[str, str]
+    writes: tuple[WrittenValue, ...]
+    suspects: tuple[Suspect, ...]
+    hypotheses: tuple[Hypothesis, ...]
+    seconds: float
+
+
+def dossier_text(d: Dossier) -> str:
+    """One section after the other; those with nothing to say are left out."""
+    lines = [f"{d.test} fails" + (f" (and {d.failing - 1} other tests)" if d.failing > 1 else "")]
+    first = d.failure.message.split("\n", 1)[0][:300]
+    lines.append(f"  {d.failure.exception}: {first}" if first else f"  {d.failure.exception}")
+    meaning = meaning_of(d.failure.exception, d.failure.message)
+    if meaning is not None:
+        lines += [f"  it means: {meaning.sentence}", f"  look at: {meaning.look}"]
+    for title, body in (
+        ("Frames, outermost first", _frames(d)),
+        ("Last writes of the names in the failing statement", _writes(d)),
+        ("Suspicious statements", _suspects(d)),
+        ("Edits that were tried, and what became of the tests", _hypotheses(d)),
+    ):
+        told = list(body)
+        if told:
+            lines += ["", title, *(f"  {line}" for line in told)]
+    return "\n".join(lines)
+
+
+def _frames(d: Dossier) -> Iterator[str]:
+    if d.run is not None and d.run.frames:
+        for frame in d.run.frames[-8:]:
+            yield f"{frame.path}:{frame.line}, in {frame.function}"
+            if text := d.sources.get(f"{frame.path}:{frame.line}"):
+                yield f"    {text}"
+            for name, value in frame.values[:MOST_LOCALS]:
+                yield f"      {name} = {value}"
+    else:
+        for known in d.failure.frames[-8:]:
+            if known.path is not None:
+                yield f"{known.path}:{known.line}, in {known.function}"
+
+
+def _writes(d: Dossier) -> Iterator[str]:
+    for one in d.writes[-MOST_WRITES:]:
+        yield f"{one.path}:{one.line}  {one.name} = {one.value}"
+
+
+def _suspects(d: Dossier) -> Iterator[str]:
+    for number, one in enumerate(d.suspects, 1):
+        s = one.suspicion
+        yield f"{number:>2}. {s.path}:{s.line}  {one.text}"
+        changed = f"; last changed {change_text(one.change)}" if one.change is not None else ""
+        yield f"      {s.why}{changed}"
+
+
+def _hypotheses(d: Dossier) -> Iterator[str]:
+    for one in d.hypotheses:
+        yield f"{one.outcome.value}: {one.path}:{one.line}, {one.experiment}"
+        yield f"      {one.shown}"
+
+
+def dossier_json(d: Dossier) -> dict[str, Any]:
+    """The same as JSON types."""
+    frames = d.run.frames if d.run is not None else ()
+    return {
+        "test": d.test,
+        "exception": d.failure.exception,
+        "message": d.failure.message,
+        "failing": d.failing,
+        "frames": [
+            {"path": f.path, "line": f.line, "function": f.function, "locals": dict(f.values)} for f in frames
+        ],
+        "writes": [{"path": w.path, "line": w.line, "name": w.name, "value": w.value} for w in d.writes],
+        "suspects": [
+            {"path": s.suspicion.path, "line": s.suspicion.line, "end_line": s.suspicion.end_line, "text": s.text,
+             "score": round(s.suspicion.score, 4), "why": s.suspicion.why,
+             "commit": s.change.commit if s.change is not None else ""}
+            for s in d.suspects
+        ],
+        "hypotheses": [
+            {"path": h.path, "line": h.line, "experiment": h.experiment, "outcome": h.outcome.value, "shown": h.shown}
+            for h in d.hypotheses
+        ],
+        "seconds": round(d.seconds, 2),
+    }  # fmt: skip

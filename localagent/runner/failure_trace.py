@@ -1,0 +1,114 @@
+"""One test under a tracer: which statements ran in which frame, what they wrote, and the locals where it failed.
+
+Standard library only, runs in the jail on the project's own Python. Bounded: the last `EVENTS_LIMIT` events are kept.
+Not promised: threads, and tests that set a trace function of their own.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from typing import Any, Deque, Dict, List, Optional, Tuple
+
+from .failures import bounded, relative_path
+from .safe_repr import show
+
+EVENTS_LIMIT = 60_000
+VALUES_LIMIT = 4_000
+LOCALS_LIMIT = 30
+FRAMES_LIMIT = 30
+VALUE_TEXT = 160
+LINE, CALL, RETURN = 0, 1, 2
+
+
+class FailureTrace:
+    """Records files below the root. `writes` are the names that lines bind, by path and line."""
+
+    def __init__(self, root: str, writes: Dict[str, Dict[str, List[str]]]) -> None:
+        self._root = root
+        self._writes = {path: {int(n): names for n, names in lines.items()} for path, lines in writes.items()}
+        self._paths: List[str] = []
+        self._number: Dict[str, Optional[int]] = {}
+        self.events: Deque[Tuple[int, int, int, int]] = deque(maxlen=EVENTS_LIMIT)
+        self.values: Deque[Tuple[int, int, str, str]] = deque(maxlen=VALUES_LIMIT)
+        self.seen = 0
+        self._frames = 0
+
+    def start(self) -> None:
+        sys.settrace(self._call)
+
+    def stop(self) -> None:
+        sys.settrace(None)
+
+    def take(self) -> Dict[str, List[int]]:
+        """Lines, as the tracer of lines tells them: none, `told` says what ran."""
+        return {}
+
+    def _call(self, frame: Any, event: str, argument: Any) -> Any:
+        name = frame.f_code.co_filename
+        number = self._number.get(name, -1)
+        if number == -1:
+            path = relative_path(self._root, name)
+            number = None if path is None else len(self._paths)
+            if path is not None:
+                self._paths.append(path)
+            self._number[name] = number
+        if number is None:
+            return None
+        self._frames += 1
+        serial, file = self._frames, number
+        writes = self._writes.get(self._paths[file], {})
+        before = [0]
+        self._add(file, frame.f_lineno, serial, CALL)
+
+        def local(frame: Any, event: str, argument: Any) -> Any:
+            if event in ("line", "return"):
+                names = writes.get(before[0])
+                if names:
+                    self._written(file, before[0], names, frame.f_locals)
+                before[0] = frame.f_lineno
+                self._add(file, frame.f_lineno, serial, LINE if event == "line" else RETURN)
+            return local
+
+        return local
+
+    def _add(self, file: int, line: int, serial: int, kind: int) -> None:
+        self.seen += 1
+        self.events.append((file, line, serial, kind))
+
+    def _written(self, file: int, line: int, names: List[str], values: Dict[str, Any]) -> None:
+        for name in names:
+            if name in values:
+                self.values.append((file, line, name, _text(values[name])))
+
+    def told(self, raised: Optional[BaseException]) -> Dict[str, Any]:
+        """Everything, as JSON types."""
+        return {
+            "paths": self._paths,
+            "events": [n for event in self.events for n in event],
+            "values": [list(value) for value in self.values],
+            "cut": self.seen > len(self.events),
+            "frames": frames_with_values(self._root, raised),
+        }
+
+
+def frames_with_values(root: str, raised: Optional[BaseException]) -> List[List[Any]]:
+    """Path, line, function and locals of the frames below the root, outermost first."""
+    found: List[List[Any]] = []
+    traceback = raised.__traceback__ if raised is not None else None
+    while traceback is not None:
+        frame = traceback.tb_frame
+        path = relative_path(root, frame.f_code.co_filename)
+        if path is not None:
+            names = [n for n in frame.f_locals if not n.startswith(("@", "__"))][:LOCALS_LIMIT]
+            values = [[bounded(n, 100), _text(frame.f_locals[n])] for n in names]
+            found.append([path, traceback.tb_lineno or 1, bounded(frame.f_code.co_name, 200), values])
+        traceback = traceback.tb_next
+    return found[-FRAMES_LIMIT:]
+
+
+def _text(value: Any) -> str:
+    try:
+        return bounded(show(value), VALUE_TEXT)
+    except Exception:
+        return "(it cannot be shown)"

@@ -1,0 +1,44 @@
+"""What experiments show: only what passed every check, alone, is confirmed."""
+
+import pytest
+
+from localagent.app.debug.debug import hypotheses_of
+from localagent.domain.edit import Candidate, Edit, Patch
+from localagent.domain.outcome import Baseline, FullResult
+from localagent.domain.paths import RepoPath
+from localagent.domain.task import TaskResult, Verdict
+
+BASELINE = Baseline(tests=(), failing=("a", "b"), passing=("c",))
+
+
+def candidate(number: int, line: int) -> Candidate:
+    edit = Edit(path=RepoPath("m.py"), splices=(), operator="x", line=line, end_line=line, prior=0.0, note="< -> <=")
+    return Candidate(number=number, patch=Patch(changes=()), edits=(edit,), cost=0.0)
+
+
+def full(*still_failing: str) -> FullResult:
+    return FullResult(
+        accepted=True,
+        reasons=(),
+        fail_to_pass=("a",),
+        pass_to_pass=("c",),
+        pass_to_fail=(),
+        still_failing=still_failing,
+    )
+
+
+@pytest.mark.parametrize(
+    ("still", "others", "wanted"),
+    [((), (), ["confirmed"]), ((), (9,), ["possible", "possible"]), (("b",), (), [])],
+)
+def test_what_is_confirmed(still: tuple[str, ...], others: tuple[int, ...], wanted: list[str]) -> None:
+    found = candidate(1, 5)
+    result = TaskResult(
+        verdict=Verdict.PROGRESS if still else Verdict.LOW_CONFIDENCE,
+        reason="",
+        exit=1,
+        proposals=(found,),
+        proposed=(full(*still),),
+        plausible_candidates=tuple(candidate(n, n) for n in others),
+    )
+    assert [h.outcome.value for h in hypotheses_of(result, BASELINE)] == wanted

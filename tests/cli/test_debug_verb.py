@@ -1,0 +1,56 @@
+"""`localagent debug` in a real jail."""
+
+import json
+from pathlib import Path
+
+import pytest
+from support.git_builder import Repo
+
+from localagent.cli.main import main
+
+CART = """def unit(price, count):
+    return price * count
+
+
+def total(price, count):
+    each = unit(price, count)
+    return each + 1
+"""
+TESTS = f"""from cart import total
+
+
+def test_none():
+    assert total(0, 0) == 0
+
+
+def test_some():
+    password = 'ghp_{"a" * 36}'
+    found = total(2, 3)
+    assert found == 6 and password
+"""
+
+
+@pytest.mark.slow
+def test_the_dossier_of_a_failing_test(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    repo = Repo(tmp_path / "r")
+    repo.stage("cart.py", CART)
+    repo.stage("test_cart.py", TESTS)
+    repo.commit("one")
+    before = {p: p.read_bytes() for p in repo.folder.rglob("*") if p.is_file() and ".git" not in p.parts}
+    argv = ["debug", "test_cart.py::test_some", "--repo", str(repo.folder), "--json", "--max-seconds", "40"]
+    assert main(argv) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["test"] == "test_cart.py::test_some"
+    assert told["frames"][-1]["locals"]["found"] == "7"
+    assert "ghp_" not in json.dumps(told["frames"])
+    assert {"path": "test_cart.py", "line": 10, "name": "found", "value": "7"} in told["writes"]
+    assert 7 in [s["line"] for s in told["suspects"][:2]]
+    assert {h["outcome"] for h in told["hypotheses"]} <= {"confirmed", "possible", "refuted"}
+    after = {p: p.read_bytes() for p in repo.folder.rglob("*") if p.is_file() and ".git" not in p.parts}
+    assert after == before
+    repo.write("cart.py", CART.replace("each + 1", "each"))
+    assert main(argv) == 1
+    assert "passes here" in capsys.readouterr().err

@@ -1,0 +1,71 @@
+"""`do` with a recipe and no model: from the words to a proven patch, in real jails."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.git_builder import Repo
+
+from localagent.cli.main import main
+
+FILES = {
+    "shop/__init__.py": "from .io import load\n\n__all__ = ['load']\n",
+    "shop/io.py": 'def load(path):\n    """Parts."""\n    return path.split(",")\n',
+    "shop/cli.py": "from shop.io import load\n\n\ndef main(text):\n    return len(load(text))\n",
+    "tests/test_io.py": (
+        "from shop.cli import main\nfrom shop.io import load\n\n\ndef test_load(monkeypatch):\n"
+        "    assert load('a,b') == ['a', 'b']\n    monkeypatch.setattr('shop.cli.load', lambda path: [1])\n"
+        "    assert main('x,y') == 1\n\n\ndef test_main():\n    assert main('a,b,c') == 3\n"
+    ),
+    "pyproject.toml": '[tool.pytest.ini_options]\npythonpath = ["."]\n',
+}
+
+
+@pytest.fixture
+def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repo:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    made = Repo(tmp_path / "r")
+    for name, data in FILES.items():
+        made.stage(name, data)
+    made.commit()
+    return made
+
+
+def _do(repo: Repo, tmp_path: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
+    report = tmp_path / "report.json"
+    report.unlink(missing_ok=True)
+    code = main(["do", *arguments, "--repo", str(repo.folder), "--report", str(report), "--quiet"])
+    return code, json.loads(report.read_text()) if report.exists() else {}
+
+
+@pytest.mark.long
+def test_a_rename_is_proven_and_applied(repo: Repo, tmp_path: Path) -> None:
+    code, told = _do(repo, tmp_path, "rename `load` in `shop.io` to `read_orders`", "--assume", "--apply")
+    assert code == 0, told["outcome"]
+    agent = told["agent"]
+    assert agent["recipe"] == "understood as: rename function shop.io.load to read_orders, 8 places in 4 files"
+    assert (agent["claim"], agent["replies"]) == ("adds", 0)  # its tests are renamed along
+    assert (repo.folder / "tests/test_io.py").read_text() == FILES["tests/test_io.py"].replace(
+        "load", "read_orders"
+    ).replace("test_read_orders", "test_load")
+
+
+@pytest.mark.long
+def test_a_parameter_is_added_and_left_to_a_person(repo: Repo, tmp_path: Path) -> None:
+    code, told = _do(repo, tmp_path, "add a parameter `sep=','` to shop.io.load")
+    assert code == 1
+    assert told["agent"]["claim"] == "adds"
+    assert "add the parameter sep=','" in told["agent"]["recipe"].replace(" = ", "=")
+    assert (repo.folder / "shop/io.py").read_text() == FILES["shop/io.py"]
+
+
+def test_a_question_is_exit_1(repo: Repo, tmp_path: Path) -> None:
+    code, told = _do(repo, tmp_path, "rename load in shop.io to class")
+    assert code == 1
+    assert "keyword" in json.dumps(told)
+
+
+def test_without_model_the_recipes_are_named(repo: Repo, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _do(repo, tmp_path, "make it faster")[0] == 1
+    assert "rename NAME" in capsys.readouterr().err
