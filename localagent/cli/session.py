@@ -20,7 +20,12 @@ from localagent.fs.atomic_files import write_through
 from localagent.record.store import TaskStore
 from localagent.text.visible_text import one_line
 
-_FORMATS = {"markdown": lambda kept: as_markdown(kept).encode(), "jsonl": as_json_lines, "atif": as_atif, "patch": as_patch}
+_FORMATS = {
+    "markdown": lambda kept: as_markdown(kept).encode(),
+    "jsonl": as_json_lines,
+    "atif": as_atif,
+    "patch": as_patch,
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     p.add_argument("--all", action="store_true", help="every step")
     p = actions.add_parser("export", help="write a session's transcript, or its patch", allow_abbrev=False)
     _id(p)
-    p.add_argument("--format", choices=sorted(_FORMATS), default="markdown", help="default: markdown; patch: what it ended with, accepted or not")
+    p.add_argument(
+        "--format",
+        choices=sorted(_FORMATS),
+        default="markdown",
+        help="default: markdown; patch: what it ended with, accepted or not",
+    )
     p.add_argument("--out", type=Path, metavar="FILE", help="write to FILE instead of standard output")
 
 

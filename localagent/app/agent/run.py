@@ -81,7 +81,7 @@ from localagent.text.strict_json import load
 from localagent.text.visible_text import one_line
 
 _MOST_SNAPSHOT_BYTES = 256 << 20
-_SEARCH_SECONDS = 60.0  # for one open name
+_SEARCH_SECONDS = 45.0  # for one question
 _MOST_CANDIDATES = 1_000
 
 
@@ -562,8 +562,9 @@ def _result(session: _Session, ended: Ended, judge: VerifyJudge) -> TaskResult:
         return replace(base, verdict=Verdict.NEEDS_PERSON, reason=ended.reason, remedy=answer)
     if session.request.from_tests and isinstance(session.model, NoModel) and writes_of(session.log.events):
         name = session.record.id
+        by_model = f"`localagent session resume {name} --model M` has a model write the rest"
         by_hand = f"`localagent session export {name} --format patch --out FILE` gives what there is, to be completed"
-        return replace(base, remedy=f"`localagent session resume {name} --model M` has a model write the rest; {by_hand}")
+        return replace(base, remedy=f"{by_model}; {by_hand}")
     return base
 
 

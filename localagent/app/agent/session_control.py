@@ -20,6 +20,7 @@ from localagent.app.agent.session_store import Session, journal_log
 from localagent.domain.paths import RepoPath
 from localagent.errors import AnswerIsNo
 from localagent.record.journal import Journal
+from localagent.repo.diff.write_diff import unified_diff
 from localagent.text.strict_json import dump
 from localagent.text.visible_text import one_line, visible
 

@@ -5,7 +5,7 @@ asked for one name at a time, with the tests that use it and nothing else that i
 """
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from localagent.agent.agent_ports import JudgeAnswer
@@ -24,6 +24,7 @@ from localagent.reproduce.test_dependencies import names_used
 INSTRUCTION = "make these tests pass"
 NOTE = "What the tests import and nothing has was given a skeleton; fill the bodies that raise NotImplementedError."
 _SHOWN = 12
+_ROUNDS = 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,19 +62,37 @@ class TestDriven:
         self._change(SKELETON, f"skeleton of {_some(names)}", files)
 
     def fill(self, search: Callable[[Sequence[str]], Patch | None], passes: Callable[[Sequence[str]], bool]) -> None:
-        """Bodies that the search finds: for each open name by its own tests, then for the rest by all."""
-        tried: set[tuple[str, ...]] = set()
-        while waiting := self.open_names():
-            asked = next((a for a in self._questions(waiting) if a[1] not in tried), None)
-            if asked is None:
-                return
-            what, tests = asked
-            tried.add(tests)
-            found = None if passes(tests) else search(tests)
+        """Bodies that the search finds: for each open name by its own tests, then by those that use several."""
+
+        def made(tests: Sequence[str]) -> bool:
+            """Whether tests pass, as the copy stands or with what the search finds."""
+            if passes(tests):
+                return True
+            found = search(tests)
             if found is not None:
                 files = {c.path: c.after.decode() for c in found.changes if c.fate is FileFate.CHANGED}
-                self._change(FILLED, f"bodies of {what}", files)
-                tried = {tests}
+                self._change(FILLED, f"bodies that make pass: {_some(t.rpartition('::')[2] for t in tests)}", files)
+            return found is not None
+
+        for _ in range(_ROUNDS):
+            before, waiting = self.copy.writes, self.open_names()
+            for one in waiting:
+                self._fill_name(one, made)
+            tests = self._uses({one.name for one in self.open_names()})
+            if shared := [test for test, used in tests.items() if len(used) > 1]:
+                made(shared)
+            if self.copy.writes == before:
+                return
+
+    def _fill_name(self, one: OpenName, made: Callable[[Sequence[str]], bool]) -> None:
+        """By its tests one after the other where it has several bodies, as they would be written by hand."""
+        tests = self._uses({other.name for other in self.open_names()})
+        own = [test for test, used in tests.items() if used == {one.name}]
+        good: list[str] = []
+        for test in own if len(one.functions) > 1 else ():
+            good += [test] if made([*good, test]) else []
+        if own and good != own:
+            made(own)
 
     def open_names(self) -> list[OpenName]:
         """What the tests use and is left open, as the copy stands."""
@@ -88,19 +107,14 @@ class TestDriven:
                     found.setdefault((path, top), []).append((function.qualname, function.node.lineno))
         return [OpenName(path=path, name=top, functions=tuple(each)) for (path, top), each in found.items()]
 
-    def _questions(self, waiting: Sequence[OpenName]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    def _uses(self, names: Set[str]) -> dict[str, set[str]]:
+        """The tests of the specification, each with the names, of those given, that it uses."""
         python = self._python()
-        names = {one.name for one in waiting}
-        tests = {
+        return {
             test: used & names
             for path in sorted(files_named(self.specs, python))
             for test, used in _tests(path, python[path], self.specs).items()
         }
-        for one in waiting:
-            own = tuple(test for test, used in tests.items() if used == {one.name})
-            if own:
-                yield _some(name for name, _ in one.functions), own
-        yield _some(sorted(names)), self.specs
 
     def _python(self) -> dict[RepoPath, bytes]:
         texts = ((path, self.copy.get(path)) for path in self.copy.paths() if path.is_python)
