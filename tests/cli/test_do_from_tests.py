@@ -18,9 +18,8 @@ HARD = "def test_roman():\n    assert roman(4) == 'IV'\n    assert roman(9) == '
 def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repo:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     made = Repo(tmp_path / "r")
-    made.stage("shop/__init__.py", "")
-    made.stage("tests/test_extra.py", f"from shop.extra import shout\n\n\n{EASY}")
-    made.stage("tests/test_both.py", f"from shop.extra import roman, shout\n\n\n{EASY}\n\n{HARD}")
+    made.stage("tests/test_extra.py", f"from texts.extra import shout\n\n\n{EASY}")
+    made.stage("tests/test_both.py", f"from texts.extra import roman, shout\n\n\n{EASY}\n\n{HARD}")
     made.stage("pyproject.toml", '[tool.pytest.ini_options]\npythonpath = ["."]\n')
     made.commit()
     return made
@@ -37,17 +36,21 @@ def _do(repo: Repo, tmp_path: Path, *more: str) -> tuple[int, dict[str, Any]]:
 def test_the_search_fills_a_missing_module(repo: Repo, tmp_path: Path) -> None:
     code, told = _do(repo, tmp_path, "--from-tests", "tests/test_extra.py")
     assert (code, told["outcome"]) == (0, "accepted"), told["reason"]
-    assert (told["agent"]["changed"], told["agent"]["claim"]) == (["shop/extra.py"], "fixes")
+    assert (sorted(told["agent"]["changed"]), told["agent"]["claim"]) == (
+        ["texts/__init__.py", "texts/extra.py"],
+        "fixes",
+    )
+    assert "tests outside the specification fail as before" in told["reason"]
     assert not repo.git("status", "--porcelain")
     assert main(["apply", told["task"]]) == 0
-    assert ".upper()" in (repo.folder / "shop/extra.py").read_text()
+    assert ".upper()" in (repo.folder / "texts/extra.py").read_text()
 
 
 @pytest.mark.long
 def test_what_the_search_cannot_fill_is_named_and_a_model_goes_on(repo: Repo, tmp_path: Path) -> None:
     code, told = _do(repo, tmp_path, "--from-tests", "tests/test_both.py")
     assert (code, told["outcome"]) == (1, "gave-up")
-    assert "still to be written: roman (shop/extra.py:1)" in told["reason"]
+    assert "still to be written: roman (texts/extra.py:1)" in told["reason"]
     assert "shout" not in told["reason"].partition("still to be written")[2].partition(";")[0]
     assert main(["apply", told["task"]]) == 1
     out = tmp_path / "x.patch"
@@ -58,7 +61,7 @@ def test_what_the_search_cannot_fill_is_named_and_a_model_goes_on(repo: Repo, tm
     left = iter(
         [
             ("edit", {"path": "tests/test_both.py", "old": "'IV'", "new": "None"}),
-            ("replace_function", {"path": "shop/extra.py", "name": "roman", "source": body}),
+            ("replace_function", {"path": "texts/extra.py", "name": "roman", "source": body}),
             ("finish", {"summary": "done"}),
         ]
     )
@@ -73,9 +76,9 @@ def test_what_the_search_cannot_fill_is_named_and_a_model_goes_on(repo: Repo, tm
         assert main(["session", "resume", told["task"], *model]) == 0
     shown = json.dumps(server.bodies[0]["messages"])
     assert "NotImplementedError" in shown
-    assert "skeleton of shop.extra: roman, shout" in shown
+    assert "skeleton of texts.extra: roman, shout" in shown
     told = json.loads(report.read_text())
-    assert told["agent"]["changed"] == ["shop/extra.py"]
+    assert sorted(told["agent"]["changed"]) == ["texts/__init__.py", "texts/extra.py"]
     assert "is the specification" in told["agent"]["refused"][0]
 
 
