@@ -17,7 +17,7 @@ from localagent.code.skeleton import open_functions, skeletons
 from localagent.code.source_text import parse_or_none
 from localagent.code.spans import outermost_functions
 from localagent.code.test_usage import missing_names
-from localagent.domain.edit import FileFate, Patch
+from localagent.domain.edit import Patch
 from localagent.domain.paths import RepoPath
 from localagent.reproduce.test_dependencies import names_used
 
@@ -69,10 +69,11 @@ class TestDriven:
             if passes(tests):
                 return True
             found = search(tests)
-            if found is not None:
-                files = {c.path: c.after.decode() for c in found.changes if c.fate is FileFate.CHANGED}
-                self._change(FILLED, f"bodies that make pass: {_some(t.rpartition('::')[2] for t in tests)}", files)
-            return found is not None
+            if found is None or not {c.path for c in found.changes} <= {one.path for one in self.open_names()}:
+                return False  # what stood elsewhere is not the search's to change here
+            files = {c.path: c.after.decode() for c in found.changes}
+            self._change(FILLED, f"bodies that make pass: {_some(t.rpartition('::')[2] for t in tests)}", files)
+            return True
 
         for _ in range(_ROUNDS):
             before, waiting = self.copy.writes, self.open_names()
