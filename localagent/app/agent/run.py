@@ -44,7 +44,7 @@ from localagent.app.agent.request import DoOutcome, DoRequest
 from localagent.app.agent.session_report import agent_json, explanation
 from localagent.app.agent.session_store import Session, journal_log, save_session, whole_instruction
 from localagent.app.agent.snapshot_tree import SnapshotTree
-from localagent.app.agent.test_driven import NOTE, TestDriven, proven
+from localagent.app.agent.test_driven import NOTE, TestDriven
 from localagent.app.cancellation import Stop
 from localagent.app.code.repository_index import kept_facts
 from localagent.app.code.skeleton_patch import files_named
@@ -392,6 +392,7 @@ def _from_tests(session: _Session, tree: SnapshotTree, runs: JailRuns, judge: Ve
     own = importable_names(Path(tree.snapshot.store))
     work = TestDriven(
         copy=copy,
+        runs=runs,
         specs=session.request.from_tests,
         installed=installed_modules(runs.python) - own,
         append=append,
@@ -401,10 +402,9 @@ def _from_tests(session: _Session, tree: SnapshotTree, runs: JailRuns, judge: Ve
             work.lay_skeleton()
     if not isinstance(session.model, NoModel):
         return None
-    passes: Callable[[Sequence[str]], bool] = lambda tests: runs.passes(copy.writes, tests)  # noqa: E731
     with _timed(session, Stage.SEARCH.value):
-        work.fill(lambda tests: _searched(session, tests, copy.writes, tree, runs), passes)
-    ended = proven(work, judge, passes)
+        work.fill(lambda tests: _searched(session, tests, copy.writes, tree, runs))
+    ended = work.proven(judge)
     append(ended)
     return ended
 

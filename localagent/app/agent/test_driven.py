@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from localagent.agent.agent_ports import JudgeAnswer
 from localagent.agent.events import FILLED, SKELETON, AgentEvent, Answered, Ended, EndKind, FileWrite, ResultKind
 from localagent.agent.tools.working_copy import WorkingCopy
+from localagent.app.agent.jail_runs import JailRuns
 from localagent.app.agent.patch_judge import VerifyJudge
 from localagent.app.code.skeleton_patch import files_named
 from localagent.code.skeleton import open_functions, skeletons
@@ -20,11 +21,13 @@ from localagent.code.test_usage import missing_names
 from localagent.domain.edit import Patch
 from localagent.domain.paths import RepoPath
 from localagent.reproduce.test_dependencies import names_used
+from localagent.text.visible_text import one_line
 
 INSTRUCTION = "make these tests pass"
 NOTE = "What the tests import and nothing has was given a skeleton; fill the bodies that raise NotImplementedError."
 _SHOWN = 12
 _ROUNDS = 2
+_MOST_TOLD = 600
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,6 +48,7 @@ class TestDriven:
     """One session's work from tests. `specs` are pytest arguments, `installed` modules of the project's Python."""
 
     copy: WorkingCopy
+    runs: JailRuns
     specs: tuple[str, ...]
     installed: frozenset[str]
     append: Callable[[AgentEvent], None]
@@ -61,17 +65,19 @@ class TestDriven:
         files = {path: data.decode() for path, data in skeletons(missing, sources).items()}
         self._change(SKELETON, f"skeleton of {_some(names)}", files)
 
-    def fill(self, search: Callable[[Sequence[str]], Patch | None], passes: Callable[[Sequence[str]], bool]) -> None:
+    def fill(self, search: Callable[[Sequence[str]], Patch | None]) -> None:
         """Bodies that the search finds: for each open name by its own tests, then by those that use several."""
 
         def made(tests: Sequence[str]) -> bool:
             """Whether tests pass, as the copy stands or with what the search finds."""
-            if passes(tests):
+            if self._pass(tests):
                 return True
             found = search(tests)
             if found is None or not {c.path for c in found.changes} <= {one.path for one in self.open_names()}:
                 return False  # what stood elsewhere is not the search's to change here
             files = {c.path: c.after.decode() for c in found.changes}
+            if not self.runs.passes({**self.copy.writes, **files}, tests):
+                return False
             self._change(FILLED, f"bodies that make pass: {_some(t.rpartition('::')[2] for t in tests)}", files)
             return True
 
@@ -108,6 +114,25 @@ class TestDriven:
                     found.setdefault((path, top), []).append((function.qualname, function.node.lineno))
         return [OpenName(path=path, name=top, functions=tuple(each)) for (path, top), each in found.items()]
 
+    def proven(self, judge: VerifyJudge) -> Ended:
+        """How a session without a model ends: proven where the named tests pass, else with what is still open."""
+        writes = self.copy.writes
+        if self._pass(self.specs):
+            if not writes:
+                return Ended(kind=EndKind.GAVE_UP, reason="the named tests pass already: nothing is to be done")
+            said = judge.judge(writes, "")
+            kinds = {JudgeAnswer.ACCEPTED: EndKind.FINISHED, JudgeAnswer.NEEDS_PERSON: EndKind.NEEDS_PERSON}
+            return Ended(kind=kinds.get(said.answer, EndKind.GAVE_UP), reason=said.reason)
+        open_ = self.open_names()
+        still = f"still to be written: {_some(map(str, open_))}" if open_ else "no body is open that the tests use"
+        lines = self.runs.run_tests(writes, self.specs).text.splitlines()
+        told = one_line("; ".join(line.strip() for line in lines), _MOST_TOLD)
+        reason = f"the search did not make the named tests pass; {still}; the tests say: {told}"
+        return Ended(kind=EndKind.GAVE_UP, reason=reason)
+
+    def _pass(self, tests: Sequence[str]) -> bool:
+        return self.runs.passes(self.copy.writes, tests)
+
     def _uses(self, names: Set[str]) -> dict[str, set[str]]:
         """The tests of the specification, each with the names, of those given, that it uses."""
         python = self._python()
@@ -125,24 +150,6 @@ class TestDriven:
         writes = tuple(FileWrite(path=path, text=after) for path, after in files.items())
         told = f"{text} ({', '.join(map(str, files))})"
         self.append(Answered(call_id=tool, tool=tool, kind=ResultKind.DONE, text=told, writes=writes))
-
-
-def proven(work: TestDriven, judge: VerifyJudge, passes: Callable[[Sequence[str]], bool]) -> Ended:
-    """How a session without a model ends: proven where the named tests pass, else with what is still open."""
-    writes, open_ = work.copy.writes, work.open_names()
-    if not writes:
-        already = passes(work.specs)
-        reason = "the named tests pass already" if already else "the search found nothing that makes the tests pass"
-        return Ended(kind=EndKind.GAVE_UP, reason=reason + _still(open_))
-    if not passes(work.specs):
-        return Ended(kind=EndKind.GAVE_UP, reason="the search did not make the named tests pass" + _still(open_))
-    said = judge.judge(writes, "")
-    kinds = {JudgeAnswer.ACCEPTED: EndKind.FINISHED, JudgeAnswer.NEEDS_PERSON: EndKind.NEEDS_PERSON}
-    return Ended(kind=kinds.get(said.answer, EndKind.GAVE_UP), reason=said.reason)
-
-
-def _still(open_: Sequence[OpenName]) -> str:
-    return f"; still to be written: {_some(map(str, open_))}" if open_ else ""
 
 
 def _some(names: Iterable[str]) -> str:
