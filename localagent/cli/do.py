@@ -121,8 +121,11 @@ def _request(args: argparse.Namespace) -> DoRequest:
     if not Path(args.repo).is_dir():
         faults.append(f"--repo: {args.repo} is not a directory")
     for spec in args.from_tests:
-        if not (Path(args.repo) / spec.partition("::")[0]).exists():
+        named = spec.partition("::")[0]
+        if not (Path(args.repo) / named).exists():
             faults.append(f"--from-tests: {spec}: no such file or folder in {args.repo}")
+        elif Path(named).is_absolute() or not Path(named).parts or ".." in Path(named).parts:
+            faults.append(f"--from-tests: {spec!r}: name test files, or folders of tests, relative to the repository")
     if args.trust == Trust.AUTO.value and args.apply:
         faults.append("--trust auto and --apply: what nobody looks at is not written into the tree; use `apply` later")
     roles = tuple(r.strip() for r in args.roles.split(",") if r.strip())

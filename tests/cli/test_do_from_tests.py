@@ -85,3 +85,4 @@ def test_what_the_search_cannot_fill_is_named_and_a_model_goes_on(repo: Repo, tm
 def test_a_specification_that_is_not_there_is_a_wrong_use(repo: Repo, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["do", "--repo", str(repo.folder), "--from-tests", "tests/test_none.py"]) == 2
     assert "tests/test_none.py: no such file" in capsys.readouterr().err
+    assert main(["do", "--repo", str(repo.folder), "--from-tests", "."]) == 2

@@ -71,7 +71,7 @@ class VerifyJudge:
             return Judgement(answer=JudgeAnswer.REFUSED, reason=why)
         patch = self.tree.patch(writes)
         # what fails outside a specification may go on failing, as the whole suite has just shown
-        apart = () if not self.request.from_tests or self.runs.passes(writes, ()) else self.request.from_tests
+        apart = () if not self.request.from_tests or self.runs.passes(writes, ()) else self.request.tests
         found = run_verify(
             VerifyRequest(
                 patch=unified_diff(patch),

@@ -18,7 +18,6 @@ from localagent.agent.agent_ports import JudgeAnswer, Person
 from localagent.agent.approval import ChokePoint
 from localagent.agent.context import result_limit
 from localagent.agent.events import (
-    SKELETON,
     AgentEvent,
     Answered,
     Ended,
@@ -79,6 +78,8 @@ from localagent.repo.top_level_modules import importable_names
 from localagent.report.task_report import write_report
 from localagent.text.strict_json import load
 from localagent.text.visible_text import one_line
+from localagent.verify.baseline.test_discovery import NoTests
+from localagent.verify.worker.worker_client import WorkerLost
 
 _MOST_SNAPSHOT_BYTES = 256 << 20
 _SEARCH_SECONDS = 45.0  # for one question
@@ -397,7 +398,7 @@ def _from_tests(session: _Session, tree: SnapshotTree, runs: JailRuns, judge: Ve
         installed=installed_modules(runs.python) - own,
         append=append,
     )
-    if not any(isinstance(e, Answered) and e.tool == SKELETON for e in log.events):
+    if not writes_of(log.events):
         with _timed(session, "skeleton"):
             work.lay_skeleton()
     if not isinstance(session.model, NoModel):
@@ -416,13 +417,19 @@ def _searched(
     tree: SnapshotTree,
     runs: JailRuns,
 ) -> Patch | None:
-    """What the repair search makes of the copy as it is, so that some tests pass; None where it finds nothing."""
+    """What the repair search makes of the copy as it is, so that some tests pass; None where it finds nothing.
+
+    A question that cannot be asked finds nothing either: what the tests say is told in the end.
+    """
     until = session.begin + session.request.limits.seconds
     end = min(time.monotonic() + _SEARCH_SECONDS, until)
     if end <= time.monotonic():
         return None
     settings, policy = session.settings, session.opened.policy
-    with tempfile.TemporaryDirectory(prefix="search-", dir=runs.scratch) as made:
+    with (
+        tempfile.TemporaryDirectory(prefix="search-", dir=runs.scratch) as made,
+        contextlib.suppress(NoTests, WorkerLost),
+    ):
         scratch = Path(made)
         snapshot = patched(tree.snapshot, scratch / "store", tree.changes(writes))
         task = replace(
@@ -435,7 +442,7 @@ def _searched(
         )
         asked = Tree(task=task, snapshot=snapshot, sources=SourceMap(snapshot), scratch=scratch)
         with open_test_runner(asked, runs.jail, settings, policy, combined(()), session.stop) as ground:
-            found = search(
+            suggestion = search(
                 ground,
                 ground.verifier.baseline(),
                 settings,
@@ -444,7 +451,8 @@ def _searched(
                 lambda: end - time.monotonic(),
                 most_candidates=_MOST_CANDIDATES,
             )
-    return found.patch if found is not None else None
+            return suggestion.patch if suggestion is not None else None
+    return None
 
 
 def _loop(

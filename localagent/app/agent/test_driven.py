@@ -22,6 +22,7 @@ from localagent.domain.edit import Patch
 from localagent.domain.paths import RepoPath
 from localagent.reproduce.test_dependencies import names_used
 from localagent.text.visible_text import one_line
+from localagent.verify.worker.worker_client import WorkerLost
 
 INSTRUCTION = "make these tests pass"
 NOTE = "What the tests import and nothing has was given a skeleton; fill the bodies that raise NotImplementedError."
@@ -58,7 +59,7 @@ class TestDriven:
         python = self._python()
         named = files_named(self.specs, python)
         sources = {path: data for path, data in python.items() if path not in named}
-        missing = missing_names({path: python[path] for path in named}, sources, installed=self.installed)
+        missing = missing_names({path: python[path] for path in sorted(named)}, sources, installed=self.installed)
         if not missing:
             return
         names = (f"{m.name}{': ' if m.names else ''}{', '.join(sorted(m.names))}" for m in missing)
@@ -70,13 +71,13 @@ class TestDriven:
 
         def made(tests: Sequence[str]) -> bool:
             """Whether tests pass, as the copy stands or with what the search finds."""
-            if self._pass(tests):
+            if self._pass(tests, self.copy.writes):
                 return True
             found = search(tests)
             if found is None or not {c.path for c in found.changes} <= {one.path for one in self.open_names()}:
                 return False  # what stood elsewhere is not the search's to change here
             files = {c.path: c.after.decode() for c in found.changes}
-            if not self.runs.passes({**self.copy.writes, **files}, tests):
+            if not self._pass(tests, {**self.copy.writes, **files}):
                 return False
             self._change(FILLED, f"bodies that make pass: {_some(t.rpartition('::')[2] for t in tests)}", files)
             return True
@@ -117,7 +118,7 @@ class TestDriven:
     def proven(self, judge: VerifyJudge) -> Ended:
         """How a session without a model ends: proven where the named tests pass, else with what is still open."""
         writes = self.copy.writes
-        if self._pass(self.specs):
+        if self._pass(self.specs, writes):
             if not writes:
                 return Ended(kind=EndKind.GAVE_UP, reason="the named tests pass already: nothing is to be done")
             said = judge.judge(writes, "")
@@ -130,8 +131,12 @@ class TestDriven:
         reason = f"the search did not make the named tests pass; {still}; the tests say: {told}"
         return Ended(kind=EndKind.GAVE_UP, reason=reason)
 
-    def _pass(self, tests: Sequence[str]) -> bool:
-        return self.runs.passes(self.copy.writes, tests)
+    def _pass(self, tests: Sequence[str], writes: Mapping[RepoPath, str | None]) -> bool:
+        """Whether they all pass; a process that they end is no pass. AnswerIsNo where there are none."""
+        try:
+            return self.runs.passes(writes, tests)
+        except WorkerLost:
+            return False
 
     def _uses(self, names: Set[str]) -> dict[str, set[str]]:
         """The tests of the specification, each with the names, of those given, that it uses."""

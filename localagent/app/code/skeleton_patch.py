@@ -37,7 +37,7 @@ def skeleton_patch(repo: Path, tests: list[str], *, python: str) -> SkeletonPatc
     faults = [f"{wanted}: no Python file, and no folder that holds one" for wanted, paths in named.items() if not paths]
     if faults:
         raise UsageFault(faults, remedy=f"name files or folders below {root}")
-    specification = {path: sources[path] for paths in named.values() for path in paths}
+    specification = {path: sources[path] for paths in named.values() for path in sorted(paths)}
     others = {path: text for path, text in sources.items() if path not in specification}
     interpreter = interpreter_of(Task(id="skeleton", repo=str(root), python=python))
     missing = missing_names(specification, others, installed=installed_modules(interpreter))
