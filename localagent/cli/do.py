@@ -18,11 +18,11 @@ from localagent.cli.fix import command_fault
 from localagent.cli.progress import JsonSink, PlainSink
 from localagent.cli.render import Render
 from localagent.cli.terminal_person import TerminalPerson
+from localagent.domain.instruction import instruction_fault
 from localagent.errors import UsageFault
 from localagent.ports import Sink
 
 ROLES = ("implementer",)
-_MOST_INSTRUCTION = 20_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -107,8 +107,8 @@ def show_outcome(outcome: DoOutcome, args: argparse.Namespace, render: Render) -
 
 def _request(args: argparse.Namespace) -> DoRequest:
     faults: list[str] = []
-    if not args.instruction.strip() or len(args.instruction) > _MOST_INSTRUCTION:
-        faults.append(f"INSTRUCTION: say what is to be changed, in at most {_MOST_INSTRUCTION} characters")
+    if fault := instruction_fault(args.instruction):
+        faults.append(f"INSTRUCTION: {fault}")
     if not Path(args.repo).is_dir():
         faults.append(f"--repo: {args.repo} is not a directory")
     if args.trust == Trust.AUTO.value and args.apply:

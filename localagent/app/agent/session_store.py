@@ -69,8 +69,8 @@ def is_session(record: TaskRecord) -> bool:
 
 
 def instruction_of(record: TaskRecord) -> str:
-    """What was instructed, "" for a task that is no session."""
-    return _read(record)["instruction"] if is_session(record) else ""
+    """What was instructed, here or at a daemon, which keeps its sessions itself; "" for a repair."""
+    return _read(record)["instruction"] if is_session(record) else record.task.instruction
 
 
 def _read(record: TaskRecord) -> dict[str, Any]:
