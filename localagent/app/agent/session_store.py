@@ -20,6 +20,7 @@ from localagent.record.store import TaskRecord, TaskStore
 from localagent.text.strict_json import dump, load
 
 SCHEMA = "localagent/session/1"
+UNFINISHED = "unfinished"
 _NAME = "session.json"
 _MOST_BYTES = 4 << 20
 
@@ -37,7 +38,7 @@ class Session:
     def state(self) -> str:
         """How it stands, in a word."""
         last = next((e for e in reversed(self.events) if isinstance(e, Ended)), None)
-        return last.kind.value if last is not None and self.events[-1] is last else "unfinished"
+        return last.kind.value if last is not None and self.events[-1] is last else UNFINISHED
 
 
 def save_session(record: TaskRecord, request: DoRequest) -> None:
