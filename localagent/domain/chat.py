@@ -22,9 +22,7 @@ def chat_model_fault(name: str) -> str:
         fits = socket.is_absolute() and "\0" not in name and len(str(socket).encode("utf-8", "replace")) <= _MOST_SOCKET
     else:
         fits = _REGISTERED.fullmatch(name) is not None
-    return (
-        "" if fits else f"{name!r:.200} is neither unix:/PATH, a model server's socket, nor a registered model's name"
-    )
+    return "" if fits else f"{name!r:.200} is neither unix:/SOCKET of a model server nor the name of a registered model"
 
 
 class ChatRole(Enum):

@@ -126,6 +126,7 @@ def _refused(no: AnswerIsNo | CannotEnforce, request: DoRequest, settings: Setti
         Task(id="", repo=str(request.repo.resolve()), tests=request.tests, text=request.instruction)
     )
     verdict = Verdict.CANNOT_ENFORCE if isinstance(no, CannotEnforce) else Verdict.NEEDS_PERSON
-    result = TaskResult(verdict=verdict, reason=str(no), exit=no.exit_code, remedy=no.remedy)
+    remedy = "see the daemon's log, and ask whoever keeps it" if request.model else no.remedy
+    result = TaskResult(verdict=verdict, reason=str(no), exit=no.exit_code, remedy=remedy)
     report = record.save_result(result)
     return DoOutcome(exit=result.exit, reason=result.reason, remedy=result.remedy, session=record.id, report=report)

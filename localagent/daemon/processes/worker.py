@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from localagent.daemon.store.blobs import Blobs
 from localagent.daemon.store.leases import MOST_EVENT_BYTES, Lease, LeaseLost, append, finish
 from localagent.daemon.store.schema import StoreBusy, StoreFull
 from localagent.daemon.store.task_store import Result, Rows, retrying
+from localagent.domain.chat import PREFIX
 from localagent.domain.edit import Patch
 from localagent.domain.guard import guard_of
 from localagent.domain.task import Budget, Event, Verdict
@@ -46,7 +47,7 @@ from localagent.record.patchfile import patch_json
 from localagent.record.store import TaskRecord, TaskStore
 from localagent.repo.diff.write_diff import unified_diff
 from localagent.report.confidence_text import best_confidence
-from localagent.text.strict_json import dump
+from localagent.text.strict_json import dump, load
 
 # What the gates ask of the patches that a task left, while its tree still lies there: kept for whoever may approve.
 #
@@ -59,7 +60,7 @@ ACCEPTED = 0  # the number of the accepted patch; proposals count from 1
 def judge_patches(
     record: TaskRecord, numbers: tuple[int, ...], repo: Path, policy: Path, settings: Settings, instruction: str = ""
 ) -> tuple[ReviewedPatch, ...]:
-    """The accepted patch and the proposals of these numbers, each put to all gates, as made for an instruction or not."""
+    """The accepted patch and the proposals of these numbers, each put to all gates; with an `instruction`, as for it."""
     opened = open_policy(settings, policy, repo).policy
     reviewer = instruction_reviewer(instruction) if instruction else review_changes
     people = "\n".join(opened.approvals.people)
@@ -171,8 +172,11 @@ def request_for(
     )
 
 
-def result_of(lease: Lease, outcome: FixOutcome | DoOutcome, state_dir: Path) -> Result:
-    """Report and patches under the daemon's id of the task; nothing in them names a place of the daemon."""
+def result_of(lease: Lease, outcome: FixOutcome | DoOutcome, state_dir: Path, socket: str = "") -> Result:
+    """Report and patches under the daemon's id of the task; nothing in them names a place of the daemon.
+
+    `socket`: that of the model that was asked, as the settings name it.
+    """
     record = TaskStore(state_dir).open(outcome.task_id)
     made = record.patch()
     numbers = [int(p["number"]) for p in outcome.report.get("proposals", ())]
@@ -186,7 +190,8 @@ def result_of(lease: Lease, outcome: FixOutcome | DoOutcome, state_dir: Path) ->
         "attestation": attested(record, outcome.report.get("attestation")),
         "remedy": remedy,
     }
-    report = dump(without(outcome.report, changes, record.task.repo))
+    hidden = {record.task.repo: ".", **({socket: "the chat model"} if socket else {})}
+    report = dump(without(outcome.report, changes, hidden))
     patch = None if made is None else dump(patch_json(made))
     proposals = dump([{"number": n, "patch": patch_json(p)} for n, p in kept if p is not None])
     if len(report) > _MOST_REPORT_BYTES or len(patch or b"") + len(proposals) > _MOST_PATCH_BYTES:
@@ -201,12 +206,14 @@ def attested(record: TaskRecord, said: dict[str, str] | None) -> dict[str, str] 
     return {**said, "bundle": read_bounded(record.dir / said["file"], MOST_BUNDLE_BYTES).decode("ascii")}
 
 
-def without(report: dict[str, Any], changes: dict[str, Any], place: str) -> Any:
-    """The report with `changes`, and the folder where the tree lay replaced by `.` in every text."""
+def without(report: dict[str, Any], changes: dict[str, Any], hidden: Mapping[str, str]) -> Any:
+    """The report with `changes`, and in every text what stands instead of what is `hidden`: the tree's folder."""
 
     def clean(value: Any) -> Any:
         if isinstance(value, str):
-            return value.replace(place, ".")
+            for name, shown in hidden.items():
+                value = value.replace(name, shown)
+            return value
         if isinstance(value, dict):
             return {key: clean(inner) for key, inner in value.items()}
         return [clean(inner) for inner in value] if isinstance(value, list | tuple) else value
@@ -259,8 +266,10 @@ def _answered(
     """The work on a tree that lies there, and its answer under the lease."""
     (rows, lease, sink), policy = queue, Path(order["policy"])
     outcome: FixOutcome | DoOutcome
+    socket = ""
     if asked.instruction:
         do = do_request(asked, repo, configuration, policy)
+        socket = do.model if do.model.startswith(PREFIX) else ""
         outcome = _outcome(lambda: carry_out(do, settings, sink, stop), settings)
     else:
         fix = request_for(asked, repo, configuration, policy, order["model"])
@@ -270,11 +279,11 @@ def _answered(
     if outcome.exit == Interrupted.exit_code or sink.lost:
         return STOPPED
     sink.flush()
-    result = result_of(lease, outcome, settings.state_dir)
+    result = result_of(lease, outcome, settings.state_dir, socket)
     numbers = tuple(int(p["number"]) for p in outcome.report.get("proposals", ()))
     record = TaskStore(settings.state_dir).open(outcome.task_id)
     judged = judge_patches(record, numbers, repo, policy, settings, asked.instruction)
-    reason = str(outcome.report.get("reason", outcome.reason)).replace(str(repo), ".")
+    reason = str(load(result.report)["reason"])
     retrying(
         lambda: finish(
             rows,
