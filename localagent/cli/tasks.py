@@ -29,7 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if name == "list":
             action.add_argument("--all", action="store_true", help="tasks of all users, if you have the role")
         else:
-            action.add_argument("id", metavar="ID", help="full task id, as printed by `fix --daemon` and `tasks list`")
+            action.add_argument(
+                "id", metavar="ID", help="full task id, as printed by `fix --daemon`, `do --daemon` and `tasks list`"
+            )
         action.add_argument("--daemon", type=Path, default=DEFAULT_SOCKET, metavar="SOCKET", help="the daemon's socket")
         action.add_argument("--json", action="store_true", help="the daemon's answer as one line of JSON")
 
@@ -89,7 +91,7 @@ def _patches(client: Client, task: str, render: Render, *, as_json: bool) -> int
 
 def _line(task: dict[str, Any]) -> str:
     order = task["order"]
-    what = " ".join(order["tests"]) or order["text"] or "all tests"
+    what = order.get("instruction") or " ".join(order["tests"]) or order["text"] or "all tests"
     exit_code = "" if task["exit"] is None else f" ({task['exit']})"
     whose = f"user {task['uid']}  " if "uid" in task else ""
     likely = f"{confidence_line(told)}  " if (told := task.get("confidence")) else ""

@@ -52,8 +52,8 @@ class TaskOrder:
 
     `guard`: as `fix --guard` says it, empty for the whole suite. `min_confidence` is asked for beside the policy's, 0
     for nothing. `priority` (0 to 9, higher first) orders the tasks of one user; it is no means against other users.
-    With an `instruction` it is a task of `do`, else one of `fix`: its `model` is a chat model that the daemon names, and
-    `max_steps` and `max_tokens` are what that may use.
+    With an `instruction` it is a task of `do`, else one of `fix`: then `model` is a chat model that the daemon names, and
+    `max_steps` and `max_tokens` are what it may use.
     """
 
     snapshot: str
@@ -83,6 +83,11 @@ _FIELDS = tuple(f.name for f in fields(TaskOrder))
 def pack_order(order: TaskOrder) -> dict[str, Any]:
     """As JSON."""
     return {name: getattr(order, name) for name in _FIELDS}  # asdict copies deep, and this is asked at every look
+
+
+def aim_of(order: Mapping[str, Any]) -> str:
+    """What a packed order is for, in its own words."""
+    return str(order.get("instruction") or " ".join(order["tests"]) or order["text"] or "all tests")
 
 
 def order_of(found: object) -> TaskOrder:

@@ -60,7 +60,7 @@ ACCEPTED = 0  # the number of the accepted patch; proposals count from 1
 def judge_patches(
     record: TaskRecord, numbers: tuple[int, ...], repo: Path, policy: Path, settings: Settings, instruction: str = ""
 ) -> tuple[ReviewedPatch, ...]:
-    """The accepted patch and the proposals of these numbers, each put to all gates; with an `instruction`, as for it."""
+    """The accepted patch and the proposals of these numbers, each put to all gates, as for an `instruction` if any."""
     opened = open_policy(settings, policy, repo).policy
     reviewer = instruction_reviewer(instruction) if instruction else review_changes
     people = "\n".join(opened.approvals.people)
@@ -224,7 +224,7 @@ def without(report: dict[str, Any], changes: dict[str, Any], hidden: Mapping[str
 def settings_of(order: dict[str, Any]) -> Settings:
     """The daemon's settings, as an order carries them."""
     paths: dict[str, Any] = {name: Path(path) for name, path in order["settings"].items()}
-    return Settings(**paths, system_owner=int(order["system_owner"]))
+    return Settings(**paths, system_owner=int(order["system_owner"]), gpu_layers=str(order.get("gpu_layers", "")))
 
 
 def work(order: dict[str, Any], stop: Stop) -> int:
