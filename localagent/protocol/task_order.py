@@ -52,7 +52,7 @@ class TaskOrder:
 
     `guard`: as `fix --guard` says it, empty for the whole suite. `min_confidence` is asked for beside the policy's, 0
     for nothing. `priority` (0 to 9, higher first) orders the tasks of one user; it is no means against other users.
-    With an `instruction` it is a task of `do`, else one of `fix`: then `model` is a chat model that the daemon names, and
+    With an `instruction` it is a task of `do`, else one of `fix`; `model` is then a chat model of the daemon's, and
     `max_steps` and `max_tokens` are what it may use.
     """
 

@@ -49,7 +49,7 @@ _GONE_SECONDS = 120.0  # how long a daemon that went away is waited for while it
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RemoteRequest:
-    """What is ordered, and what is done at home with the answer. `task` is kept here; `order` lacks its snapshot yet."""
+    """What is ordered, and what is done at home with the answer. `task` is kept here; `order` lacks its snapshot."""
 
     repo: Path
     order: TaskOrder

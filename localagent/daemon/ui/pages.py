@@ -14,7 +14,7 @@ from localagent.daemon.ui.diff_view import DiffView, side_by_side
 from localagent.daemon.ui.page_headers import ROOT, Renewal, span
 from localagent.daemon.ui.queries import MOST_TOLD, Story
 from localagent.daemon.ui.timeline import candidates, happened, stages
-from localagent.protocol.task_order import TaskOrder, TaskState
+from localagent.protocol.task_order import TaskOrder, TaskState, aim_of, pack_order
 from localagent.report.confidence_text import confidence_figure, confidence_line
 from localagent.report.html import render
 
@@ -68,7 +68,7 @@ def queue_page(
 
 def ordered(row: TaskRow) -> str:
     """What a task is to do, in a few words."""
-    return row.order.instruction or " ".join(row.order.tests) or row.order.text or "all tests"
+    return aim_of(pack_order(row.order))
 
 
 def _state(row: TaskRow) -> tuple[str, str]:
