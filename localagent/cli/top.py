@@ -16,6 +16,7 @@ from localagent.app import Settings
 from localagent.cli.render import Render
 from localagent.errors import UsageFault
 from localagent.protocol.http_client import DEFAULT_SOCKET, Client, DaemonGone, DaemonRefuses, wait_after
+from localagent.protocol.task_order import aim_of
 from localagent.text.visible_text import one_line
 
 # How `localagent top` shows an answer of the daemon: as lines, and as a picture that is renewed on a terminal.
