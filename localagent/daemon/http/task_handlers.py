@@ -86,8 +86,6 @@ def _model_faults(desk: RequestContext, order: TaskOrder) -> list[str]:
     model = desk.configuration.chat_model(order.model) if order.use_model else None
     if order.model and model is None:
         return [f"model: no chat model {order.model!r} here; /v1/models names them"]
-    if model is not None and order.max_tokens > model.max_tokens:
-        return [f"max_tokens: at most {model.max_tokens} for {model.name} here"]
     if model is None and recipe_of(order.instruction) is None:
         raise RequestRefused(
             409,

@@ -175,7 +175,7 @@ def request_for(
 def result_of(lease: Lease, outcome: FixOutcome | DoOutcome, state_dir: Path, socket: str = "") -> Result:
     """Report and patches under the daemon's id of the task; nothing in them names a place of the daemon.
 
-    `socket`: that of the model that was asked, as the settings name it.
+    `socket`: the path of that of the model that was asked.
     """
     record = TaskStore(state_dir).open(outcome.task_id)
     made = record.patch()
@@ -190,7 +190,8 @@ def result_of(lease: Lease, outcome: FixOutcome | DoOutcome, state_dir: Path, so
         "attestation": attested(record, outcome.report.get("attestation")),
         "remedy": remedy,
     }
-    hidden = {record.task.repo: ".", **({socket: "the chat model"} if socket else {})}
+    hidden = {record.task.repo: "."}
+    hidden |= {f"{PREFIX}{socket}": "the chat model", socket: "its socket"} if socket else {}
     report = dump(without(outcome.report, changes, hidden))
     patch = None if made is None else dump(patch_json(made))
     proposals = dump([{"number": n, "patch": patch_json(p)} for n, p in kept if p is not None])
@@ -269,7 +270,7 @@ def _answered(
     socket = ""
     if asked.instruction:
         do = do_request(asked, repo, configuration, policy)
-        socket = do.model if do.model.startswith(PREFIX) else ""
+        socket = do.model.removeprefix(PREFIX) if do.model.startswith(PREFIX) else ""
         outcome = _outcome(lambda: carry_out(do, settings, sink, stop), settings)
     else:
         fix = request_for(asked, repo, configuration, policy, order["model"])
