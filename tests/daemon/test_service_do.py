@@ -1,8 +1,6 @@
 """`do --daemon` against a real daemon: by a recipe, and by a scripted model server; killed, cancelled, refused."""
 
 import json
-import os
-import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -136,17 +134,3 @@ def test_a_model_server_that_is_gone_is_an_answer_that_names_no_place(tmp_path: 
         report = daemon.client().get(f"/v1/tasks/{task}/report").json()
         assert (report["task"], report["remedy"]) == (task, "see the daemon's log, and ask whoever keeps it")
         assert str(tmp_path) not in json.dumps(report)
-
-
-@pytest.mark.long
-def test_a_worker_that_is_killed_twice_fails_the_task(tmp_path: Path) -> None:
-    with writing_daemon() as (daemon, server):
-        server.answers[CHAT] = lambda _out: time.sleep(20)
-        task = ordered(daemon.client(), FILES, instruction="add shout to extra.py", use_model=True)["id"]
-        for asked in (1, 2):
-            while len(server.bodies) < asked:
-                time.sleep(0.05)
-            worker = daemon.worker()
-            assert worker is not None
-            os.kill(worker, signal.SIGKILL)
-        assert until(daemon, task, "failed")["reason"] == "its worker was ended by signal 9; it was tried 2 times"

@@ -50,7 +50,7 @@ class Keeping:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServedChatModel:
-    """A model that writes, by the name that orders use. `model` is as `do --model` has it; `max_tokens` holds for a task."""
+    """A model that writes, by the name that orders use. `model` is as `do --model` has it; `max_tokens`: of a task."""
 
     name: str
     model: str
