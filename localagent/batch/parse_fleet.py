@@ -212,6 +212,8 @@ def _member(table: Table, place: _ParseContext, defaults: FleetMember) -> FleetM
         table.fault("sarif", f"is for the work {WorkKind.SARIF.value!r}, which is not asked for")
     if WorkKind.INSTRUCTION in member.work and not member.instruction:
         table.fault("instruction", "is missing: what is to be changed, in words")
+    if WorkKind.INSTRUCTION in member.work and member.guard:
+        table.fault("guard", "is for repairs: an instruction keeps every test passing")
     if table.holds("instruction") and WorkKind.INSTRUCTION not in member.work:
         table.fault("instruction", f"is for the work {WorkKind.INSTRUCTION.value!r}, which is not asked for")
     table.close()

@@ -38,8 +38,7 @@ def session_folder(folder: Path, task: str) -> Iterator[Path]:
     """The folder of a task's session below the daemon's `folder`; a worker that has not quite ended is waited for."""
     place = folder / SESSIONS / task
     for path in (place.parent, place):
-        path.mkdir(exist_ok=True)
-        path.chmod(0o711)
+        path.mkdir(mode=0o700, exist_ok=True)
     lock = open_lock(place / _LOCK)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
