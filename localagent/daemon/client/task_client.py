@@ -281,7 +281,8 @@ def _landed(
     repo = request.repo.resolve()
     try:
         service = service_of(None, record)
-        refuse_unapproved(patch, repo, request.policy, settings, task=record.id, service=service)
+        asked = record.task.instruction
+        refuse_unapproved(patch, repo, request.policy, settings, task=record.id, service=service, instruction=asked)
         land_recorded(settings, record, patch, repo)
     except AnswerIsNo as no:
         reason = f"a patch was accepted but not applied: {no}"

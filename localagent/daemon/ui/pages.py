@@ -182,8 +182,12 @@ def _shown_patch(title: str, found: Mapping[str, Any], text: str) -> _ShownPatch
 
 def _evidence(report: Mapping[str, Any]) -> Sequence[tuple[str, object]]:
     jail, model, signed = _mapping(report, "jail"), _mapping(report, "model"), _mapping(report, "attestation")
+    agent = _mapping(report, "agent")
     return (
         ("outcome", report.get("outcome")),
+        ("understood", agent.get("recipe") or ""),
+        ("claim", f"{agent['claim']}, strength {agent.get('grade')} of A to E" if agent.get("claim") else ""),
+        ("not shown", "; ".join(map(str, _list(agent, "not_shown")))),
         *((name, value) for name, value in _mapping(report, "checks").items()),
         ("jail", f"{jail.get('backend')}, level {jail.get('level')}" if jail.get("level") else ""),
         ("patch", report.get("patch_digest")),
