@@ -47,7 +47,7 @@ def test_what_a_person_has_to_look_at_is_nobody_s_to_waive() -> None:
 @pytest.mark.long
 def test_a_client_names_no_socket_and_a_model_reaches_no_place_of_the_daemon() -> None:
     """Of two model servers the operator named one; what that says is as hostile as the client."""
-    calls = [("read", {"path": place}) for place in PLACES]
+    calls: list[tuple[str, dict[str, object]]] = [("read", {"path": place}) for place in PLACES]
     calls += [("create", {"path": place, "content": "x = 1\n"}) for place in PLACES]
     calls += [("run_tests", {"tests": ["--rootdir=/", "../../x.py"]}), ("ask", {"question": "What next?"})]
     left = iter(calls)
