@@ -11,12 +11,16 @@ from localagent.jail.api import BackendKind
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DoRequest:
-    """What the user asked for, parsed. `tests` must pass in the end; `roles` are those that the model plays."""
+    """What the user asked for, parsed. `tests` must pass in the end; `roles` are those that the model plays.
+
+    `from_tests`, of them: the specification, which stays as it is; without a model the search fills what it can.
+    """
 
     instruction: str
     repo: Path
     tests: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
+    from_tests: tuple[str, ...] = ()
     python: str = ""
     model: str = ""
     roles: tuple[str, ...] = ("implementer",)
@@ -44,3 +48,8 @@ class DoOutcome:
     report: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     applied: bool = False
+
+    @property
+    def task_id(self) -> str:
+        """The session is a task."""
+        return self.session
