@@ -42,7 +42,7 @@ def test_answers_are_those_of_a_graph_that_asks_every_file() -> None:
     every = EveryFile(facts)
     chosen = random.Random(7)
     names = chosen.sample(sorted({n for made in facts.values() for n in made.names}), 150)
-    names += chosen.sample([module_name(path) for path in facts], 20) + ["Kelvin.f", "pkg.Kelvin", "__len__", "no_such"]
+    names += [*chosen.sample([module_name(path) for path in facts], 20), "Kelvin.f", "pkg.Kelvin", "__len__", "no_such"]
     found = 0
     for name in names:
         lazy = stored_graph(stored)
