@@ -84,15 +84,10 @@ class FailureTrace:
     def _written(self, file: int, line: int, names: List[str], values: Dict[str, Any]) -> None:
         for name in names:
             base, dot, attribute = name.partition(".")
-            if base not in values:
-                continue
-            value = values[base]
-            if dot:
-                held = getattr(value, "__dict__", None)
-                if type(held) is not dict or attribute not in held:
-                    continue
-                value = held[attribute]
-            self.values.append((file, line, name, _text(value)))
+            held = _attributes(values.get(base)) if dot else values
+            wanted = attribute if dot else base
+            if wanted in held:
+                self.values.append((file, line, name, _text(held[wanted])))
 
     def told(self, raised: Optional[BaseException]) -> Dict[str, Any]:
         """Everything, as JSON types."""
@@ -118,6 +113,15 @@ def frames_with_values(root: str, raised: Optional[BaseException]) -> List[List[
             found.append([path, traceback.tb_lineno or 1, bounded(frame.f_code.co_name, 200), values])
         traceback = traceback.tb_next
     return found[-FRAMES_LIMIT:]
+
+
+def _attributes(value: Any) -> Dict[str, Any]:
+    """What an object's own dictionary holds; nothing where its class does something else there."""
+    try:
+        held = object.__getattribute__(value, "__dict__")
+    except Exception:
+        return {}
+    return held if type(held) is dict else {}
 
 
 def _text(value: Any) -> str:

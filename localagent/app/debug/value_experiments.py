@@ -23,14 +23,18 @@ from localagent.edit.external_edits import Page
 MOST_STATEMENTS = 12
 MOST_OF_A_STATEMENT = 4
 CPU_SECONDS = 5.0
+MOST_SECONDS = 1.0
 _OPERATOR = "forced-value"
 
 
 def nearest_passing(baseline: Baseline, test: str, most: int) -> list[str]:
-    """The passing tests that share most lines with a test, by Jaccard's index; those that share none are left out."""
+    """The passing tests that share most lines with a test, by Jaccard's index.
+
+    Without those that share none, or take longer than `MOST_SECONDS`: a tracer makes them slower still.
+    """
     lines = {t.id: {(p, n) for p, ns in (t.lines or {}).items() if not is_test(p) for n in ns} for t in baseline.tests}
     own = lines.get(test, set())
-    passing = set(baseline.passing)
+    passing = set(baseline.passing) & {t.id for t in baseline.tests if t.seconds <= MOST_SECONDS}
     shares = {
         name: len(own & other) / len(own | other) for name, other in lines.items() if name in passing and own & other
     }
