@@ -197,7 +197,7 @@ class Loop:
         except ToolFault as fault:
             return _answer(call, ResultKind.ERROR, bounded(f"error: {fault}", self.workshop.limit, "left out")), None
         answer = _answer(call, ResultKind.DONE, done.text)
-        return replace(answer, writes=action.writes, plan=done.plan), done
+        return replace(answer, writes=(*action.writes, *done.writes), plan=done.plan), done
 
 
 def _used_up(most: float, what: str) -> Ended:

@@ -12,6 +12,7 @@ from localagent.app import Settings
 from localagent.app.agent.request import DoOutcome, DoRequest
 from localagent.app.agent.run import run_do
 from localagent.app.cancellation import Stop
+from localagent.cli.analysis_outcome import analysis_faults, show_analysis
 from localagent.cli.backend import add_backend, backend_of
 from localagent.cli.exit_signals import stop_on_signals
 from localagent.cli.fix import command_fault
@@ -49,6 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     p.add_argument("--python", default="", metavar="PY", help="the project's interpreter or virtual environment")
     p.add_argument("--seed", type=int, default=0, metavar="K", help="random seed (0)")
     p.add_argument("--policy", default="", metavar="NAME|FILE", help="the policy to use (default: default)")
+    p.add_argument("--file", action="append", default=[], metavar="DATA", help="analyse this file or folder")
+    p.add_argument("--results", default="", metavar="DIR", help="new folder for the script, tables and plots")
     add_backend(p)
     p.add_argument("--out", default="", metavar="FILE", help="write the accepted patch to FILE, as a unified diff")
     p.add_argument("--report", default="", metavar="FILE", help="write the report to FILE, as JSON, always")
@@ -82,6 +85,9 @@ def show_outcome(outcome: DoOutcome, args: argparse.Namespace, render: Render) -
     """The outcome, as JSON or for a person."""
     if args.json:
         render.json({"event": "result", "session": outcome.session, "report": outcome.report})
+        return
+    if (analysis := outcome.report.get("agent", {}).get("analysis")) is not None:
+        show_analysis(outcome, analysis, render)
         return
     if shown := outcome.diff or outcome.proposal:
         render.line(shown.decode("utf-8", "replace").rstrip("\n"))
@@ -125,6 +131,7 @@ def _request(args: argparse.Namespace) -> DoRequest:
     for name, value in (("--out", args.out), ("--report", args.report)):
         if value and (not Path(value).absolute().parent.is_dir() or Path(value).is_dir()):
             faults.append(f"{name}: {value} is a directory, or its directory does not exist")
+    faults += analysis_faults(args)
     if faults:
         raise UsageFault(faults, remedy="`localagent do --help` lists the options")
     path: Callable[[str], Path | None] = lambda value: Path(value) if value else None  # noqa: E731
@@ -145,4 +152,6 @@ def _request(args: argparse.Namespace) -> DoRequest:
         out=path(args.out),
         report=path(args.report),
         apply=args.apply,
+        files=tuple(map(Path, args.file)),
+        results=path(args.results),
     )

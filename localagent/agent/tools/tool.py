@@ -36,12 +36,16 @@ class Parameter:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Done:
-    """What a call came to. `judgement`: of `finish`; `asks`: a question that nobody is there to answer."""
+    """What a call came to. `judgement`: of `finish`; `asks`: a question that nobody is there to answer.
+
+    `writes`: what it is known only now that the copy is to keep.
+    """
 
     text: str
     plan: tuple[str, ...] = ()
     judgement: Judgement | None = None
     asks: str = ""
+    writes: tuple[FileWrite, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,7 +11,10 @@ from localagent.jail.api import BackendKind
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DoRequest:
-    """What the user asked for, parsed. `tests` must pass in the end; `roles` are those that the model plays."""
+    """What the user asked for, parsed. `tests` must pass in the end; `roles` are those that the model plays.
+
+    With `files` it is an analysis of data, whose results go into a new folder `results`; nothing is changed then.
+    """
 
     instruction: str
     repo: Path
@@ -29,6 +32,8 @@ class DoRequest:
     out: Path | None = None
     report: Path | None = None
     apply: bool = False
+    files: tuple[Path, ...] = ()
+    results: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -23,11 +23,13 @@ from localagent.agent.tools.tool import Workshop, parse_arguments
 from localagent.agent.tools.working_copy import WorkingCopy
 from localagent.app.agent.change_review import GateReview
 from localagent.app.agent.chat_model import open_chat_model, weaknesses
+from localagent.app.agent.data_analysis import DataAnalysis, copy_data, holds_data
 from localagent.app.agent.graph_search import GraphSearch
 from localagent.app.agent.jail_runs import JailRuns
 from localagent.app.agent.patch_judge import VerifyJudge
 from localagent.app.agent.recipe_run import NoModel, no_such_name, run_recipe
 from localagent.app.agent.request import DoOutcome, DoRequest
+from localagent.app.agent.script_runs import JailedScript
 from localagent.app.agent.session_report import agent_json, explanation
 from localagent.app.agent.session_store import Session, journal_log, save_session
 from localagent.app.agent.snapshot_tree import SnapshotTree
@@ -192,7 +194,7 @@ def resume_do(
 @contextlib.contextmanager
 def _model_for(request: DoRequest, settings: Settings, opened: OpenPolicy, stop: Stop) -> Iterator[ChatModel]:
     """The model of a session; none where a recipe needs none, and none was named or answers."""
-    recipe = recipe_of(request.instruction)
+    recipe = None if request.files else recipe_of(request.instruction)
     model: ChatModel = NoModel()
     with contextlib.ExitStack() as stack:
         if request.model or recipe is None:
@@ -250,6 +252,8 @@ def _answer(session: _Session, *, resumed: bool) -> TaskResult:
 def _worked(session: _Session, *, resumed: bool) -> TaskResult:
     request, settings, policy = session.request, session.settings, session.opened.policy
     jail = _jail(request, settings, session.opened)
+    if request.files:
+        return _analysed(session, jail, resumed=resumed)
     task = session.record.task
     with contextlib.ExitStack() as stack:
         scratch = stack.enter_context(scratch_folder(settings.scratch_dir))
@@ -296,6 +300,28 @@ def _worked(session: _Session, *, resumed: bool) -> TaskResult:
         loop = _loop(session, tree, runs, judge, cancelled)
         with _timed(session, "agent"):
             return _result(session, loop.run(), judge)
+
+
+def _analysed(session: _Session, jail: Jail, *, resumed: bool) -> TaskResult:
+    """The result of a data analysis: a script and its files instead of a patch."""
+    request, settings, known = session.request, session.settings, session.known
+    cancelled = threading.Event()
+    with scratch_folder(settings.scratch_dir) as scratch, session.stop.calling(cancelled.set):
+        with _timed(session, Stage.SNAPSHOT.value):
+            data, remarks = copy_data(request.files, scratch)
+        if not (resumed and holds_data(session.record, data)):
+            session.evidence.snapshot(data)
+        known.update(jail_backend=jail.backend, jail_level=jail.level, digest=data.digest)
+        python = interpreter_of(session.record.task)
+        script = JailedScript.of(jail, settings, session.opened.policy, python, data, scratch)
+        analysis = DataAnalysis.open(request, session.record.id, script, session.model, session.log)
+        known["warnings"] = (*weaknesses(session.model, settings), *remarks, *analysis.interpreter.remarks())
+        loop = analysis.loop(session.opened.policy, session.person, cancelled, lambda event: _tell(session, event))
+        try:
+            with _timed(session, "agent"):
+                return analysis.result(loop.run())
+        finally:
+            known["analysis"] = analysis.json()
 
 
 def _jail(request: DoRequest, settings: Settings, opened: OpenPolicy) -> Jail:
@@ -450,6 +476,7 @@ def _record(session: _Session, result: TaskResult, journal: Journal) -> DoOutcom
     diff = unified_diff(result.patch) if result.patch is not None else b""
     proposed = [unified_diff(c.patch) for c in result.proposals]
     agent = agent_json(request, session.log.events, known.get("tree"), judge.proof if judge is not None else None)
+    agent |= known.get("analysis", {})
     applied = False
     try:
         if result.patch is not None:

@@ -59,6 +59,8 @@ def save_session(record: TaskRecord, request: DoRequest) -> None:
         "seed": request.seed,
         "policy": str(request.policy) if request.policy is not None else "",
         "backend": request.backend.value if request.backend is not None else "",
+        "files": [str(file.absolute()) for file in request.files],
+        "results": str(request.results.absolute()) if request.results is not None else "",
     }
     write_private(record.dir / _NAME, dump(data, indent=2))
 
@@ -104,6 +106,8 @@ def open_session(record: TaskRecord) -> Session:
             seed=found["seed"],
             policy=Path(found["policy"]) if found["policy"] else None,
             backend=BackendKind(found["backend"]) if found["backend"] else None,
+            files=tuple(map(Path, found.get("files", ()))),
+            results=Path(found["results"]) if found.get("results") else None,
         )
         events = [event_of(entry["kind"], entry["data"]) for entry in read_journal(record.journal_path)]
     except FileNotFoundError:
