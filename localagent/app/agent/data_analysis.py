@@ -24,7 +24,7 @@ from localagent.agent.tools.data_tools import SCRIPT, data_tools
 from localagent.agent.tools.text_search import TextSearch
 from localagent.agent.tools.tool import Workshop
 from localagent.agent.tools.working_copy import WorkingCopy
-from localagent.app.agent.change_review import GateReview
+from localagent.app.agent.analysis_review import AnalysisReview
 from localagent.app.agent.request import DoRequest
 from localagent.app.agent.results_folder import publish, results_fault
 from localagent.app.agent.script_runs import PRINTED_NAME, REPORT_NAME, JailedScript
@@ -232,7 +232,7 @@ class DataAnalysis:
                 made_edits=lambda: (),
             ),
             choke=ChokePoint(
-                review=GateReview(policy, request.instruction, tree, frozenset()),
+                review=AnalysisReview(policy, request.instruction, tree),
                 person=person,
                 trust=request.trust,
                 assume=request.assume,
@@ -272,7 +272,9 @@ class DataAnalysis:
             REPORT_NAME: dump(self._report(), indent=2),
         }
         publish(results, rerun.folder, texts)
-        return TaskResult(verdict=Verdict.ACCEPTED, reason=f"{ended.reason}; they are in {results}", exit=0)
+        return TaskResult(
+            verdict=Verdict.ACCEPTED, reason=f"{ended.reason}; it is in {results}, with what it made", exit=0
+        )
 
     def _explained(self, ended: Ended) -> str:
         """Why there are no results: how far it came, and what went wrong last."""

@@ -116,11 +116,9 @@ class JailedScript:
         if not again.files and not again.raw_stdout:
             return _refused("the script prints nothing and writes no file: print the answer, or write it to a file")
         self.rerun = Rerun(folder=out, script=script, executed=again, summary=summary)
-        count = len(again.files)
-        told = f"the same text and the same {count} file{'' if count == 1 else 's'}"
-        return Judgement(
-            answer=JudgeAnswer.ACCEPTED, reason=f"run again from nothing in a new jail, the script came to {told}"
-        )
+        told = f"the same text and the same files ({len(again.files)})" if again.files else "the same text"
+        reason = f"run again from nothing in a new jail, the script came to {told}"
+        return Judgement(answer=JudgeAnswer.ACCEPTED, reason=reason)
 
     def run_tests(self, writes: Mapping[RepoPath, str | None], tests: Sequence[str]) -> SuiteReport:
         """`SuiteRunner`: an analysis has no tests."""
