@@ -102,7 +102,9 @@ def _causes(tree: ast.Module) -> Iterator[str]:
         if not isinstance(node, ast.Call):
             continue
         called = ast.unparse(node.func)
-        if ".random." in f"{called}." or called.endswith((".sample", ".shuffle", "default_rng")):
+        if ".random." in f"{called.removeprefix('random.')}." or called.endswith(
+            (".sample", ".shuffle", "default_rng")
+        ):
             yield "random numbers of numpy or pandas: give a seed (default_rng(0), random_state=0)"
         if called.rpartition(".")[2] in _TIME_CALLS and called != "time":
             yield "the time of day: leave it out"

@@ -24,7 +24,9 @@ _MAKES = frozenset(
         "write_image", "write_html", "writestr",
     }
 )  # fmt: skip
-_AWAY = re.compile(r"/(?!dev/null$)[\w.~-]+|~[\w.-]*(?:/|$)|(?:.*/)?\.\.(?:/|$)|(?:file|https?|ftps?|s3|gs):", re.IGNORECASE)
+_AWAY = re.compile(
+    r"/(?!dev/null$)[\w.~-]+|~[\w.-]*(?:/|$)|(?:.*/)?\.\.(?:/|$)|(?:file|https?|ftps?|s3|gs):", re.IGNORECASE
+)
 _PLACES = frozenset({"expanduser", "expandvars", "home", "environ", "getenv", "__file__", "argv", "executable"})
 _TELL = frozenset({"print", "title", "suptitle", "xlabel", "ylabel", "set_title", "set_xlabel", "set_ylabel", "text"})
 

@@ -9,7 +9,7 @@ from localagent.agent.agent_ports import JudgeAnswer
 from localagent.agent.events import FileWrite
 from localagent.agent.observation import Observation
 from localagent.agent.tools import dialogue_tools
-from localagent.agent.tools.tool import Action, Arguments, Done, Parameter, Tool, Workshop, bounded
+from localagent.agent.tools.tool import Action, Arguments, Done, Kind, Parameter, Tool, Workshop, bounded
 from localagent.agent.tools.working_copy import ToolFault, ToolRefusal
 from localagent.code.source_text import parse_or_reason
 from localagent.domain.paths import RepoPath
@@ -36,19 +36,24 @@ def data_tools(runs: ScriptRuns) -> dict[str, Tool]:
     """The tools by name."""
 
     def run(workshop: Workshop, given: Arguments) -> Action:
-        code = given["code"].strip("\n")
-        so_far = workshop.copy.get(SCRIPT) or ""
-        script = f"{so_far}\n{_CELL}{code}\n" if so_far else f"{_CELL}{code}\n"
-        if not code.strip() or len(script) > _MOST_SCRIPT:
-            raise ToolFault(f"code is the next step; the whole script has at most {_MOST_SCRIPT:,} characters")
+        steps = _steps(workshop.copy.get(SCRIPT) or "")
+        number, code = given.get("replaces", len(steps) + 1), given["code"].strip("\n")
+        if not 1 <= number <= len(steps) + 1:
+            raise ToolFault(f"replaces is the number of a step, 1 to {len(steps)}; leave it away to add one")
+        if not code.strip() and number > len(steps):
+            raise ToolFault("code is the next step of the script")
+        kept = [step for step in (*steps[: number - 1], code, *steps[number:]) if step.strip()]
+        script = "\n".join(f"{_CELL}{step}\n" for step in kept)
+        if len(script) > _MOST_SCRIPT:
+            raise ToolFault(f"the whole script has at most {_MOST_SCRIPT:,} characters")
         parsed = parse_or_reason(script)
         if isinstance(parsed, str):
             raise ToolFault(f"the step is not Python that parses, and is not kept: {parsed}")
-        before = workshop.copy.get(OBSERVED) or ""
+        before = "" if number <= len(steps) else workshop.copy.get(OBSERVED) or ""
 
         def perform() -> Done:
             text, observed = runs.observe(script, before)
-            shown = bounded(text, workshop.limit, "print less")
+            shown = bounded(f"step {number}: {text}", workshop.limit, "print less")
             return Done(text=shown, writes=(FileWrite(path=OBSERVED, text=observed.json()),))
 
         return Action(perform=perform, writes=(FileWrite(path=SCRIPT, text=script),), code=script)
@@ -58,8 +63,8 @@ def data_tools(runs: ScriptRuns) -> dict[str, Tool]:
         for tool in (
             Tool(
                 name="run",
-                description="Add a step to the script and run it; variables of earlier steps are there.",
-                parameters=(Parameter(name="code"),),
+                description="Add a step to the script, or replace one (by nothing: code is empty), and run it all.",
+                parameters=(Parameter(name="code"), Parameter(name="replaces", kind=Kind.INTEGER, required=False)),
                 prepare=run,
             ),
             *(tool for tool in dialogue_tools.TOOLS if tool.name == "ask"),
@@ -71,6 +76,11 @@ def data_tools(runs: ScriptRuns) -> dict[str, Tool]:
             ),
         )
     }
+
+
+def _steps(script: str) -> list[str]:
+    """The steps of a script, in order. Text that looks like the line between two of them makes two."""
+    return [step.strip("\n") for step in f"\n{script}".split(f"\n{_CELL}")[1:]]
 
 
 def _finish(workshop: Workshop, given: Arguments) -> Action:

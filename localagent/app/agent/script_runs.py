@@ -96,7 +96,7 @@ class JailedScript:
         new = self.sanitizer.clean([ran.raw_stdout[start:]]).text
         if why := self._unfit(ran):
             raise ToolFault("\n".join((f"the step is not kept: {why}", *_errors(ran), new)).rstrip())
-        head = f"the step ran in {ran.wall_seconds:.1f} s and is kept"
+        head = f"kept, after {ran.wall_seconds:.1f} s"
         if moved:
             head += "; the earlier steps print something else than before: they depend on chance or the time of day"
         return "\n".join((head, *_files(ran), new.rstrip("\n") or "(it printed nothing)", *_errors(ran))), _seen(ran)
