@@ -50,15 +50,15 @@ class Observation:
 
 def parse_observation(text: str) -> Observation:
     """An observation that was kept. ValueError for anything else."""
-    found = load(text.encode("utf-8", "surrogateescape"))
     try:
+        found = load(text.encode("utf-8", "surrogateescape"))
         return Observation(
             printed=str(found["printed"]),
             length=int(found["length"]),
             text=str(found["text"]),
             files={str(name): str(digest) for name, digest in found["files"].items()},
         )
-    except (TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"not an observation: {error}") from error
 
 
