@@ -13,7 +13,7 @@ from localagent.code.source_text import parse_or_none
 from localagent.text.strict_json import dump, load
 from localagent.text.visible_text import one_line
 
-_MOST_TEXT = 60_000
+_MOST_TEXT = 20_000
 _SHOWN = 5
 _TIME_CALLS = frozenset(
     {"now", "today", "utcnow", "time", "time_ns", "perf_counter", "monotonic", "ctime", "localtime"}

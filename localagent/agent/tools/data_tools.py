@@ -13,11 +13,12 @@ from localagent.agent.tools.tool import Action, Arguments, Done, Kind, Parameter
 from localagent.agent.tools.working_copy import ToolFault, ToolRefusal
 from localagent.code.source_text import parse_or_reason
 from localagent.domain.paths import RepoPath
+from localagent.text.strict_json import dump
 
 SCRIPT = RepoPath("analysis.py")
 OBSERVED = RepoPath("analysis.observed.json")
 _CELL = "# %%\n"
-_MOST_SCRIPT = 200_000
+_MOST_SCRIPT_BYTES = 200_000  # as JSON: script and observation stand in one line of the journal
 _MOST_SUMMARY = 4_000
 
 
@@ -44,8 +45,8 @@ def data_tools(runs: ScriptRuns) -> dict[str, Tool]:
             raise ToolFault("code is the next step of the script")
         kept = [step for step in (*steps[: number - 1], code, *steps[number:]) if step.strip()]
         script = "\n".join(f"{_CELL}{step}\n" for step in kept)
-        if len(script) > _MOST_SCRIPT:
-            raise ToolFault(f"the whole script has at most {_MOST_SCRIPT:,} characters")
+        if len(dump(script)) > _MOST_SCRIPT_BYTES:
+            raise ToolFault(f"the whole script has at most {_MOST_SCRIPT_BYTES:,} bytes; data belong into files")
         parsed = parse_or_reason(script)
         if isinstance(parsed, str):
             raise ToolFault(f"the step is not Python that parses, and is not kept: {parsed}")

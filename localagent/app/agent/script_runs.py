@@ -32,6 +32,7 @@ from localagent.text.secret_redaction import Sanitizer
 REPORT_NAME = "analysis.json"
 PRINTED_NAME = "analysis.txt"
 _MOST_ERRORS = 3_000
+_MOST_OBSERVED = 250_000
 _SHOWN = 20
 
 
@@ -145,6 +146,10 @@ class JailedScript:
             return f"it writes {taken[0]}, which is the name of a file of ours: choose another"
         if ran.left_out:
             return f"it leaves {ran.left_out[0].name}, which cannot be a result: {ran.left_out[0].why}"
+        if len({*names}) < len(names):
+            return "it leaves files whose names are the same once secrets are taken out of them"
+        if len(_seen(ran).json()) > _MOST_OBSERVED:
+            return f"it leaves {len(names)} files, which are too many, or have too long names"
         return ""
 
 
