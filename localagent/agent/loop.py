@@ -179,7 +179,7 @@ class Loop:
                 return ended
         refused = [e for e in self.log.events if isinstance(e, Answered) and e.tool == "finish"]
         if len([e for e in refused if e.kind is ResultKind.REFUSED]) >= _JUDGED:
-            return Ended(kind=EndKind.GAVE_UP, reason=f"the change was refused {_JUDGED} times: {refused[-1].text}")
+            return Ended(kind=EndKind.GAVE_UP, reason=f"finish was refused {_JUDGED} times: {refused[-1].text}")
         return None
 
     def _call(self, call: ToolCall) -> tuple[Answered, Done | None]:

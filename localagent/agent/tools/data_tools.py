@@ -41,9 +41,9 @@ def data_tools(runs: ScriptRuns) -> dict[str, Tool]:
         number, code = given.get("replaces", len(steps) + 1), given["code"].strip("\n")
         if not 1 <= number <= len(steps) + 1:
             raise ToolFault(f"replaces is the number of a step, 1 to {len(steps)}; leave it away to add one")
-        if not code.strip() and number > len(steps):
-            raise ToolFault("code is the next step of the script")
         kept = [step for step in (*steps[: number - 1], code, *steps[number:]) if step.strip()]
+        if not kept or (number > len(steps) and not code.strip()):
+            raise ToolFault("code is empty; it is the next step of the script, or takes the place of one of several")
         script = "\n".join(f"{_CELL}{step}\n" for step in kept)
         if len(dump(script)) > _MOST_SCRIPT_BYTES:
             raise ToolFault(f"the whole script has at most {_MOST_SCRIPT_BYTES:,} bytes; data belong into files")
