@@ -210,7 +210,12 @@ class DataAnalysis:
         )
 
     def loop(
-        self, policy: Policy, person: Person, cancelled: threading.Event, tell: Callable[[AgentEvent], None]
+        self,
+        policy: Policy,
+        person: Person,
+        cancelled: threading.Event,
+        tell: Callable[[AgentEvent], None],
+        on_text: Callable[[str], None] | None,
     ) -> Loop:
         """The loop with the tools of an analysis."""
         request, log = self.request, self.log
@@ -245,6 +250,7 @@ class DataAnalysis:
             metadata={"role": request.roles[0]},
             cancelled=cancelled,
             tell=tell,
+            on_text=on_text,
         )
 
     def _files(self) -> str:
