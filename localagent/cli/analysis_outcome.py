@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from localagent.app.agent.data_analysis import input_faults
+from localagent.app.agent.data_analysis import MOST_PRINTED, input_faults
 from localagent.app.agent.request import DoOutcome
 from localagent.app.agent.results_folder import results_fault
 from localagent.cli.render import Render
@@ -30,6 +30,8 @@ def show_analysis(outcome: DoOutcome, analysis: Mapping[str, Any], render: Rende
     if not outcome.exit:
         if analysis["text"]:
             render.line(analysis["text"].rstrip("\n"))
+            if len(analysis["text"]) == MOST_PRINTED:
+                render.note("the rest of the text is in analysis.txt")
             render.line()
         for file in analysis["outputs"][:_SHOWN]:
             render.line(f"  {file['name']}  {file['bytes']:,} bytes")

@@ -5,11 +5,12 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.false_model_server import calls_in_turn, false_model_server
+from support.false_model_server import Write, calls_in_turn, false_model_server
 
 from localagent.cli.main import main
 
@@ -44,11 +45,20 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def analyse(calls: Calls, *more: str, verb: tuple[str, ...] = ()) -> tuple[int, dict[str, Any], list[str]]:
-    """Exit code, the task's report, and what the model read of each call."""
+def analyse(
+    calls: Calls, *more: str, verb: tuple[str, ...] = (), before_last: Callable[[], None] = lambda: None
+) -> tuple[int, dict[str, Any], list[str]]:
+    """Exit code, the task's report, and what the model read of each call. `before_last` is done before its last."""
     report = Path("../report.json")
     report.unlink(missing_ok=True)
-    with false_model_server(calls_in_turn(calls)) as server:
+    in_turn = calls_in_turn(calls)
+
+    def reply(out: Write) -> None:
+        if len(server.bodies) == len(calls):
+            before_last()
+        in_turn(out)
+
+    with false_model_server(reply) as server:
         words = verb or ("do", "which region sells most?", "--file", "sales.csv", "--results", "results")
         code = main([*words, "--model", f"unix:{server.socket}", "--report", str(report), "--quiet", *more])
     told = [m["content"] for m in server.bodies[-1]["messages"] if m["role"] == "tool"] if server.bodies else []
@@ -108,9 +118,19 @@ def test_a_session_goes_on_with_its_state_and_only_on_the_same_data(place: Path)
     code, report, _ = analyse([FINISH], verb=resume)
     assert (code, "the data files changed" in report["reason"]) == (1, True)
     (place / "sales.csv").write_text(SALES)
-    code, report, told = analyse([run(SUM), FINISH], verb=resume)
-    assert (code, report["outcome"]) == (0, "accepted"), report["reason"]
+    taken = place / "results/mine"
+
+    def take() -> None:
+        taken.parent.mkdir()
+        taken.write_text("mine")
+
+    code, report, told = analyse([run(SUM), FINISH], verb=resume, before_last=take)
+    assert (code, "results is not empty" in report["reason"]) == (1, True)
     assert told[-1].endswith("\nsouth")
+    assert [p.name for p in taken.parent.iterdir()] == ["mine"]
+    taken.unlink()
+    code, report, _ = analyse([FINISH], verb=resume)
+    assert (code, report["outcome"]) == (0, "accepted"), report["reason"]
     assert (place / "results/analysis.txt").read_text() == "4 rows\nsouth\n"
 
 
@@ -131,7 +151,7 @@ def test_what_is_wrong_is_told_before_anything_is_spent(
         (("--file", "link", *results), "--file link: is a link"),
         (("--file", "/dev/null", *results), "neither a regular file nor a folder"),
         (("--file", "a\x1b[31m.csv", *results), "control characters"),
-        (("--file", "analysis.py", *results), "the name of a file of the results"),
+        (("--file", "analysis.py", *results), "the name of a file of an analysis"),
         ((*file, "--file", "../work/sales.csv", *results), "two files have this name"),
     ):
         assert main(["do", "x", "--model", "unix:x", *more]) == 2, more

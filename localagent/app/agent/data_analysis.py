@@ -9,18 +9,18 @@ import re
 import stat
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from localagent import __version__
-from localagent.agent.agent_ports import Person
+from localagent.agent.agent_ports import JudgeAnswer, Judgement, Person
 from localagent.agent.approval import ChokePoint
 from localagent.agent.context import result_limit
 from localagent.agent.events import AgentEvent, Answered, Ended, EndKind, MemoryLog, ResultKind, writes_of
 from localagent.agent.loop import Loop
 from localagent.agent.prompts import analysis_opening
-from localagent.agent.tools.data_tools import SCRIPT, data_tools
+from localagent.agent.tools.data_tools import OBSERVED, SCRIPT, data_tools
 from localagent.agent.tools.text_search import TextSearch
 from localagent.agent.tools.tool import Workshop
 from localagent.agent.tools.working_copy import WorkingCopy
@@ -33,6 +33,7 @@ from localagent.app.execute.run import BOUNDS
 from localagent.domain.chat import Sampling
 from localagent.domain.edit import digest_of
 from localagent.domain.outcome import JailOutcome
+from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
 from localagent.domain.task import Snapshot, TaskResult, Verdict
 from localagent.errors import AnswerIsNo, UsageFault
@@ -53,7 +54,7 @@ _HARMLESS = frozenset(
     | {"pathlib", "string", "textwrap", "random", "time", "sklearn", *PACKAGES}
 )  # fmt: skip
 _MOST_NAMED = 50
-_MOST_PRINTED = 20_000
+MOST_PRINTED = 20_000
 _MOST_SNAPSHOT_BYTES = 256 << 20
 _VERSION = re.compile(r"[\w.+!-]{1,40}")
 _PROBE = f"""\
@@ -83,8 +84,8 @@ def input_faults(files: Sequence[Path]) -> list[str]:
             faults.append(f"--file {one_line(str(file), 200)}: is {what}; name the file itself")
         if not name.isprintable():
             faults.append(f"--file {one_line(str(file), 200)}: the name holds control characters; rename it")
-        if name in (SCRIPT, REPORT_NAME, PRINTED_NAME):
-            faults.append(f"--file {name}: this is the name of a file of the results; rename it")
+        if name in (SCRIPT, OBSERVED, REPORT_NAME, PRINTED_NAME):
+            faults.append(f"--file {name}: this is the name of a file of an analysis; rename it")
     faults += [f"--file {one_line(n, 200)}: two files have this name" for n in sorted({*names}) if names.count(n) > 1]
     return faults
 
@@ -185,6 +186,7 @@ class DataAnalysis:
     """One analysis at work; `session` is the id of its task."""
 
     request: DoRequest
+    results: Path
     session: str
     script: JailedScript
     interpreter: DataInterpreter
@@ -202,6 +204,7 @@ class DataAnalysis:
             raise UsageFault(fault)
         return cls(
             request=request,
+            results=request.results,
             session=session,
             script=script,
             interpreter=ask_interpreter(script),
@@ -230,7 +233,7 @@ class DataAnalysis:
                 copy=copy,
                 search=TextSearch(copy),
                 tests=self.script,
-                judge=self.script,
+                judge=self,
                 person=person,
                 limit=result_limit(self.model.context_tokens),
                 assume=request.assume,
@@ -259,27 +262,34 @@ class DataAnalysis:
         more = f" and {len(entries) - _MOST_NAMED} more" if len(entries) > _MOST_NAMED else ""
         return ", ".join(shown) + more
 
-    def result(self, ended: Ended) -> TaskResult:
-        """The outcome; where the script holds, the results are in their folder."""
-        rerun, results = self.script.rerun, self.request.results
-        if ended.kind is not EndKind.FINISHED or rerun is None or results is None:
-            person = ended.kind is EndKind.NEEDS_PERSON
-            answer = f"say it in the instruction; or `localagent session resume {self.session} --say TEXT`"
-            look = f"`localagent session show {self.session}` shows every step; say more, or take a larger model"
-            return TaskResult(
-                verdict=Verdict.NEEDS_PERSON if person else Verdict.GAVE_UP,
-                reason=ended.reason if person else f"{self._explained(ended)}; {results} was not written",
-                exit=AnswerIsNo.exit_code,
-                remedy=answer if person else look,
-            )
+    def judge(self, writes: Mapping[RepoPath, str | None], summary: str) -> Judgement:
+        """`PatchJudge`: the script runs again, and where it holds the results are written.
+
+        CannotRecord where they cannot be: the session is not finished then, and can be resumed.
+        """
+        found = self.script.judge(writes, summary)
+        if found.answer is not JudgeAnswer.ACCEPTED or self.script.rerun is None:
+            return found
         texts = {
-            SCRIPT: rerun.script.encode("utf-8", "surrogateescape"),
-            PRINTED_NAME: rerun.executed.stdout.encode("utf-8", "surrogateescape"),
+            SCRIPT: self.script.rerun.source,
+            PRINTED_NAME: self.script.rerun.printed,
             REPORT_NAME: dump(self._report(), indent=2),
         }
-        publish(results, rerun.folder, texts)
+        publish(self.results, self.script.rerun.folder, texts)
+        return replace(found, reason=f"{found.reason}; it is in {self.results}, with what it made")
+
+    def result(self, ended: Ended) -> TaskResult:
+        """The outcome of the loop."""
+        if ended.kind is EndKind.FINISHED:
+            return TaskResult(verdict=Verdict.ACCEPTED, reason=ended.reason, exit=0)
+        person = ended.kind is EndKind.NEEDS_PERSON
+        answer = f"say it in the instruction; or `localagent session resume {self.session} --say TEXT`"
+        look = f"`localagent session show {self.session}` shows every step; say more, or take a larger model"
         return TaskResult(
-            verdict=Verdict.ACCEPTED, reason=f"{ended.reason}; it is in {results}, with what it made", exit=0
+            verdict=Verdict.NEEDS_PERSON if person else Verdict.GAVE_UP,
+            reason=ended.reason if person else f"{self._explained(ended)}; {self.results} was not written",
+            exit=AnswerIsNo.exit_code,
+            remedy=answer if person else look,
         )
 
     def _explained(self, ended: Ended) -> str:
@@ -294,33 +304,32 @@ class DataAnalysis:
         """What the section `agent` of the task's report says of it."""
         rerun = self.script.rerun
         script = writes_of(self.log.events).get(SCRIPT) or ""
-        printed = rerun.executed.stdout[:_MOST_PRINTED] if rerun is not None else ""
+        printed = rerun.executed.stdout[:MOST_PRINTED] if rerun is not None else ""
         return {"changed": [], "analysis": {**self._report(), "source": script, "text": printed}}
 
     def _report(self) -> dict[str, Any]:
         """What `analysis.json` says."""
         rerun, interpreter = self.script.rerun, self.interpreter
-        source = rerun.script.encode("utf-8", "surrogateescape") if rerun is not None else b""
         met = {e.injected for e in self.log.events if isinstance(e, Answered) and e.injected}
         return {
             "schema": SCHEMA,
             "localagent": __version__,
             "session": self.session,
             "instruction": self.request.instruction,
-            "results": str(self.request.results),
+            "results": str(self.results.absolute()),
             "model": {"name": self.model.name, "digest": self.model.digest},
             "inputs": [
                 {"name": one_line(e.path, 1000), "bytes": e.size, "digest": e.digest}
                 for e in self.script.data.entries.values()
             ],
-            "script": {"name": str(SCRIPT), "digest": digest_of(source)} if rerun is not None else None,
+            "script": {"name": str(SCRIPT), "digest": digest_of(rerun.source)} if rerun is not None else None,
             "interpreter": {
                 "path": interpreter.path,
                 "python": interpreter.version,
                 "packages": dict(interpreter.packages),
             },
             "jail": {"backend": self.script.jail.backend, "level": self.script.jail.level},
-            "printed": {"name": PRINTED_NAME, "digest": digest_of(rerun.executed.raw_stdout)} if rerun else None,
+            "printed": {"name": PRINTED_NAME, "digest": digest_of(rerun.printed)} if rerun is not None else None,
             "outputs": [
                 {"name": file.name, "bytes": file.bytes, "digest": file.digest} for file in rerun.executed.files
             ]

@@ -21,13 +21,17 @@ def results_fault(results: Path) -> str:
         return ""
     if results.is_symlink() or not results.is_dir():
         return f"--results: {results} is there and no folder; name a new one"
-    return f"--results: {results} is not empty; name a new folder" if any(results.iterdir()) else ""
+    try:
+        full = any(results.iterdir())
+    except OSError as error:
+        return f"--results: {results}: {error.strerror}"
+    return f"--results: {results} is not empty; name a new folder" if full else ""
 
 
 def publish(results: Path, files: Path, texts: Mapping[str, bytes]) -> None:
     """Copies of the regular files below `files`, and `texts` by name. CannotRecord where they cannot be written."""
     if fault := results_fault(results):
-        raise CannotRecord(fault, remedy="name another folder")
+        raise CannotRecord(fault, remedy="free the place, then `localagent session resume`")
     target = results.absolute()
     beside = target.with_name(f".localagent-{secrets.token_hex(8)}")
     try:
@@ -43,7 +47,7 @@ def publish(results: Path, files: Path, texts: Mapping[str, bytes]) -> None:
         beside.rename(target)  # over an empty folder, and over nothing else
         sync_directory(target.parent)
     except OSError as error:
-        remedy = f"free space in {target.parent}, or name a folder that you may write to"
+        remedy = f"free space in {target.parent}, or the right to write there, then `localagent session resume`"
         raise CannotRecord(f"cannot write {results}: {error.strerror or error}", remedy=remedy) from error
     finally:
         shutil.rmtree(beside, ignore_errors=True)

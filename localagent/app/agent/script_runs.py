@@ -45,6 +45,16 @@ class Rerun:
     executed: Executed
     summary: str
 
+    @property
+    def source(self) -> bytes:
+        """The script as a file."""
+        return self.script.encode("utf-8", "surrogateescape")
+
+    @property
+    def printed(self) -> bytes:
+        """What it printed, as a file that may be read."""
+        return self.executed.stdout.encode("utf-8", "surrogateescape")
+
 
 @dataclass(kw_only=True)
 class JailedScript:
@@ -138,7 +148,7 @@ class JailedScript:
             return f"it was ended: {ran.ending} after {ran.wall_seconds:.1f} s"
         if ran.returncode:
             return f"it ended with exit {ran.returncode}"
-        ours = {"/".join(map(escaped_name, path.parts)) for path in self.data.entries}
+        ours = {self.sanitizer.clean_text("/".join(map(escaped_name, path.parts))).text for path in self.data.entries}
         names = [file.name for file in ran.files]
         if changed := [name for name in names if name in ours]:
             return f"it changes the data file {changed[0]}: data stay as they are, write a new file"
