@@ -321,6 +321,8 @@ def _worked(session: _Session, *, resumed: bool) -> TaskResult:
             _hold_tree(session, snapshot)
         else:
             session.evidence.snapshot(snapshot)
+        told = {"digest": snapshot.digest}
+        session.sink.emit(Event(kind="snapshot", at_seconds=time.monotonic() - session.begin, data=told))
         session.known.update(tree=tree, jail_backend=jail.backend, jail_level=jail.level, digest=snapshot.digest)
         weak = weaknesses(session.model, settings)
         for text in weak:
