@@ -12,7 +12,14 @@ from typing import Any
 import pytest
 from support.false_model_server import Write, calls_in_turn, false_model_server
 
+from localagent.app import Settings
+from localagent.app.agent.recipe_run import NoModel
+from localagent.app.agent.run import Work, resume_do
+from localagent.app.agent.session_store import open_session
 from localagent.cli.main import main
+from localagent.cli.progress import JsonSink
+from localagent.cli.render import Render
+from localagent.record.store import TaskStore
 
 SALES = "region,amount\nnorth,10\nsouth,20\nnorth,5\neast,7\n"
 READ = "import csv\nrows = list(csv.DictReader(open('sales.csv')))\nprint(len(rows), 'rows')"
@@ -113,6 +120,10 @@ def test_a_script_that_comes_to_something_else_is_no_result(place: Path) -> None
 def test_a_session_goes_on_with_its_state_and_only_on_the_same_data(place: Path) -> None:
     code, report, _ = analyse([run(READ), ("ask", {"question": "by amount?"})])
     assert (code, report["outcome"]) == (1, "needs-person")
+    settings = Settings.from_environ()
+    kept = open_session(TaskStore(settings.state_dir).open(report["task"]))
+    sink = JsonSink(Render())
+    assert "makes no patch" in resume_do(kept, settings, sink, model=NoModel(), work=Work.PROOF).reason
     resume = ("session", "resume", report["task"], "--say", "yes")
     (place / "sales.csv").write_text(SALES.replace("20", "21"))
     code, report, _ = analyse([FINISH], verb=resume)

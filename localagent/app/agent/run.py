@@ -364,7 +364,9 @@ def _proven(session: _Session, judge: VerifyJudge) -> Ended:
 
 
 def _analysed(session: _Session, *, resumed: bool) -> TaskResult:
-    """The result of a data analysis: a script and its files instead of a patch."""
+    """The result of a data analysis: a script and its files instead of a patch. AnswerIsNo where a patch is wanted."""
+    if session.work is Work.PROOF:
+        raise AnswerIsNo("an analysis of data makes no patch", remedy="its results are in the folder of --results")
     request, settings, policy, known = session.request, session.settings, session.opened.policy, session.known
     jail = jail_for(request, settings, policy)
     cancelled = threading.Event()
