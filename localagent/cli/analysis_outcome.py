@@ -19,7 +19,13 @@ def analysis_faults(args: argparse.Namespace) -> list[str]:
         return ["--file and --results: an analysis needs both, the data and a new folder for what comes of it"]
     if not args.file:
         return []
-    no_patch = (("--test", args.test), ("--check", args.check), ("--out", args.out), ("--apply", args.apply))
+    no_patch = (
+        ("--test", args.test),
+        ("--from-tests", args.from_tests),
+        ("--check", args.check),
+        ("--out", args.out),
+        ("--apply", args.apply),
+    )
     faults = [f"{name} and --file: an analysis makes no patch" for name, value in no_patch if value]
     fault = results_fault(Path(args.results))
     return faults + input_faults([Path(file) for file in args.file]) + ([fault] if fault else [])

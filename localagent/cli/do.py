@@ -11,6 +11,7 @@ from localagent.agent.loop import Limits
 from localagent.app import Settings
 from localagent.app.agent.request import DoOutcome, DoRequest
 from localagent.app.agent.run import run_do
+from localagent.app.agent.test_driven import INSTRUCTION
 from localagent.app.cancellation import Stop
 from localagent.cli.analysis_outcome import analysis_faults, show_analysis
 from localagent.cli.backend import add_backend, backend_of
@@ -31,9 +32,16 @@ ROLES = ("implementer",)
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     p = parser
-    p.add_argument("instruction", metavar="INSTRUCTION", help="what is to be changed, in words")
+    p.add_argument("instruction", metavar="INSTRUCTION", nargs="?", default="", help="what is to be changed, in words")
     p.add_argument("--repo", default=".", metavar="DIR", help="a git repository or a plain folder (default: .)")
     p.add_argument("--test", action="append", default=[], metavar="SPEC", help="a test that must pass in the end")
+    p.add_argument(
+        "--from-tests",
+        action="append",
+        default=[],
+        metavar="SPEC",
+        help="a test that is the specification: what it imports and nothing has is written; may be repeated",
+    )
     p.add_argument("--check", action="append", default=[], metavar="CMD", help="a command that must exit 0 (no shell)")
     p.add_argument("--model", default="", metavar="M", help="unix:SOCKET of a model server, or a registered GGUF")
     p.add_argument("--roles", default="implementer", metavar="LIST", help=f"roles for the model: {', '.join(ROLES)}")
@@ -127,10 +135,17 @@ def show_outcome(outcome: DoOutcome, args: argparse.Namespace, render: Render) -
 
 def _request(args: argparse.Namespace) -> DoRequest:
     faults: list[str] = []
-    if fault := instruction_fault(args.instruction):
+    instruction = args.instruction.strip() or (INSTRUCTION if args.from_tests else "")
+    if fault := instruction_fault(instruction):
         faults.append(f"INSTRUCTION: {fault}")
     if not Path(args.repo).is_dir():
         faults.append(f"--repo: {args.repo} is not a directory")
+    for spec in args.from_tests:
+        named = spec.partition("::")[0]
+        if not (Path(args.repo) / named).exists():
+            faults.append(f"--from-tests: {spec}: no such file or folder in {args.repo}")
+        elif Path(named).is_absolute() or not Path(named).parts or ".." in Path(named).parts:
+            faults.append(f"--from-tests: {spec!r}: name test files, or folders of tests, relative to the repository")
     if args.trust == Trust.AUTO.value and args.apply:
         faults.append("--trust auto and --apply: what nobody looks at is not written into the tree; use `apply` later")
     roles = tuple(r.strip() for r in args.roles.split(",") if r.strip())
@@ -150,9 +165,10 @@ def _request(args: argparse.Namespace) -> DoRequest:
         raise UsageFault(faults, remedy="`localagent do --help` lists the options")
     path: Callable[[str], Path | None] = lambda value: Path(value) if value else None  # noqa: E731
     return DoRequest(
-        instruction=args.instruction.strip(),
+        instruction=instruction,
         repo=Path(args.repo),
-        tests=tuple(args.test),
+        tests=tuple(dict.fromkeys((*args.test, *args.from_tests))),
+        from_tests=tuple(args.from_tests),
         checks=tuple(args.check),
         python=args.python,
         model=args.model,

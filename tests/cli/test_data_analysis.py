@@ -157,6 +157,8 @@ def test_what_is_wrong_is_told_before_anything_is_spent(
         (results, "needs both"),
         ((*file, *results, "--apply"), "--apply and --file: an analysis makes no patch"),
         ((*file, *results, "--test", "tests"), "--test and --file"),
+        ((*file, *results, "--from-tests", "tests"), "--from-tests and --file"),
+        ((*file, *results, "--daemon"), "--file: the daemon makes patches"),
         ((*file, "--results", "none/out"), "the directory of none/out does not exist"),
         (("--file", "none.csv", *results), "No such file"),
         (("--file", "link", *results), "--file link: is a link"),

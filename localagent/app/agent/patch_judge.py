@@ -70,10 +70,13 @@ class VerifyJudge:
         if self.request.tests and (why := self._named(writes)):
             return Judgement(answer=JudgeAnswer.REFUSED, reason=why)
         patch = self.tree.patch(writes)
+        # what fails outside a specification may go on failing, as the whole suite has just shown
+        apart = () if not self.request.from_tests or self.runs.passes(writes, ()) else self.request.tests
         found = run_verify(
             VerifyRequest(
                 patch=unified_diff(patch),
                 repo=self.request.repo,
+                tests=apart,
                 checks=self.request.checks,
                 python=self.request.python,
                 seed=self.request.seed,
@@ -89,6 +92,7 @@ class VerifyJudge:
         )
         found = replace(found, strength=_at_most_c(found))
         answer, reason = self._answer(found)
+        reason += "; tests outside the specification fail as before" if apart else ""
         if answer is JudgeAnswer.ACCEPTED and (missed := self._untested(found)):
             if not self._advised:
                 self._advised = True

@@ -13,6 +13,7 @@ from localagent.jail.api import BackendKind
 class DoRequest:
     """What the user asked for, parsed. `tests` must pass in the end; `roles` are those that the model plays.
 
+    `from_tests`, of them: the specification, which stays as it is; without a model the search fills what it can.
     With `files` it is an analysis of data, whose results go into a new folder `results`; nothing is changed then.
     """
 
@@ -20,6 +21,7 @@ class DoRequest:
     repo: Path
     tests: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
+    from_tests: tuple[str, ...] = ()
     python: str = ""
     model: str = ""
     roles: tuple[str, ...] = ("implementer",)

@@ -70,6 +70,10 @@ def _refuse(request: DoRequest) -> None:
         faults.append("--backend: the daemon chooses its jail")
     if request.trust is not Trust.AUTO:
         faults.append("--trust: nobody can be asked at the daemon; it works with `auto`")
+    if request.from_tests:
+        faults.append("--from-tests: the daemon takes tests that must pass (--test), and makes no skeletons")
+    if request.files:
+        faults.append("--file: the daemon makes patches; data are analysed without it")
     if request.apply:
         faults.append("--apply: what nobody looked at is not written into the tree; `localagent apply ID` does it")
     if faults:
