@@ -7,9 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from localagent.agent.approval import Trust
+from localagent.agent.events import Objection
 from localagent.agent.loop import Limits
 from localagent.app import Settings
-from localagent.app.agent.request import DoOutcome, DoRequest
+from localagent.app.agent.request import IMPLEMENTER, REVIEWER, ROLES, DoOutcome, DoRequest
 from localagent.app.agent.run import run_do
 from localagent.app.cancellation import Stop
 from localagent.cli.backend import add_backend, backend_of
@@ -21,7 +22,6 @@ from localagent.cli.terminal_person import TerminalPerson
 from localagent.errors import UsageFault
 from localagent.ports import Sink
 
-ROLES = ("implementer",)
 _MOST_INSTRUCTION = 20_000
 
 
@@ -33,7 +33,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     p.add_argument("--test", action="append", default=[], metavar="SPEC", help="a test that must pass in the end")
     p.add_argument("--check", action="append", default=[], metavar="CMD", help="a command that must exit 0 (no shell)")
     p.add_argument("--model", default="", metavar="M", help="unix:SOCKET of a model server, or a registered GGUF")
-    p.add_argument("--roles", default="implementer", metavar="LIST", help=f"roles for the model: {', '.join(ROLES)}")
+    p.add_argument(
+        "--review-model", default="", metavar="M", help="a model that reads a proven patch, and may object to it"
+    )
+    p.add_argument("--roles", default=IMPLEMENTER, metavar="LIST", help=f"roles for the model: {', '.join(ROLES)}")
     p.add_argument(
         "--trust",
         choices=[t.value for t in Trust],
@@ -92,6 +95,9 @@ def show_outcome(outcome: DoOutcome, args: argparse.Namespace, render: Render) -
         render.line(f"strength {agent['grade']} of A to E for the claim {agent['claim']!r}")
     for text in agent.get("not_shown", ()) if outcome.diff else ():
         render.note(f"not shown: {text}")
+    for review in agent.get("reviews", ()):
+        said = review["reason"] or "; ".join(str(Objection(**one)) for one in review["objections"])
+        render.note(f"review by {review['model']}, a model's words and no proof: {review['answer']}: {said}")
     for text in agent.get("speaks_to_machine", ()):
         render.note(f"warning: speaks to a machine, and was not obeyed: {text}")
     if outcome.remedy:
@@ -116,6 +122,11 @@ def _request(args: argparse.Namespace) -> DoRequest:
     roles = tuple(r.strip() for r in args.roles.split(",") if r.strip())
     if unknown := [r for r in roles if r not in ROLES]:
         faults.append(f"--roles: {unknown[0]!r} is none; known: {', '.join(ROLES)}")
+    elif roles and IMPLEMENTER not in roles:
+        faults.append(f"--roles: without {IMPLEMENTER} nothing is changed, and there is nothing to review")
+    if REVIEWER in roles and not (args.model or args.review_model):
+        faults.append("--roles: the reviewer needs --model or --review-model")
+    playing = {*roles, IMPLEMENTER, *((REVIEWER,) if args.review_model else ())}
     for name, value in (("--max-steps", args.max_steps), ("--max-tokens", args.max_tokens)):
         if value < 1:
             faults.append(f"{name}: at least 1")
@@ -135,7 +146,8 @@ def _request(args: argparse.Namespace) -> DoRequest:
         checks=tuple(args.check),
         python=args.python,
         model=args.model,
-        roles=roles or ROLES,
+        review_model=args.review_model,
+        roles=tuple(r for r in ROLES if r in playing),
         trust=Trust(args.trust),
         assume=args.assume,
         limits=Limits(steps=args.max_steps, seconds=args.max_seconds, tokens=args.max_tokens),

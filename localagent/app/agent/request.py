@@ -8,10 +8,16 @@ from localagent.agent.approval import Trust
 from localagent.agent.loop import Limits
 from localagent.jail.api import BackendKind
 
+IMPLEMENTER, REVIEWER = "implementer", "reviewer"
+ROLES = (IMPLEMENTER, REVIEWER)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DoRequest:
-    """What the user asked for, parsed. `tests` must pass in the end; `roles` are those that the model plays."""
+    """What the user asked for, parsed. `tests` must pass in the end; `roles` are played by models, the worker first.
+
+    `review_model` is the reviewer's model, "" for the one that works.
+    """
 
     instruction: str
     repo: Path
@@ -19,7 +25,8 @@ class DoRequest:
     checks: tuple[str, ...] = ()
     python: str = ""
     model: str = ""
-    roles: tuple[str, ...] = ("implementer",)
+    review_model: str = ""
+    roles: tuple[str, ...] = (IMPLEMENTER,)
     trust: Trust = Trust.PLAN
     assume: bool = False
     limits: Limits = field(default_factory=Limits)

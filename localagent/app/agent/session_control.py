@@ -10,6 +10,7 @@ from localagent.agent.events import (
     Noted,
     PersonSaid,
     Replied,
+    Reviewed,
     Undone,
     event_json,
     writes_of,
@@ -73,6 +74,10 @@ def as_markdown(kept: Session) -> str:
                 lines += [f"**User:** {visible(event.text)}", ""]
             case Noted():
                 lines += [f"*{visible(event.text)}*", ""]
+            case Reviewed():
+                said = [event.reason] if event.reason else map(str, event.objections)
+                lines += [f"**Reviewer ({event.model}, a model): {event.answer.value}**", ""]
+                lines += [*(f"- {visible(one)}" for one in said), ""]
             case Undone():
                 lines += [f"*Steps from event {event.since} on were taken back.*", ""]
             case Ended():
