@@ -21,7 +21,6 @@ from localagent.text.escaping import escaped
 from localagent.text.visible_text import one_line
 
 _TRIES = 3
-_SECONDS = 300.0
 _MOST_OBJECTIONS = 8
 _MOST_REASON = 500
 _MOST_LINE = 10_000_000
@@ -44,11 +43,12 @@ _SPECS = {spec.name: spec for spec in (_APPROVE, _OBJECT)}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reviewer:
-    """One reviewer. Each review is a conversation of its own."""
+    """One reviewer. Each review is a conversation of its own; `seconds` are for one try at a reply."""
 
     model: ChatModel
     sampling: Sampling
     cancelled: threading.Event
+    seconds: float = 300.0
 
     def review(self, instruction: str, diff: str, evidence: Sequence[str], paths: Collection[str]) -> Reviewed:
         """What it says of a change. `paths`: the files that an objection may name. Never raises for what it says."""
@@ -65,7 +65,7 @@ class Reviewer:
         )
         why = ""
         for _ in range(_TRIES):
-            said = self.model.complete(request, timeout_seconds=_SECONDS, cancelled=self.cancelled)
+            said = self.model.complete(request, timeout_seconds=max(1.0, self.seconds), cancelled=self.cancelled)
             if isinstance(said, ChatFailure):
                 why = f"the reviewer's model gave no reply: {said.reason}"
                 if said.fault is ChatFault.REFUSED and request.must_call:

@@ -18,11 +18,12 @@ from localagent.agent.reviewer import Reviewer
 from localagent.agent.tools.catalogue import TOOLS
 from localagent.app.agent.challenge_run import well_formed
 from localagent.app.agent.challenges import draw_function
-from localagent.app.agent.model_profile import Dialect, DialectCalls
-from localagent.domain.chat import ChatFailure, ChatReply, ChatRequest, ChatRole, Message, Sampling
+from localagent.app.agent.model_profile import ENOUGH, Dialect, DialectCalls
+from localagent.domain.chat import ChatFailure, ChatFault, ChatReply, ChatRequest, ChatRole, Message, Sampling
 from localagent.domain.edit import FileChange, FileFate, Patch
 from localagent.domain.paths import RepoPath
 from localagent.domain.strength import Share
+from localagent.errors import AnswerIsNo
 from localagent.llm.chat.gguf_model import GgufModel
 from localagent.ports import ChatModel
 from localagent.repo.diff.write_diff import unified_diff
@@ -35,7 +36,11 @@ _MOST_CONTEXT = 131_072
 _NEEDLE_TOKENS = 1024
 _COUNT_TOKENS = 128
 _PAIRS = 3
+_WAIT_SECONDS = 1.0
 _ASKED = ("read", "edit", "finish")
+_LATER = (ChatFault.LOADING, ChatFault.OVERLOADED)
+_ITS_OWN = (ChatFault.MALFORMED, ChatFault.TIMED_OUT, ChatFault.BROKEN_OFF, ChatFault.CONTEXT_EXCEEDED)
+_REMEDY = "see that its server takes tools (llama-server --jinja), and measure again"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,6 +51,7 @@ class Prober:
     cancelled: threading.Event
     left: Callable[[], float]
     clock: Callable[[], float] = time.monotonic
+    wait: Callable[[float], None] = time.sleep
 
     def dialects(self, model: ChatModel) -> dict[Dialect, tuple[ChatModel, DialectCalls]]:
         """In which ways it may be asked for tools, and how well it calls in each."""
@@ -56,23 +62,24 @@ class Prober:
         return {way: (asked, self._calls(asked)) for way, asked in ways.items()}
 
     def _calls(self, model: ChatModel) -> DialectCalls:
-        good = right = 0
-        for number in range(_PROBES):
-            rng = random.Random(f"{self.seed} call {number}")  # noqa: S311 - tasks that can be made again
+        """Asked until it is plain that too few would be right. AnswerIsNo where the model cannot be asked at all."""
+        good = right = tried = 0
+        while tried < _PROBES and right + _PROBES - tried >= ENOUGH * _PROBES:
+            rng = random.Random(f"{self.seed} call {tried}")  # noqa: S311 - tasks that can be made again
             path, first = f"src/module_{rng.randint(100, 999)}.py", rng.randint(2, 90)
             wanted: Mapping[str, object] = {"path": path, "start": first, "end": first + 20}
             text = f"Call the tool read now: lines {first} to {first + 20} of {path}."
-            said = self._ask(model, text, system=IMPLEMENTER, tools=_ASKED, most=_CALL_TOKENS, number=number)
+            said = self._ask(model, text, system=IMPLEMENTER, tools=_ASKED, most=_CALL_TOKENS, number=tried)
+            tried += 1
             if isinstance(said, ChatFailure):
+                if said.fault not in _ITS_OWN:
+                    raise AnswerIsNo(f"{model.name} cannot be asked: {said.reason}", remedy=_REMEDY)
                 continue
             reply = as_event(said, TOOLS, ())
-            good += well_formed(reply)
-            right += (
-                well_formed(reply)
-                and [c.name for c in reply.calls] == ["read"]
-                and _says(reply.calls[0].arguments, wanted)
-            )
-        return DialectCalls(well_formed=Share(part=good, whole=_PROBES), right=Share(part=right, whole=_PROBES))
+            if well_formed(reply):
+                good += 1
+                right += [c.name for c in reply.calls] == ["read"] and _says(reply.calls[0].arguments, wanted)
+        return DialectCalls(well_formed=Share(part=good, whole=tried), right=Share(part=right, whole=tried))
 
     def speed(self, model: ChatModel) -> float:
         """Tokens of a reply a second; 0 where that is not known."""
@@ -103,11 +110,14 @@ class Prober:
         return shown, speed
 
     def reviews(self, model: ChatModel) -> Share:
-        """Right and faulty changes that it judges rightly as a reviewer, as many of either."""
+        """Right and faulty changes that it judges rightly as a reviewer, in turn while there is time."""
         sampling = Sampling(temperature=0.2, seed=self.seed, max_tokens=1024)
-        reviewer = Reviewer(model=model, sampling=sampling, cancelled=self.cancelled)
-        right, missed = 0, []
+        right, missed, tried = 0, [], 0
         for number in range(2 * _PAIRS):
+            if self.left() <= 0:
+                break
+            tried += 1
+            reviewer = Reviewer(model=model, sampling=sampling, cancelled=self.cancelled, seconds=self.left())
             rng = random.Random(f"{self.seed} review {number // 2}")  # noqa: S311 - tasks that can be made again
             made, path = draw_function(rng, f"chosen_{rng.randint(100, 999)}"), RepoPath("numbers.py")
             faulty = number % 2 == 1
@@ -119,7 +129,7 @@ class Prober:
                 right += 1
             else:
                 missed.append(f"{'faulty' if faulty else 'right'} change {number // 2 + 1}: {said.answer.value}")
-        return Share(part=right, whole=2 * _PAIRS, missing=tuple(missed))
+        return Share(part=right, whole=tried, missing=tuple(missed))
 
     def _ask(
         self,
@@ -131,16 +141,18 @@ class Prober:
         most: int,
         number: int = 0,
     ) -> ChatReply | ChatFailure:
-        return model.complete(
-            ChatRequest(
-                messages=(Message(role=ChatRole.SYSTEM, text=system), Message(role=ChatRole.USER, text=text)),
-                tools=tuple(TOOLS[name].schema for name in tools),
-                sampling=Sampling(seed=self.seed + number, max_tokens=most),
-                metadata={"role": "implementer"},
-            ),
-            timeout_seconds=max(1.0, min(_REPLY_SECONDS if tools else self.left() / 2, self.left())),
-            cancelled=self.cancelled,
+        request = ChatRequest(
+            messages=(Message(role=ChatRole.SYSTEM, text=system), Message(role=ChatRole.USER, text=text)),
+            tools=tuple(TOOLS[name].schema for name in tools),
+            sampling=Sampling(seed=self.seed + number, max_tokens=most),
+            metadata={"role": "implementer"},
         )
+        while True:
+            seconds = max(1.0, min(_REPLY_SECONDS if tools else self.left() / 2, self.left()))
+            said = model.complete(request, timeout_seconds=seconds, cancelled=self.cancelled)
+            if not isinstance(said, ChatFailure) or said.fault not in _LATER or self.left() <= 0:
+                return said
+            self.wait(_WAIT_SECONDS)
 
 
 def _says(arguments: str, wanted: Mapping[str, object]) -> bool:
