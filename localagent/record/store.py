@@ -95,6 +95,11 @@ class TaskRecord:
         """Keep before and after of every file, with digests."""
         write_private(self.dir / "patch.json", dump(patch_json(patch)))
 
+    def drop_patches(self) -> None:
+        """Forget the accepted patch and the proposals: the task goes on, and they are not what it will end with."""
+        for path in (self.dir / "patch.json", *self.dir.glob("proposal-*.json")):
+            path.unlink(missing_ok=True)
+
     def save_proposal(self, number: int, patch: Patch) -> None:
         """Keep a patch that a person may choose; `number` counts from 1."""
         write_private(self.dir / f"proposal-{number}.json", dump(patch_json(patch)))

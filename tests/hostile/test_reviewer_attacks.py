@@ -2,6 +2,7 @@
 
 import re
 import threading
+from pathlib import Path
 
 import pytest
 from support.agent_builder import Runs, ScriptedModel, calls, session
@@ -10,6 +11,7 @@ from localagent.agent.agent_ports import JudgeAnswer, Judgement
 from localagent.agent.events import EventLog, MemoryLog, Replied, Reviewed
 from localagent.agent.reviewer import Reviewer
 from localagent.app.agent.model_review import ModelReview
+from localagent.app.agent.request import DoRequest
 from localagent.domain.chat import ChatReply, Sampling
 from localagent.domain.verification import Verification, VerifyVerdict
 
@@ -25,7 +27,9 @@ def settle(
 ) -> tuple[JudgeAnswer, str, ScriptedModel]:
     model = ScriptedModel(script)
     reviewer = Reviewer(model=model, sampling=Sampling(), cancelled=threading.Event())
-    review = ModelReview(reviewer=reviewer, instruction="set x", log=log or MemoryLog((WORKER,)))
+    review = ModelReview(
+        reviewer=reviewer, request=DoRequest(instruction="set x", repo=Path()), log=log or MemoryLog((WORKER,))
+    )
     return *review.settle(answer, "3 tests pass", diff, FOUND, {"m.py"}), model
 
 

@@ -3,12 +3,12 @@
 Not promised: that `verify` would accept the change. The model is measured, by tests and texts that it never saw.
 """
 
-import itertools
-import shutil
+import contextlib
 import threading
+import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from localagent.agent.agent_ports import JudgeAnswer, Judgement, SuiteOutcome
@@ -23,9 +23,8 @@ from localagent.agent.tools.tool import Workshop, parse_arguments
 from localagent.agent.tools.working_copy import ToolFault, WorkingCopy
 from localagent.app.agent.challenges import Challenge
 from localagent.app.agent.change_review import GateReview
-from localagent.app.agent.jail_runs import JailRuns
+from localagent.app.agent.jail_runs import JailRuns, copied_tree
 from localagent.app.agent.run import Absent
-from localagent.app.agent.snapshot_tree import SnapshotTree
 from localagent.app.cancellation import Stop
 from localagent.app.fix.environment import interpreter_of
 from localagent.app.settings import Settings
@@ -35,8 +34,8 @@ from localagent.domain.policy import Policy
 from localagent.domain.strength import Share
 from localagent.domain.task import Budget, Task
 from localagent.errors import AnswerIsNo
+from localagent.jail.api import scratch_folder
 from localagent.ports import ChatModel, Jail
-from localagent.repo.snapshot import take_snapshot
 from localagent.repo.top_level_modules import importable_names
 from localagent.text.visible_text import one_line
 from localagent.verify.worker.worker_client import WorkerLost
@@ -88,42 +87,46 @@ class _SuiteJudge:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChallengeRunner:
-    """Runs challenges below a scratch folder."""
+    """Runs challenges, each in folders of its own that are gone afterwards."""
 
     settings: Settings
     policy: Policy
     jail: Jail
-    scratch: Path
     stop: Stop
-    clock: Callable[[], float]
-    _number: "itertools.count[int]" = field(default_factory=itertools.count)
+    clock: Callable[[], float] = time.monotonic
 
     def run(self, model: ChatModel, challenge: Challenge, *, seconds: float, seed: int) -> ChallengeResult:
         """One challenge. AnswerIsNo where the model's server is gone; whatever else a model does is the result."""
-        place = self.scratch / f"challenge-{next(self._number)}"
-        try:
-            return self._ran(model, challenge, place, seconds, seed)
-        finally:
-            shutil.rmtree(place, ignore_errors=True)
+        with self._laid_out(challenge, seed) as runs:
+            return self._ran(model, challenge, runs, seconds, seed)
 
-    def _ran(self, model: ChatModel, challenge: Challenge, place: Path, seconds: float, seed: int) -> ChallengeResult:
-        _lay_out(place / "tree", challenge.files)
-        snapshot = take_snapshot(place / "tree", place / "store")
-        tree, log, cancelled = SnapshotTree(snapshot), MemoryLog(), threading.Event()
-        task = Task(
-            id="", repo=str(place / "tree"), tests=(), checks=(), text="", python="", seed=seed, budget=Budget()
-        )
-        runs = JailRuns(
-            jail=self.jail,
-            task=task,
-            tree=tree,
-            python=interpreter_of(task),
-            scratch=place,
-            sandbox_dir=self.settings.sandbox_dir,
-            limits=self.policy.limits,
-        )
+    @contextlib.contextmanager
+    def _laid_out(self, challenge: Challenge, seed: int) -> Iterator[JailRuns]:
+        """The challenge's files as a tree, and what runs tests on a copy of it."""
+        with scratch_folder(self.settings.scratch_dir) as place:
+            repo = place / "tree"
+            for path, text in challenge.files.items():
+                target = repo / path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_text(text, encoding="utf-8")
+            task = Task(id="", repo=str(repo), tests=(), checks=(), text="", python="", seed=seed, budget=Budget())
+            with copied_tree(self.settings, repo) as (tree, scratch):
+                yield JailRuns(
+                    jail=self.jail,
+                    task=task,
+                    tree=tree,
+                    python=interpreter_of(task),
+                    scratch=scratch,
+                    sandbox_dir=self.settings.sandbox_dir,
+                    limits=self.policy.limits,
+                )
+
+    def _ran(
+        self, model: ChatModel, challenge: Challenge, runs: JailRuns, seconds: float, seed: int
+    ) -> ChallengeResult:
+        tree, log, cancelled = runs.tree, MemoryLog(), threading.Event()
         copy = WorkingCopy(tree, lambda: writes_of(log.events))
-        review = GateReview(self.policy, challenge.instruction, tree, importable_names(Path(snapshot.store)))
+        review = GateReview(self.policy, challenge.instruction, tree, importable_names(Path(tree.snapshot.store)))
         loop = Loop(
             model=model,
             opening=opening(challenge.instruction, challenge.tests),
@@ -222,10 +225,3 @@ def _missed(
     except (AnswerIsNo, WorkerLost) as no:
         return f"the hidden tests could not be run: {one_line(str(no), 200)}"
     return "" if passes else "hidden tests fail"
-
-
-def _lay_out(folder: Path, files: Mapping[RepoPath, str]) -> None:
-    for path, text in files.items():
-        target = folder / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")

@@ -10,10 +10,11 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 from localagent.agent.agent_ports import JudgeAnswer
-from localagent.agent.events import EventLog, PersonSaid, Replied, ReviewAnswer, Reviewed
+from localagent.agent.events import EventLog, Replied, ReviewAnswer, Reviewed, last_said
 from localagent.agent.reviewer import Reviewer
 from localagent.app.agent.chat_model import open_chat_model
 from localagent.app.agent.request import REVIEWER, DoRequest
+from localagent.app.agent.session_store import whole_instruction
 from localagent.app.cancellation import Stop
 from localagent.app.settings import Settings
 from localagent.domain.chat import Sampling
@@ -30,7 +31,7 @@ class ModelReview:
     """Asks the reviewer, keeps what it says in the session's log, and says what becomes of the change."""
 
     reviewer: Reviewer
-    instruction: str
+    request: DoRequest
     log: EventLog
 
     def settle(
@@ -41,7 +42,9 @@ class ModelReview:
             return answer, reason
         since = self._since_person()
         text = diff.decode("utf-8", "replace")
-        said = self.reviewer.review(self._asked(), text, _evidence(reason, found), paths)
+        said = self.reviewer.review(
+            whole_instruction(self.request, self.log.events), text, _evidence(reason, found), paths
+        )
         if said.answer is ReviewAnswer.APPROVE and spoken_in(b"\n".join(line[1:] for line in diff.split(b"\n"))):
             why = "the change or its surroundings hold a text that speaks to a machine, so its approval does not count"
             said = replace(said, answer=ReviewAnswer.NONE, reason=why)
@@ -62,15 +65,9 @@ class ModelReview:
             f"{reason}; the reviewer, a model, {again}: {'; '.join(map(str, said.objections))}",
         )
 
-    def _asked(self) -> str:
-        """The instruction, with what the person said later."""
-        later = [f"The user said later: {e.text}" for e in self.log.events if isinstance(e, PersonSaid)]
-        return "\n\n".join([self.instruction, *later])
-
     def _since_person(self) -> tuple[object, ...]:
         """What happened since a person spoke last."""
-        events = self.log.events
-        return events[max((n for n, e in enumerate(events) if isinstance(e, PersonSaid)), default=-1) + 1 :]
+        return self.log.events[last_said(self.log.events) + 1 :]
 
 
 @contextlib.contextmanager
@@ -93,7 +90,7 @@ def open_review(
             model = stack.enter_context(open_chat_model(request.review_model, settings, jail, stop))
         sampling = Sampling(temperature=_TEMPERATURE, seed=request.seed, max_tokens=1024)
         reviewer = Reviewer(model=model, sampling=sampling, cancelled=cancelled)
-        yield ModelReview(reviewer=reviewer, instruction=request.instruction, log=log)
+        yield ModelReview(reviewer=reviewer, request=request, log=log)
 
 
 def _evidence(reason: str, found: Verification) -> list[str]:

@@ -4,10 +4,9 @@ First whether it calls tools at all; a model that does not is asked for nothing 
 named, and never counted for it.
 """
 
-import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -20,7 +19,7 @@ from localagent.app.cancellation import Stop
 from localagent.app.jail_level import least_level
 from localagent.app.settings import Settings
 from localagent.domain.strength import Share
-from localagent.jail.api import open_jail, scratch_folder
+from localagent.jail.api import open_jail
 from localagent.policy.load import load_policy
 from localagent.ports import ChatModel
 
@@ -63,10 +62,8 @@ def qualify(name: str, settings: Settings, say: Callable[[str], None], extent: E
     """Measure one model and keep its profile. AnswerIsNo, CannotEnforce, UsageFault where it cannot be asked."""
     begin = time.monotonic()
     left = _left(extent.seconds)
-    with (
-        _at_work(settings, stop) as runner,
-        open_chat_model(name, settings, lambda: runner.jail, stop, by_profile=False) as model,
-    ):
+    runner = _runner(settings, stop)
+    with open_chat_model(name, settings, lambda: runner.jail, stop, by_profile=False) as model:
         found, asked = _probed(name, model, extent, left, say, stop)
         if found.dialects[found.dialect].right.share < ENOUGH:
             left_out = "everything else: what does not call tools does nothing here"
@@ -103,14 +100,14 @@ def compare(
 ) -> list[Standing]:
     """Every model at the same challenges, in turn; a name that is none is told before the first is asked."""
     found = []
-    with _at_work(settings, stop) as runner:
-        for name in names:
-            refuse_absent(name, settings)
-        for name in names:
-            with open_chat_model(name, settings, lambda: runner.jail, stop) as model:
-                say(f"{name}:")
-                results, cut = _ran(runner, model, challenges, extent, _left(extent.seconds), say)
-                found.append(Standing(name=name, digest=model.digest, results=results, cut=cut))
+    for name in names:
+        refuse_absent(name, settings)
+    runner = _runner(settings, stop)
+    for name in names:
+        with open_chat_model(name, settings, lambda: runner.jail, stop) as model:
+            say(f"{name}:")
+            results, cut = _ran(runner, model, challenges, extent, _left(extent.seconds), say)
+            found.append(Standing(name=name, digest=model.digest, results=results, cut=cut))
     return found
 
 
@@ -126,18 +123,10 @@ def _share(tried: Iterable[tuple[bool, str]]) -> Share:
     return Share(part=len(all_) - len(missing), whole=len(all_), missing=tuple(missing[:_NAMED]))
 
 
-@contextlib.contextmanager
-def _at_work(settings: Settings, stop: Stop) -> Iterator[ChallengeRunner]:
+def _runner(settings: Settings, stop: Stop) -> ChallengeRunner:
     """What runs challenges: under the policy that comes with localagent, so that models are measured alike."""
-    with scratch_folder(settings.scratch_dir) as scratch:
-        yield ChallengeRunner(
-            settings=settings,
-            policy=load_policy(settings.policies_dir / "default.toml"),
-            jail=open_jail(least=least_level(settings)),
-            scratch=scratch,
-            stop=stop,
-            clock=time.monotonic,
-        )
+    policy = load_policy(settings.policies_dir / "default.toml")
+    return ChallengeRunner(settings=settings, policy=policy, jail=open_jail(least=least_level(settings)), stop=stop)
 
 
 def _left(seconds: float) -> Callable[[], float]:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from localagent.agent.events import (
+    RECIPE,
     AgentEvent,
     Answered,
     Ended,
@@ -25,8 +26,6 @@ from localagent.report.verify_report import verification_json
 from localagent.text.visible_text import one_line
 
 _SHOWN = 10
-RECIPE = "recipe"
-"""The tool of a result that a recipe made, with no model."""
 NO_TEST = "no test failed before and passes now: nothing shows that the change does what was asked"
 
 

@@ -2,12 +2,13 @@
 
 import contextlib
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from localagent.agent.approval import Trust
-from localagent.agent.events import AgentEvent, Ended, MemoryLog, event_json, event_of
+from localagent.agent.events import AgentEvent, Ended, MemoryLog, PersonSaid, event_json, event_of
 from localagent.agent.loop import Limits
 from localagent.app.agent.request import DoRequest
 from localagent.app.settings import Settings
@@ -70,8 +71,16 @@ def is_session(record: TaskRecord) -> bool:
 
 
 def instruction_of(record: TaskRecord) -> str:
-    """What was instructed, "" for a task that is no session."""
-    return _read(record)["instruction"] if is_session(record) else ""
+    """All that a person instructed, "" for a task that is no session."""
+    if not is_session(record):
+        return ""
+    kept = open_session(record)
+    return whole_instruction(kept.request, kept.events)
+
+
+def whole_instruction(request: DoRequest, events: Sequence[AgentEvent]) -> str:
+    """The instruction and what the person said since: what a change is held against."""
+    return "\n".join([request.instruction, *(e.text for e in events if isinstance(e, PersonSaid))])
 
 
 def _read(record: TaskRecord) -> dict[str, Any]:
