@@ -110,8 +110,9 @@ def profile_lines(profile: ModelProfile) -> Iterator[str]:
     rows += [(skill, _tasks(share)) for skill, share in profile.skills.items()]
     rows += [(f"tool {tool}", f"{share} calls did something") for tool, share in profile.edits.items()]
     rows += [("reviews", f"{profile.reviews} changes judged rightly")] if profile.reviews.whole else []
-    if profile.shown_context:
-        rows.append(("context", f"{profile.shown_context:,} tokens shown, of {profile.context_tokens or 'unknown':,}"))
+    if profile.reviews.whole:
+        claimed = f", of {profile.context_tokens:,}" if profile.context_tokens else ""
+        rows.append(("context", f"{profile.shown_context:,} tokens in which a line was found again{claimed}"))
     speeds = ((profile.prompt_speed, "read"), (profile.reply_speed, "written"))
     if told := ", ".join(f"{speed:.0f} tokens a second {what}" for speed, what in speeds if speed):
         rows.append(("speed", told))

@@ -32,7 +32,7 @@ GOOD = ModelProfile(
 def but(**changed: Share) -> ModelProfile:
     """The good one with other shares: of a skill by its name, else of a field."""
     skills = {Skill[name].value: share for name, share in changed.items() if name.isupper()}
-    other = {name: share for name, share in changed.items() if not name.isupper()}
+    other: dict[str, Any] = {name: share for name, share in changed.items() if not name.isupper()}
     return dataclasses.replace(GOOD, skills={**GOOD.skills, **skills}, **other)
 
 
@@ -69,13 +69,14 @@ def test_a_profile_is_read_back_and_a_damaged_one_is_none(tmp_path: Path) -> Non
     path = profile_path(settings, DIGEST)
     assert path is not None
     table: Any = json.loads(path.read_text())
-    for damaged in (
+    ones: list[Any] = [
         table | {"digest": "sha256:" + "1f" * 32},
         table | {"calls": {"part": 5, "whole": 4, "missing": []}},
         table | {"skills": [1]},
         {name: value for name, value in table.items() if name != "cut"},
         [],
-    ):
+    ]
+    for damaged in ones:
         path.write_text(json.dumps(damaged))
         assert last_profile(settings, DIGEST) is None
     for digest in ("", "sha256:../../x", DIGEST.replace("0", "1")):

@@ -45,7 +45,7 @@ def function_in(words: str) -> str:
 def solution(challenge: Challenge) -> list[Call]:
     """Calls that do a challenge."""
     done: Call = ("finish", {"summary": "done"})
-    path = next((p for p in challenge.files if p.is_python and p.name != "__init__.py" and "test" not in p), "")
+    [path, *_] = (p for p in challenge.files if p.is_python and p.name != "__init__.py" and "test" not in p)
     match challenge.skill:
         case Skill.READ | Skill.DATA:
             assert challenge.wanted is not None
@@ -87,19 +87,19 @@ def challenge_bot(
     rng = random.Random(1)
 
     def call_of(body: Any) -> Call | str:
-        asked = next(m["content"] for m in body["messages"] if m["role"] == "user")
+        asked = str(next(m["content"] for m in body["messages"] if m["role"] == "user"))
         if found := re.search(r"lines (\d+) to (\d+) of (\S+)\.", asked):
             return "read", {"path": found[3], "start": int(found[1]), "end": int(found[2])}
         if found := re.search(r"Which value has (\w+)\?", asked):
             value = re.search(rf"^{found[1]} = (\d+)$", asked, re.MULTILINE)
-            return value[1] if value else "?"
+            return str(value[1]) if value else "?"
         if body["metadata"]["role"] == "reviewer":
             right = all(f"+{line}" in asked for line in function_in(asked).splitlines())
             return ("approve", {"reason": "as asked"}) if right else ("object", {"reason": "it is not what was asked"})
         if "tools" not in body:
             return "one\ntwo"
         challenge = known[asked.partition("\n\nThese tests")[0]]
-        done = sum(m["role"] == "tool" for m in body["messages"])
+        done = sum(1 for m in body["messages"] if m["role"] == "tool")
         if fails(challenge):
             calls: list[Call] = [("create", {"path": "other.txt", "content": "?"}), ("finish", {"summary": "done"})]
         else:

@@ -18,7 +18,7 @@ from localagent.agent.reviewer import Reviewer
 from localagent.agent.tools.catalogue import TOOLS
 from localagent.app.agent.challenge_run import well_formed
 from localagent.app.agent.challenges import draw_function
-from localagent.app.agent.model_profile import ENOUGH, Dialect, DialectCalls
+from localagent.app.agent.model_profile import Dialect, DialectCalls
 from localagent.domain.chat import ChatFailure, ChatFault, ChatReply, ChatRequest, ChatRole, Message, Sampling
 from localagent.domain.edit import FileChange, FileFate, Patch
 from localagent.domain.paths import RepoPath
@@ -28,6 +28,8 @@ from localagent.llm.chat.gguf_model import GgufModel
 from localagent.ports import ChatModel
 from localagent.repo.diff.write_diff import unified_diff
 
+GO_ON = 0.5
+"""The share of calls as asked from which on a model is given tasks, which measure it better than these few."""
 _PROBES = 6
 _CALL_TOKENS = 160
 _REPLY_SECONDS = 60.0
@@ -37,6 +39,7 @@ _NEEDLE_TOKENS = 1024
 _COUNT_TOKENS = 128
 _PAIRS = 3
 _WAIT_SECONDS = 1.0
+_MOST_CHARACTERS = 8.0  # of a token, on average
 _ASKED = ("read", "edit", "finish")
 _LATER = (ChatFault.LOADING, ChatFault.OVERLOADED)
 _ITS_OWN = (ChatFault.MALFORMED, ChatFault.TIMED_OUT, ChatFault.BROKEN_OFF, ChatFault.CONTEXT_EXCEEDED)
@@ -64,7 +67,7 @@ class Prober:
     def _calls(self, model: ChatModel) -> DialectCalls:
         """Asked until it is plain that too few would be right. AnswerIsNo where the model cannot be asked at all."""
         good = right = tried = 0
-        while tried < _PROBES and right + _PROBES - tried >= ENOUGH * _PROBES:
+        while tried < _PROBES and right + _PROBES - tried >= GO_ON * _PROBES:
             rng = random.Random(f"{self.seed} call {tried}")  # noqa: S311 - tasks that can be made again
             path, first = f"src/module_{rng.randint(100, 999)}.py", rng.randint(2, 90)
             wanted: Mapping[str, object] = {"path": path, "start": first, "end": first + 20}
@@ -87,7 +90,9 @@ class Prober:
         begin = self.clock()
         said = self._ask(model, text, most=_COUNT_TOKENS)
         took = self.clock() - begin
-        tokens = 0 if isinstance(said, ChatFailure) else _tokens(model, said.reply_tokens, said.text + said.reasoning)
+        if isinstance(said, ChatFailure):
+            return 0.0
+        tokens = min(_COUNT_TOKENS, _tokens(model, said.reply_tokens, said.text + said.reasoning))
         return tokens / took if tokens and took > 0 else 0.0
 
     def context(self, model: ChatModel, reply_speed: float) -> tuple[int, float]:
@@ -103,7 +108,7 @@ class Prober:
             if isinstance(said, ChatFailure) or value not in said.text:
                 break
             prompt = _tokens(model, said.prompt_tokens, text)
-            shown = prompt or int(len(text) / CHARACTERS_PER_TOKEN)
+            shown = min(whole, prompt or int(len(text) / CHARACTERS_PER_TOKEN))
             writing = _tokens(model, said.reply_tokens, said.text) / reply_speed if reply_speed else 0.0
             fresh = prompt - max(0, said.cached_tokens)
             speed = max(speed, fresh / (took - writing)) if prompt and took - writing > 0.05 * took else speed
@@ -161,15 +166,16 @@ def _says(arguments: str, wanted: Mapping[str, object]) -> bool:
 
 
 def _tokens(model: ChatModel, told: int, text: str) -> int:
-    """As the model tells with its reply, else as it counts; 0 where it does neither."""
-    return told if told > 0 else model.count_tokens(text) or 0
+    """As the model tells with its reply, else as it counts; 0 where it does neither. Never more than characters."""
+    return min(len(text), told if told > 0 else model.count_tokens(text) or 0)
 
 
 def _haystack(model: ChatModel, tokens: int, rng: random.Random) -> tuple[str, str]:
     """A question about one of many lines, of about so many tokens, and its answer."""
     lines = [f"entry_{rng.randint(10**5, 10**6)} = {rng.randint(10**6, 10**7)}" for _ in range(200)]
     sample = "\n".join(lines)
-    each = (model.count_tokens(sample) or len(sample) / CHARACTERS_PER_TOKEN) / len(lines)
+    counted = model.count_tokens(sample) or len(sample) / CHARACTERS_PER_TOKEN
+    each = max(len(sample) / _MOST_CHARACTERS, min(len(sample), counted)) / len(lines)
     count = max(10, int((tokens - 200) / each))
     lines = [f"entry_{rng.randint(10**5, 10**6)} = {rng.randint(10**6, 10**7)}" for _ in range(count)]
     name, _, value = lines[rng.randrange(count // 5, count - count // 5)].partition(" = ")

@@ -13,8 +13,8 @@ from functools import reduce
 from localagent.app.agent.challenge_run import ChallengeResult, ChallengeRunner
 from localagent.app.agent.challenges import Challenge, Skill, built_in
 from localagent.app.agent.chat_model import open_chat_model, refuse_absent
-from localagent.app.agent.model_probes import Prober
-from localagent.app.agent.model_profile import ENOUGH, ModelProfile, keep_profile
+from localagent.app.agent.model_probes import GO_ON, Prober
+from localagent.app.agent.model_profile import ModelProfile, keep_profile
 from localagent.app.cancellation import Stop
 from localagent.app.jail_level import least_level
 from localagent.app.settings import Settings
@@ -65,7 +65,7 @@ def qualify(name: str, settings: Settings, say: Callable[[str], None], extent: E
     runner = _runner(settings, stop)
     with open_chat_model(name, settings, lambda: runner.jail, stop, by_profile=False) as model:
         found, asked = _probed(name, model, extent, left, say, stop)
-        if found.dialects[found.dialect].right.share < ENOUGH:
+        if found.dialects[found.dialect].right.share < GO_ON:
             left_out = "everything else: what does not call tools does nothing here"
             found = replace(found, cut=(*found.cut, left_out))
         else:
@@ -156,14 +156,14 @@ def _probed(
             dialects={way.value: one for way, (_, one) in ways.items()},
             context_tokens=model.context_tokens or 0,
         )
-        if calls.right.share < ENOUGH:
+        if calls.right.share < GO_ON:
             return found, asked
         speed = prober.speed(asked)
         say(f"writes {speed:.1f} tokens a second" if speed else "how fast it writes is not known")
         reviews = prober.reviews(asked)
         say(f"judges {reviews} changes rightly as a reviewer")
         shown, reading = prober.context(asked, speed)
-        say(f"found a line again in {shown} tokens, and reads {reading:.0f} tokens a second")
+        say(f"found a line again in {shown:,} tokens" if shown else "found no line of a longer text again")
         return replace(found, reply_speed=speed, reviews=reviews, shown_context=shown, prompt_speed=reading), asked
 
 
