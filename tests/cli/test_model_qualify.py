@@ -35,7 +35,7 @@ def told(capsys: pytest.CaptureFixture[str]) -> Any:
     return json.loads(capsys.readouterr().out.splitlines()[-1])
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_models_are_told_apart_and_do_says_what_was_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     repo = Repo(tmp_path / "r")
     repo.stage("a.py", "A = 1\n")
