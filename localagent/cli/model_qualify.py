@@ -11,7 +11,7 @@ from typing import Any
 from localagent.app import Settings
 from localagent.app.agent.challenges import Challenge, built_in, load_challenges
 from localagent.app.agent.model_profile import Fitness, ModelProfile, profile_json
-from localagent.app.agent.qualification import Extent, Standing, compare, qualify
+from localagent.app.agent.qualification import QualificationExtent, Standing, compare, qualify
 from localagent.app.cancellation import Stop
 from localagent.cli.columns import aligned
 from localagent.cli.exit_signals import stop_on_signals
@@ -83,7 +83,7 @@ def run_compare(args: argparse.Namespace, settings: Settings, render: Render) ->
     return 1 if any(one.cut for one in found) else 0
 
 
-def _extent(args: argparse.Namespace, faults: list[str]) -> Extent:
+def _extent(args: argparse.Namespace, faults: list[str]) -> QualificationExtent:
     """What is to be measured. UsageFault with every fault of the arguments."""
     if not 1 <= args.each <= _MOST_EACH:
         faults.append(f"--each: from 1 to {_MOST_EACH}")
@@ -95,7 +95,7 @@ def _extent(args: argparse.Namespace, faults: list[str]) -> Extent:
     if faults:
         raise UsageFault(faults, remedy=f"`localagent model {args.action} --help` lists the options")
     seed = secrets.randbelow(_SEEDS) if args.seed is None else args.seed
-    return Extent(seed=seed, each=args.each, seconds=args.max_seconds, task_seconds=args.task_seconds)
+    return QualificationExtent(seed=seed, each=args.each, seconds=args.max_seconds, task_seconds=args.task_seconds)
 
 
 def profile_lines(profile: ModelProfile) -> Iterator[str]:

@@ -10,8 +10,8 @@ import pytest
 from localagent.app import Settings
 from localagent.app.agent.challenges import Skill, built_in
 from localagent.app.agent.model_profile import (
-    DialectCalls,
     Fitness,
+    FormatCalls,
     ModelProfile,
     keep_profile,
     last_profile,
@@ -21,7 +21,7 @@ from localagent.domain.strength import Share
 from localagent.errors import AnswerIsNo
 
 ALL, HALF = Share(part=4, whole=4), Share(part=2, whole=4, missing=("a", "b"))
-CALLS = DialectCalls(well_formed=ALL, right=ALL)
+CALLS = FormatCalls(well_formed=ALL, right=ALL)
 DIGEST = "sha256:" + "0f" * 32
 GOOD = ModelProfile(
     name="m", digest=DIGEST, seed=1, dialect="d", dialects={"d": CALLS}, calls=ALL, stops=ALL, edits={"edit": HALF},

@@ -86,8 +86,14 @@ def test_what_cannot_be_measured_is_told_before_anything_is_asked(
 ) -> None:
     bad = tmp_path / "bad.toml"
     bad.write_text('schema = "x"\n[[task]]\nname = "a"\nhint = 1\n[[task.file]]\npath = "../a"\ntext = ""\n')
+    both = tmp_path / "both.toml"
+    both.write_text(
+        'schema = "localagent/challenges/1"\n[[task]]\nname = "a"\ninstruction = "b"\n'
+        '[[task.file]]\npath = "a"\n[[task.hidden]]\npath = "a/test_b.py"\ntext = "x = 1"\n'
+    )
     with bot() as good:
         for words, code, says in (
+            (["compare", good, "--tasks", str(both)], 2, "'a' is a file and a folder"),
             (["qualify", "unix:/none"], 1, "no model server answers"),
             (["qualify", "nothing"], 4, "no model of that name"),
             (["qualify", good, "--each", "0"], 2, "--each: from 1"),

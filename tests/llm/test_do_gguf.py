@@ -9,7 +9,7 @@ from support.git_builder import Repo
 
 from localagent.app import Settings
 from localagent.app.agent.chat_model import open_chat_model, weaknesses
-from localagent.app.agent.model_profile import Dialect, keep_profile, last_profile, profile_path
+from localagent.app.agent.model_profile import ToolFormat, keep_profile, last_profile, profile_path
 from localagent.app.cancellation import Stop
 from localagent.cli.main import main
 from localagent.jail.api import NamespaceJail
@@ -58,7 +58,7 @@ def test_the_bundled_model_is_measured_not_fit_and_asked_in_the_format_it_called
         assert told["skills"] == {}  # nothing more was asked of it
         profile = last_profile(settings, told["digest"])
         assert profile is not None
-        keep_profile(replace(profile, dialect=Dialect.OWN.value), settings)
+        keep_profile(replace(profile, dialect=ToolFormat.OWN.value), settings)
         with open_chat_model(bundled_model.name, settings, lambda: jail, Stop()) as model:
             assert isinstance(model, GgufModel)
             assert "better in localagent's own format" in model.dialect.native_fault

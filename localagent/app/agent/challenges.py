@@ -19,6 +19,7 @@ from localagent.policy.table import Faults, Table, parse_toml
 SCHEMA = "localagent/challenges/1"
 _MOST_BYTES = 8 << 20
 _MOST_TASKS = 200
+_MOST_PATH = 200
 _REMEDY = "docs/chat-models.md shows a whole file"
 _PROJECT = '[tool.pytest.ini_options]\npythonpath = ["."]\n'
 _HIDDEN = RepoPath("tests/test_hidden.py")
@@ -361,6 +362,10 @@ def _own(entry: Table) -> Challenge:
         files=_files(entry, "file"),
         hidden=_files(entry, "hidden"),
     )
+    names = {*made.files, *made.hidden}
+    folders = {"/".join(path.parts[:n]) for path in names for n in range(1, len(path.parts))}
+    for name in sorted(names & folders):
+        entry.fault("file", f"{name!r} is a file and a folder")
     entry.close()
     return made
 
@@ -380,6 +385,8 @@ def _files(entry: Table, key: str) -> dict[RepoPath, str]:
             continue
         if path in found or any(part.startswith(".git") for part in path.parts):
             table.fault("path", f"{name!r} stands twice, or belongs to git")
+        if not name.isprintable() or len(name) > _MOST_PATH:
+            table.fault("path", f"more than {_MOST_PATH} characters, or control characters")
         found[path] = text
         table.close()
     return found

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from localagent.app.agent.model_profile import Dialect, last_profile
+from localagent.app.agent.model_profile import ToolFormat, last_profile
 from localagent.app.cancellation import Stop
 from localagent.app.settings import Settings
 from localagent.domain.chat import ChatFault
@@ -48,7 +48,7 @@ def open_chat_model(
         return
     with _gguf(name, settings, jail(), stop) as model:
         profile = last_profile(settings, model.digest) if by_profile else None
-        yield model.in_own_format() if profile is not None and profile.dialect == Dialect.OWN else model
+        yield model.in_own_format() if profile is not None and profile.dialect == ToolFormat.OWN else model
 
 
 def refuse_absent(name: str, settings: Settings) -> None:

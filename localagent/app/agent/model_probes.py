@@ -18,7 +18,7 @@ from localagent.agent.reviewer import Reviewer
 from localagent.agent.tools.catalogue import TOOLS
 from localagent.app.agent.challenge_run import well_formed
 from localagent.app.agent.challenges import draw_function
-from localagent.app.agent.model_profile import Dialect, DialectCalls
+from localagent.app.agent.model_profile import FormatCalls, ToolFormat
 from localagent.domain.chat import ChatFailure, ChatFault, ChatReply, ChatRequest, ChatRole, Message, Sampling
 from localagent.domain.edit import FileChange, FileFate, Patch
 from localagent.domain.paths import RepoPath
@@ -56,15 +56,15 @@ class Prober:
     clock: Callable[[], float] = time.monotonic
     wait: Callable[[float], None] = time.sleep
 
-    def dialects(self, model: ChatModel) -> dict[Dialect, tuple[ChatModel, DialectCalls]]:
+    def dialects(self, model: ChatModel) -> dict[ToolFormat, tuple[ChatModel, FormatCalls]]:
         """In which ways it may be asked for tools, and how well it calls in each."""
-        ways: dict[Dialect, ChatModel] = {Dialect.SERVER: model}
+        ways: dict[ToolFormat, ChatModel] = {ToolFormat.SERVER: model}
         if isinstance(model, GgufModel):
-            native = {} if model.dialect.native_fault else {Dialect.NATIVE: model}
-            ways = {**native, Dialect.OWN: model.in_own_format()}
+            native = {} if model.dialect.native_fault else {ToolFormat.NATIVE: model}
+            ways = {**native, ToolFormat.OWN: model.in_own_format()}
         return {way: (asked, self._calls(asked)) for way, asked in ways.items()}
 
-    def _calls(self, model: ChatModel) -> DialectCalls:
+    def _calls(self, model: ChatModel) -> FormatCalls:
         """Asked until it is plain that too few would be right. AnswerIsNo where the model cannot be asked at all."""
         good = right = tried = 0
         while tried < _PROBES and right + _PROBES - tried >= GO_ON * _PROBES:
@@ -82,7 +82,7 @@ class Prober:
             if well_formed(reply):
                 good += 1
                 right += [c.name for c in reply.calls] == ["read"] and _says(reply.calls[0].arguments, wanted)
-        return DialectCalls(well_formed=Share(part=good, whole=tried), right=Share(part=right, whole=tried))
+        return FormatCalls(well_formed=Share(part=good, whole=tried), right=Share(part=right, whole=tried))
 
     def speed(self, model: ChatModel) -> float:
         """Tokens of a reply a second; 0 where that is not known."""

@@ -30,7 +30,7 @@ _EXACT = (Skill.READ, Skill.EDIT)
 _WRITING = (Skill.FOLLOW, Skill.WRITE, Skill.MEND)
 
 
-class Dialect(StrEnum):
+class ToolFormat(StrEnum):
     """In which way tools go to a model, and its calls come back."""
 
     SERVER = "the model server's"
@@ -47,7 +47,7 @@ class Fitness(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class DialectCalls:
+class FormatCalls:
     """Single calls that were asked for: well-formed ones, and those that say exactly what was to be said."""
 
     well_formed: Share
@@ -66,7 +66,7 @@ class ModelProfile:
     digest: str
     seed: int
     dialect: str
-    dialects: Mapping[str, DialectCalls]
+    dialects: Mapping[str, FormatCalls]
     calls: Share = _NONE
     stops: Share = _NONE
     skills: Mapping[str, Share] = field(default_factory=dict)
@@ -155,11 +155,20 @@ def profile_json(profile: ModelProfile) -> dict[str, Any]:
     }
 
 
+def refuse_unknown(digest: str, settings: Settings) -> Path:
+    """Where the profile of a model lies. AnswerIsNo for one that says nothing that it could be known by again."""
+    path = profile_path(settings, digest)
+    if path is None:
+        raise AnswerIsNo(
+            "the model server says nothing of its model (GET /v1/models), so a profile could not be kept for it",
+            remedy="see that its server answers that",
+        )
+    return path
+
+
 def keep_profile(profile: ModelProfile, settings: Settings) -> None:
     """Write it. AnswerIsNo where it cannot be written."""
-    path = profile_path(settings, profile.digest)
-    if path is None:
-        raise AnswerIsNo(f"{profile.name} says nothing that it could be known by again", remedy="ask its server")
+    path = refuse_unknown(profile.digest, settings)
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
         write_through(path, (json.dumps(profile_json(profile), indent=1) + "\n").encode())
@@ -178,7 +187,7 @@ def last_profile(settings: Settings, digest: str) -> ModelProfile | None:
         known |= {name: _share(known[name]) for name in ("calls", "stops", "reviews")}
         known |= {name: {str(k): _share(v) for k, v in known[name].items()} for name in ("skills", "edits")}
         known["dialects"] = {
-            str(name): DialectCalls(well_formed=_share(one["well_formed"]), right=_share(one["right"]))
+            str(name): FormatCalls(well_formed=_share(one["well_formed"]), right=_share(one["right"]))
             for name, one in known["dialects"].items()
         }
         known["cut"] = tuple(map(str, known["cut"]))

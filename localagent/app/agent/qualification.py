@@ -14,7 +14,7 @@ from localagent.app.agent.challenge_run import ChallengeResult, ChallengeRunner
 from localagent.app.agent.challenges import Challenge, Skill, built_in
 from localagent.app.agent.chat_model import open_chat_model, refuse_absent
 from localagent.app.agent.model_probes import GO_ON, Prober
-from localagent.app.agent.model_profile import ModelProfile, keep_profile
+from localagent.app.agent.model_profile import ModelProfile, keep_profile, refuse_unknown
 from localagent.app.cancellation import Stop
 from localagent.app.jail_level import least_level
 from localagent.app.settings import Settings
@@ -29,7 +29,7 @@ _NAMED = 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Extent:
+class QualificationExtent:
     """How much: the seed of the tasks, tasks of each skill, seconds for a model, seconds for one task."""
 
     seed: int
@@ -58,12 +58,15 @@ class Standing:
         return total(one.calls for one in self.results)
 
 
-def qualify(name: str, settings: Settings, say: Callable[[str], None], extent: Extent, stop: Stop) -> ModelProfile:
+def qualify(
+    name: str, settings: Settings, say: Callable[[str], None], extent: QualificationExtent, stop: Stop
+) -> ModelProfile:
     """Measure one model and keep its profile. AnswerIsNo, CannotEnforce, UsageFault where it cannot be asked."""
     begin = time.monotonic()
     left = _left(extent.seconds)
     runner = _runner(settings, stop)
     with open_chat_model(name, settings, lambda: runner.jail, stop, by_profile=False) as model:
+        refuse_unknown(model.digest, settings)
         found, asked = _probed(name, model, extent, left, say, stop)
         if found.dialects[found.dialect].right.share < GO_ON:
             left_out = "everything else: what does not call tools does nothing here"
@@ -95,7 +98,7 @@ def compare(
     settings: Settings,
     say: Callable[[str], None],
     challenges: Sequence[Challenge],
-    extent: Extent,
+    extent: QualificationExtent,
     stop: Stop,
 ) -> list[Standing]:
     """Every model at the same challenges, in turn; a name that is none is told before the first is asked."""
@@ -136,7 +139,12 @@ def _left(seconds: float) -> Callable[[], float]:
 
 
 def _probed(
-    name: str, model: ChatModel, extent: Extent, left: Callable[[], float], say: Callable[[str], None], stop: Stop
+    name: str,
+    model: ChatModel,
+    extent: QualificationExtent,
+    left: Callable[[], float],
+    say: Callable[[str], None],
+    stop: Stop,
 ) -> tuple[ModelProfile, ChatModel]:
     """What single questions show, and the model in the dialect that it calls best in."""
     cancelled = threading.Event()
@@ -171,7 +179,7 @@ def _ran(
     runner: ChallengeRunner,
     model: ChatModel,
     challenges: Sequence[Challenge],
-    extent: Extent,
+    extent: QualificationExtent,
     left: Callable[[], float],
     say: Callable[[str], None],
 ) -> tuple[tuple[ChallengeResult, ...], tuple[str, ...]]:
