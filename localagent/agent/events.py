@@ -14,7 +14,10 @@ from localagent.domain.paths import RepoPath
 from localagent.errors import UsageFault
 
 RECIPE = "recipe"
-"""Call and tool of a result that a recipe made: no reply called for it."""
+SKELETON = "skeleton"
+FILLED = "fill-bodies"
+UNCALLED = frozenset({RECIPE, SKELETON, FILLED})
+"""Call and tool of results that no reply called for: a recipe's, a skeleton's, the search's."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

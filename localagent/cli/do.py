@@ -12,6 +12,7 @@ from localagent.agent.loop import Limits
 from localagent.app import Settings
 from localagent.app.agent.request import IMPLEMENTER, REVIEWER, ROLES, DoOutcome, DoRequest
 from localagent.app.agent.run import run_do
+from localagent.app.agent.test_driven import INSTRUCTION
 from localagent.app.cancellation import Stop
 from localagent.cli.backend import add_backend, backend_of
 from localagent.cli.exit_signals import stop_on_signals
@@ -19,18 +20,26 @@ from localagent.cli.fix import command_fault
 from localagent.cli.progress import JsonSink, PlainSink
 from localagent.cli.render import Render
 from localagent.cli.terminal_person import TerminalPerson
+from localagent.daemon.client.do_client import run_do_remote
+from localagent.domain.instruction import instruction_fault
 from localagent.errors import UsageFault
 from localagent.ports import Sink
-
-_MOST_INSTRUCTION = 20_000
+from localagent.protocol.http_client import DEFAULT_SOCKET
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     p = parser
-    p.add_argument("instruction", metavar="INSTRUCTION", help="what is to be changed, in words")
+    p.add_argument("instruction", metavar="INSTRUCTION", nargs="?", default="", help="what is to be changed, in words")
     p.add_argument("--repo", default=".", metavar="DIR", help="a git repository or a plain folder (default: .)")
     p.add_argument("--test", action="append", default=[], metavar="SPEC", help="a test that must pass in the end")
+    p.add_argument(
+        "--from-tests",
+        action="append",
+        default=[],
+        metavar="SPEC",
+        help="a test that is the specification: what it imports and nothing has is written; may be repeated",
+    )
     p.add_argument("--check", action="append", default=[], metavar="CMD", help="a command that must exit 0 (no shell)")
     p.add_argument("--model", default="", metavar="M", help="unix:SOCKET of a model server, or a registered GGUF")
     p.add_argument(
@@ -40,7 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--trust",
         choices=[t.value for t in Trust],
-        default=Trust.PLAN.value,
         help="what a person is asked: every change, plan and patch (default), or what the policy leaves to persons",
     )
     p.add_argument("--assume", action="store_true", help="do not ask where the policy does not insist on it")
@@ -56,6 +64,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     p.add_argument("--out", default="", metavar="FILE", help="write the accepted patch to FILE, as a unified diff")
     p.add_argument("--report", default="", metavar="FILE", help="write the report to FILE, as JSON, always")
     p.add_argument("--apply", action="store_true", help="write an accepted patch into the repository")
+    p.add_argument(
+        "--daemon",
+        nargs="?",
+        const=str(DEFAULT_SOCKET),
+        metavar="SOCKET",
+        help=f"let the daemon do the work, with --trust auto (default: {DEFAULT_SOCKET})",
+    )
     p.add_argument("--json", action="store_true", help="print events as JSON, one per line")
     p.add_argument("--quiet", action="store_true", help="do not show progress")
 
@@ -65,7 +80,11 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     request = _request(args)
     stop = Stop()
     stop_on_signals(stop)
-    outcome = run_do(request, settings, sink_of(args, render), stop, person_of(args, render))
+    sink = sink_of(args, render)
+    if args.daemon is not None:
+        outcome = run_do_remote(request, Path(args.daemon), settings, sink)
+    else:
+        outcome = run_do(request, settings, sink, stop, person_of(args, render))
     show_outcome(outcome, args, render)
     return outcome.exit
 
@@ -78,7 +97,7 @@ def sink_of(args: argparse.Namespace, render: Render) -> Sink:
 def person_of(args: argparse.Namespace, render: Render) -> TerminalPerson | None:
     """Whoever sits at the terminal; nobody where there is none, or where no question is wanted."""
     ask = sys.stdin.isatty() and sys.stderr.isatty() and not args.json and not getattr(args, "assume", False)
-    return TerminalPerson(render) if ask and getattr(args, "trust", "plan") != Trust.AUTO.value else None
+    return TerminalPerson(render) if ask and getattr(args, "trust", None) != Trust.AUTO.value else None
 
 
 def show_outcome(outcome: DoOutcome, args: argparse.Namespace, render: Render) -> None:
@@ -104,7 +123,9 @@ def show_outcome(outcome: DoOutcome, args: argparse.Namespace, render: Render) -
         render.line(f"  what to do: {outcome.remedy}")
     for warning in outcome.warnings:
         render.note(f"warning: {warning}")
-    render.note(f"details: localagent show {outcome.session}; localagent session show {outcome.session}")
+    here = getattr(args, "daemon", None) is None  # the daemon's sessions are its own
+    session = f"; localagent session show {outcome.session}" if here else ""
+    render.note(f"details: localagent show {outcome.session}{session}")
     if outcome.applied:
         render.note(f"applied; to revert it: localagent undo {outcome.session}")
     elif outcome.diff:
@@ -113,10 +134,17 @@ def show_outcome(outcome: DoOutcome, args: argparse.Namespace, render: Render) -
 
 def _request(args: argparse.Namespace) -> DoRequest:
     faults: list[str] = []
-    if not args.instruction.strip() or len(args.instruction) > _MOST_INSTRUCTION:
-        faults.append(f"INSTRUCTION: say what is to be changed, in at most {_MOST_INSTRUCTION} characters")
+    instruction = args.instruction.strip() or (INSTRUCTION if args.from_tests else "")
+    if fault := instruction_fault(instruction):
+        faults.append(f"INSTRUCTION: {fault}")
     if not Path(args.repo).is_dir():
         faults.append(f"--repo: {args.repo} is not a directory")
+    for spec in args.from_tests:
+        named = spec.partition("::")[0]
+        if not (Path(args.repo) / named).exists():
+            faults.append(f"--from-tests: {spec}: no such file or folder in {args.repo}")
+        elif Path(named).is_absolute() or not Path(named).parts or ".." in Path(named).parts:
+            faults.append(f"--from-tests: {spec!r}: name test files, or folders of tests, relative to the repository")
     if args.trust == Trust.AUTO.value and args.apply:
         faults.append("--trust auto and --apply: what nobody looks at is not written into the tree; use `apply` later")
     roles = tuple(r.strip() for r in args.roles.split(",") if r.strip())
@@ -140,15 +168,16 @@ def _request(args: argparse.Namespace) -> DoRequest:
         raise UsageFault(faults, remedy="`localagent do --help` lists the options")
     path: Callable[[str], Path | None] = lambda value: Path(value) if value else None  # noqa: E731
     return DoRequest(
-        instruction=args.instruction.strip(),
+        instruction=instruction,
         repo=Path(args.repo),
-        tests=tuple(args.test),
+        tests=tuple(dict.fromkeys((*args.test, *args.from_tests))),
+        from_tests=tuple(args.from_tests),
         checks=tuple(args.check),
         python=args.python,
         model=args.model,
         review_model=args.review_model,
         roles=tuple(r for r in ROLES if r in playing),
-        trust=Trust(args.trust),
+        trust=Trust(args.trust or (Trust.PLAN if args.daemon is None else Trust.AUTO)),
         assume=args.assume,
         limits=Limits(steps=args.max_steps, seconds=args.max_seconds, tokens=args.max_tokens),
         seed=args.seed,

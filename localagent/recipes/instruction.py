@@ -177,5 +177,8 @@ def _specification(text: str) -> tuple[str, str, str] | None:
     if made.args.args or made.args.kwarg or made.args.vararg:
         return None
     argument, default = made.args.kwonlyargs[0], made.args.kw_defaults[0]
-    annotation = ast.unparse(argument.annotation) if argument.annotation is not None else ""
+    try:
+        annotation = ast.unparse(argument.annotation) if argument.annotation is not None else ""
+    except RecursionError:
+        return None
     return argument.arg, annotation, text.partition("=")[2].strip() if default is not None else ""

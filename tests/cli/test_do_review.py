@@ -101,6 +101,7 @@ def test_a_review_model_that_does_not_answer_is_told_and_nothing_is_asked(repo: 
 def test_roles_that_review_nothing_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for more, says in (
         (["--roles", "reviewer", "--model", "unix:x"], "without implementer nothing is changed"),
+        (["--daemon", str(tmp_path / "s"), "--review-model", "unix:x"], "the daemon asks no reviewer"),
         (["--roles", "implementer,reviewer"], "the reviewer needs --model or --review-model"),
         (["--roles", "implementer,planner", "--model", "unix:x"], "'planner' is none; known: implementer, reviewer"),
     ):

@@ -73,10 +73,13 @@ class VerifyJudge:
             return Judgement(answer=JudgeAnswer.REFUSED, reason=why)
         patch = self.tree.patch(writes)
         diff = unified_diff(patch)
+        # what fails outside a specification may go on failing, as the whole suite has just shown
+        apart = () if not self.request.from_tests or self.runs.passes(writes, ()) else self.request.tests
         found = run_verify(
             VerifyRequest(
                 patch=diff,
                 repo=self.request.repo,
+                tests=apart,
                 checks=self.request.checks,
                 python=self.request.python,
                 seed=self.request.seed,
@@ -92,6 +95,7 @@ class VerifyJudge:
         )
         found = replace(found, strength=_at_most_c(found))
         answer, reason = self._answer(found)
+        reason += "; tests outside the specification fail as before" if apart else ""
         if answer is JudgeAnswer.ACCEPTED and (missed := self._untested(found)):
             if not self._advised:
                 self._advised = True

@@ -16,13 +16,15 @@ ROLES = (IMPLEMENTER, REVIEWER)
 class DoRequest:
     """What the user asked for, parsed. `tests` must pass in the end; `roles` are played by models, the worker first.
 
-    `review_model` is the reviewer's model, "" for the one that works.
+    `review_model` is the reviewer's model, "" for the one that works. `from_tests`, of the tests: the specification,
+    which stays as it is; without a model the search fills what it can.
     """
 
     instruction: str
     repo: Path
     tests: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
+    from_tests: tuple[str, ...] = ()
     python: str = ""
     model: str = ""
     review_model: str = ""
@@ -51,3 +53,8 @@ class DoOutcome:
     report: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     applied: bool = False
+
+    @property
+    def task_id(self) -> str:
+        """The session is a task."""
+        return self.session

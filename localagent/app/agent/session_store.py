@@ -21,6 +21,7 @@ from localagent.record.store import TaskRecord, TaskStore
 from localagent.text.strict_json import dump, load
 
 SCHEMA = "localagent/session/1"
+UNFINISHED = "unfinished"
 _NAME = "session.json"
 _MOST_BYTES = 4 << 20
 
@@ -38,7 +39,7 @@ class Session:
     def state(self) -> str:
         """How it stands, in a word."""
         last = next((e for e in reversed(self.events) if isinstance(e, Ended)), None)
-        return last.kind.value if last is not None and self.events[-1] is last else "unfinished"
+        return last.kind.value if last is not None and self.events[-1] is last else UNFINISHED
 
 
 def save_session(record: TaskRecord, request: DoRequest) -> None:
@@ -49,6 +50,7 @@ def save_session(record: TaskRecord, request: DoRequest) -> None:
         "repo": str(request.repo.resolve()),
         "tests": list(request.tests),
         "checks": list(request.checks),
+        "from_tests": list(request.from_tests),
         "python": request.python,
         "model": request.model,
         "review_model": request.review_model,
@@ -71,9 +73,9 @@ def is_session(record: TaskRecord) -> bool:
 
 
 def instruction_of(record: TaskRecord) -> str:
-    """All that a person instructed, "" for a task that is no session."""
+    """All that a person instructed, here or at a daemon, which keeps its sessions itself; "" for a repair."""
     if not is_session(record):
-        return ""
+        return record.task.instruction
     kept = open_session(record)
     return whole_instruction(kept.request, kept.events)
 
@@ -105,6 +107,7 @@ def open_session(record: TaskRecord) -> Session:
             repo=Path(found["repo"]),
             tests=tuple(found["tests"]),
             checks=tuple(found["checks"]),
+            from_tests=tuple(found.get("from_tests", ())),
             python=found["python"],
             model=found["model"],
             review_model=found.get("review_model", ""),
