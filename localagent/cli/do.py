@@ -7,9 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from localagent.agent.approval import Trust
+from localagent.agent.events import Objection
 from localagent.agent.loop import Limits
 from localagent.app import Settings
-from localagent.app.agent.request import DoOutcome, DoRequest
+from localagent.app.agent.request import IMPLEMENTER, REVIEWER, ROLES, DoOutcome, DoRequest
 from localagent.app.agent.run import run_do
 from localagent.app.agent.test_driven import INSTRUCTION
 from localagent.app.cancellation import Stop
@@ -25,8 +26,6 @@ from localagent.domain.instruction import instruction_fault
 from localagent.errors import UsageFault
 from localagent.ports import Sink
 from localagent.protocol.http_client import DEFAULT_SOCKET
-
-ROLES = ("implementer",)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +43,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     p.add_argument("--check", action="append", default=[], metavar="CMD", help="a command that must exit 0 (no shell)")
     p.add_argument("--model", default="", metavar="M", help="unix:SOCKET of a model server, or a registered GGUF")
-    p.add_argument("--roles", default="implementer", metavar="LIST", help=f"roles for the model: {', '.join(ROLES)}")
+    p.add_argument(
+        "--review-model", default="", metavar="M", help="a model that reads a proven patch, and may object to it"
+    )
+    p.add_argument("--roles", default=IMPLEMENTER, metavar="LIST", help=f"roles for the model: {', '.join(ROLES)}")
     p.add_argument(
         "--trust",
         choices=[t.value for t in Trust],
@@ -118,6 +120,9 @@ def show_outcome(outcome: DoOutcome, args: argparse.Namespace, render: Render) -
         render.line(f"strength {agent['grade']} of A to E for the claim {agent['claim']!r}")
     for text in agent.get("not_shown", ()) if outcome.diff else ():
         render.note(f"not shown: {text}")
+    for review in agent.get("reviews", ()):
+        said = review["reason"] or "; ".join(str(Objection(**one)) for one in review["objections"])
+        render.note(f"review by {review['model']}, a model's words and no proof: {review['answer']}: {said}")
     for text in agent.get("speaks_to_machine", ()):
         render.note(f"warning: speaks to a machine, and was not obeyed: {text}")
     if outcome.remedy:
@@ -151,6 +156,11 @@ def _request(args: argparse.Namespace) -> DoRequest:
     roles = tuple(r.strip() for r in args.roles.split(",") if r.strip())
     if unknown := [r for r in roles if r not in ROLES]:
         faults.append(f"--roles: {unknown[0]!r} is none; known: {', '.join(ROLES)}")
+    elif roles and IMPLEMENTER not in roles:
+        faults.append(f"--roles: without {IMPLEMENTER} nothing is changed, and there is nothing to review")
+    if REVIEWER in roles and not (args.model or args.review_model):
+        faults.append("--roles: the reviewer needs --model or --review-model")
+    playing = {*roles, IMPLEMENTER, *((REVIEWER,) if args.review_model else ())}
     for name, value in (("--max-steps", args.max_steps), ("--max-tokens", args.max_tokens)):
         if value < 1:
             faults.append(f"{name}: at least 1")
@@ -172,7 +182,8 @@ def _request(args: argparse.Namespace) -> DoRequest:
         checks=tuple(args.check),
         python=args.python,
         model=args.model,
-        roles=roles or ROLES,
+        review_model=args.review_model,
+        roles=tuple(r for r in ROLES if r in playing),
         trust=Trust(args.trust or (Trust.PLAN if args.daemon is None else Trust.AUTO)),
         assume=args.assume,
         limits=Limits(steps=args.max_steps, seconds=args.max_seconds, tokens=args.max_tokens),

@@ -38,6 +38,7 @@ from localagent.app.agent.chat_model import open_chat_model, weaknesses
 from localagent.app.agent.data_analysis import DataAnalysis, copy_data, holds_data
 from localagent.app.agent.graph_search import GraphSearch
 from localagent.app.agent.jail_runs import JailRuns, jail_for, opened_runs
+from localagent.app.agent.model_review import open_review
 from localagent.app.agent.patch_judge import VerifyJudge
 from localagent.app.agent.recipe_run import NoModel, no_such_name, run_recipe
 from localagent.app.agent.request import DoOutcome, DoRequest
@@ -344,6 +345,7 @@ def _worked(session: _Session, *, resumed: bool) -> TaskResult:
         cancelled = threading.Event()
         stack.enter_context(session.stop.calling(runs.cancel))
         stack.enter_context(session.stop.calling(cancelled.set))
+        review = open_review(request, settings, session.model, lambda: jail, session.stop, session.log, cancelled)
         judge = VerifyJudge(
             request=replace(request, instruction=whole_instruction(request, session.log.events)),
             settings=settings,
@@ -354,6 +356,7 @@ def _worked(session: _Session, *, resumed: bool) -> TaskResult:
             sink=session.sink,
             stop=session.stop,
             named_fail=lambda: bool(request.tests) and not runs.passes({}, request.tests),
+            review=stack.enter_context(review),
         )
         session.known["judge"] = judge
         if session.work is Work.PROOF:
