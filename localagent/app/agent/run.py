@@ -35,11 +35,14 @@ from localagent.agent.tools.tool import Workshop, parse_arguments
 from localagent.agent.tools.working_copy import WorkingCopy
 from localagent.app.agent.change_review import GateReview
 from localagent.app.agent.chat_model import open_chat_model, weaknesses
+from localagent.app.agent.data_analysis import DataAnalysis, copy_data, holds_data
 from localagent.app.agent.graph_search import GraphSearch
 from localagent.app.agent.jail_runs import JailRuns, jail_for, opened_runs
+from localagent.app.agent.model_review import open_review
 from localagent.app.agent.patch_judge import VerifyJudge
 from localagent.app.agent.recipe_run import NoModel, no_such_name, run_recipe
 from localagent.app.agent.request import DoOutcome, DoRequest
+from localagent.app.agent.script_runs import JailedScript
 from localagent.app.agent.session_report import agent_json, explanation
 from localagent.app.agent.session_store import Session, journal_log, save_session, whole_instruction
 from localagent.app.agent.snapshot_tree import SnapshotTree
@@ -49,7 +52,7 @@ from localagent.app.code.repository_index import kept_facts
 from localagent.app.code.skeleton_patch import files_named
 from localagent.app.command_rules import refuse_denied
 from localagent.app.evidence.task_evidence import TaskEvidence, audit_log, begin, land_recorded, open_signer, setting_of
-from localagent.app.fix.environment import interpreter_remark, left_out
+from localagent.app.fix.environment import interpreter_of, interpreter_remark, left_out
 from localagent.app.fix.suggest import search
 from localagent.app.policies import OpenPolicy, open_policy
 from localagent.app.review.patch_tests import Tree, open_test_runner
@@ -61,6 +64,7 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget, Choosing, Event, Snapshot, Stage, Task, TaskResult, Verdict
 from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, Interrupted, LocalagentError
 from localagent.fs.atomic_files import CannotRecord, RecordDamaged, read_bounded, write_through
+from localagent.jail.api import scratch_folder
 from localagent.ports import ChatModel, Sink
 from localagent.recipes.instruction import Recipe, recipe_of
 from localagent.record.attest.dsse import Signer
@@ -260,6 +264,8 @@ def _model_for(
 
 def _recipe(request: DoRequest, events: Sequence[AgentEvent]) -> Recipe | None:
     """The recipe that the instruction is, where neither the model nor the person has gone on from it."""
+    if request.files:
+        return None
     gone_on = any(isinstance(e, Replied | PersonSaid) for e in events)
     return None if gone_on else recipe_of(request.instruction)
 
@@ -318,6 +324,8 @@ def _answer(session: _Session, *, resumed: bool) -> TaskResult:
 
 def _worked(session: _Session, *, resumed: bool) -> TaskResult:
     request, settings, policy = session.request, session.settings, session.opened.policy
+    if request.files:
+        return _analysed(session, resumed=resumed)
     task = session.record.task
     with contextlib.ExitStack() as stack:
         with _timed(session, Stage.SNAPSHOT.value):
@@ -337,6 +345,7 @@ def _worked(session: _Session, *, resumed: bool) -> TaskResult:
         cancelled = threading.Event()
         stack.enter_context(session.stop.calling(runs.cancel))
         stack.enter_context(session.stop.calling(cancelled.set))
+        review = open_review(request, settings, session.model, lambda: jail, session.stop, session.log, cancelled)
         judge = VerifyJudge(
             request=replace(request, instruction=whole_instruction(request, session.log.events)),
             settings=settings,
@@ -347,6 +356,7 @@ def _worked(session: _Session, *, resumed: bool) -> TaskResult:
             sink=session.sink,
             stop=session.stop,
             named_fail=lambda: bool(request.tests) and not runs.passes({}, request.tests),
+            review=stack.enter_context(review),
         )
         session.known["judge"] = judge
         if session.work is Work.PROOF:
@@ -369,6 +379,32 @@ def _proven(session: _Session, judge: VerifyJudge) -> Ended:
     ended = Ended(kind=kinds.get(found.answer, EndKind.GAVE_UP), reason=found.reason)
     session.log.append(ended)
     return ended
+
+
+def _analysed(session: _Session, *, resumed: bool) -> TaskResult:
+    """The result of a data analysis: a script and its files instead of a patch. AnswerIsNo where a patch is wanted."""
+    if session.work is Work.PROOF:
+        raise AnswerIsNo("an analysis of data makes no patch", remedy="its results are in the folder of --results")
+    request, settings, policy, known = session.request, session.settings, session.opened.policy, session.known
+    jail = jail_for(request, settings, policy)
+    cancelled = threading.Event()
+    with scratch_folder(settings.scratch_dir) as scratch, session.stop.calling(cancelled.set):
+        with _timed(session, Stage.SNAPSHOT.value):
+            data, remarks = copy_data(request.files, scratch)
+        if not (resumed and holds_data(session.record, data)):
+            session.evidence.snapshot(data)
+        known.update(jail_backend=jail.backend, jail_level=jail.level, digest=data.digest)
+        python = interpreter_of(session.record.task)
+        script = JailedScript.of(jail, settings, policy, python, data, scratch)
+        analysis = DataAnalysis.open(request, session.record.id, script, session.model, session.log)
+        known["warnings"] = (*weaknesses(session.model, settings), *remarks, *analysis.interpreter.remarks())
+        tell = lambda event: _tell(session, event)  # noqa: E731
+        loop = analysis.loop(policy, session.person, cancelled, tell, session.on_text)
+        try:
+            with _timed(session, "agent"):
+                return analysis.result(loop.run())
+        finally:
+            known["analysis"] = analysis.json()
 
 
 def _by_recipe(session: _Session, tree: SnapshotTree, judge: VerifyJudge) -> Ended | None:
@@ -597,6 +633,7 @@ def _record(session: _Session, result: TaskResult, journal: Journal) -> DoOutcom
     diff = unified_diff(result.patch) if result.patch is not None else b""
     proposed = [unified_diff(c.patch) for c in result.proposals]
     agent = agent_json(request, session.log.events, known.get("tree"), judge.proof if judge is not None else None)
+    agent |= known.get("analysis", {})
     applied = False
     try:
         if result.patch is not None:

@@ -11,6 +11,7 @@ from localagent.agent.events import (
     PersonSaid,
     Replied,
     ResultKind,
+    Reviewed,
     Undone,
     event_json,
     pending_calls,
@@ -93,6 +94,10 @@ def as_markdown(kept: Session) -> str:
                 lines += [f"**User:** {visible(event.text)}", ""]
             case Noted():
                 lines += [f"*{visible(event.text)}*", ""]
+            case Reviewed():
+                said = [event.reason] if event.reason else map(str, event.objections)
+                lines += [f"**Reviewer ({event.model}, a model): {event.answer.value}**", ""]
+                lines += [*(f"- {visible(one)}" for one in said), ""]
             case Undone():
                 lines += [f"*Steps from event {event.since} on were taken back.*", ""]
             case Ended():
