@@ -16,6 +16,7 @@ from localagent.errors import UsageFault
 from localagent.gate.gate_rules_page import explained, explained_ids, page
 from localagent.policy.flat_keys import facts
 from localagent.policy.load import load_policy
+from localagent.text.visible_text import shortened
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -113,7 +114,7 @@ def _short(value: object) -> str:
         if lists and len(lists) == len(value):
             return " and ".join(_short(v) for v in lists)
         text = ", ".join(map(str, value)) or "nothing"
-        return text if len(text) <= 100 else f"{text[:97]}... ({len(value)})"
+        return text if len(text) <= 100 else f"{shortened(text, 100)} ({len(value)})"
     return str(value)
 
 

@@ -4,12 +4,13 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from rich.console import Console
 from rich.status import Status
+from rich.text import Text
 
 from localagent.cli.render import Render
+from localagent.cli.safe_console import SafeConsole
 from localagent.domain.task import Event
-from localagent.text.visible_text import one_line, visible
+from localagent.text.visible_text import one_line
 
 _STAGES = {
     "snapshot": "reading the tree",
@@ -121,7 +122,7 @@ class TerminalSink:
     """A live status line below the lines that stay."""
 
     def __init__(self) -> None:
-        self._console = Console(stderr=True, highlight=False)
+        self._console = SafeConsole(stderr=True, highlight=False)
         self._status: Status | None = Status("starting", console=self._console)
         self._status.start()
         self._rate = _Rate(every_seconds=0.4)
@@ -131,13 +132,13 @@ class TerminalSink:
         if self._status is None:
             return
         if event.kind == "stage":
-            self._status.update(visible(describe(event)))
+            self._status.update(Text(describe(event)))
         text = describe(event)
         if text:
-            self._console.print(f"[{event.at_seconds:6.1f}s] {visible(text)}", markup=False)
+            self._console.print(f"[{event.at_seconds:6.1f}s] {text}", markup=False)
         rate = self._rate.line(event)
         if rate:
-            self._status.update(visible(rate.strip()))
+            self._status.update(Text(rate.strip()))
 
     def close(self) -> None:
         """Ends the live line."""

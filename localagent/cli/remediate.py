@@ -207,7 +207,7 @@ def _shown(args: argparse.Namespace, render: Render, done: Remediation, diff: by
         render.note(f"{place}: {f.reported.tool} {f.reported.rule}: {f.state}: {f.why}{proof}")
     render.note(_counted(done))
     if diff and args.out is None and not args.apply:
-        render.raw(diff, b"")
+        render.patch(diff)
     if task:
         said = "to revert it: localagent undo" if args.apply else "to write it: localagent apply"
         render.note(f"{said} {task}")

@@ -1,4 +1,7 @@
-"""The only module that prints. Everything shown has its control characters made visible first."""
+"""The way to the terminal, but for live displays. Everything shown has its control characters made visible first.
+
+A test says that no module but this one and `safe_console` prints, writes to a standard stream or makes a console.
+"""
 
 import contextlib
 import json
@@ -41,6 +44,13 @@ class Render:
     def json(self, value: Mapping[str, Any] | list[Any]) -> None:
         """One JSON value on one line, ASCII only."""
         self._print(self._out, json.dumps(value, ensure_ascii=True, sort_keys=False))
+
+    def patch(self, diff: bytes) -> None:
+        """A patch, to stdout: its bytes for a file or program, visible text for a terminal."""
+        if self._out.isatty():
+            self.line(diff.decode("utf-8", "surrogateescape").removesuffix("\n"))
+        else:
+            self.raw(diff, b"")
 
     def raw(self, out: bytes, err: bytes) -> None:
         """A program's bytes, unchanged, to stdout and stderr: only where the user asked for just that."""

@@ -11,6 +11,7 @@ from localagent.errors import UsageFault
 from localagent.protocol.http_client import DEFAULT_SOCKET, Client
 from localagent.protocol.task_order import TASK_ID
 from localagent.report.confidence_text import confidence_line, likeliest_first
+from localagent.text.visible_text import shortened
 
 _SHOWN = 50
 
@@ -93,4 +94,5 @@ def _line(task: dict[str, Any]) -> str:
     exit_code = "" if task["exit"] is None else f" ({task['exit']})"
     whose = f"user {task['uid']}  " if "uid" in task else ""
     likely = f"{confidence_line(told)}  " if (told := task.get("confidence")) else ""
-    return f"{task['id']}  {task['state']}{exit_code}  {whose}{what[:60]}  {likely}{task['reason'][:100]}".rstrip()
+    asked, why = shortened(what, 60), shortened(task["reason"], 100)
+    return f"{task['id']}  {task['state']}{exit_code}  {whose}{asked}  {likely}{why}".rstrip()

@@ -12,6 +12,7 @@ from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
 from localagent.repo.line_history import LineChange
+from localagent.text.visible_text import shortened
 
 MOST_SUSPECTS = 10
 MOST_LOCALS = 8
@@ -64,7 +65,7 @@ class Dossier:
 def dossier_text(d: Dossier) -> str:
     """One section after the other; those with nothing to say are left out."""
     lines = [f"{d.test} fails" + (f" (and {d.failing - 1} other tests)" if d.failing > 1 else "")]
-    first = d.failure.message.split("\n", 1)[0][:300]
+    first = shortened(d.failure.message.split("\n", 1)[0], 300)
     lines.append(f"  {d.failure.exception}: {first}" if first else f"  {d.failure.exception}")
     meaning = meaning_of(d.failure.exception, d.failure.message)
     if meaning is not None:

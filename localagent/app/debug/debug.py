@@ -31,6 +31,7 @@ from localagent.repair.ordering.weights import load_weights
 from localagent.repair.search.repair_task import Repair
 from localagent.repair.search.state import Parts
 from localagent.text.secret_redaction import Sanitizer
+from localagent.text.visible_text import shortened
 from localagent.verify.baseline.traced_failure import traced_failure
 
 MOST_HYPOTHESES = 5
@@ -228,7 +229,7 @@ def _suspects(ranked: tuple[Suspicion, ...], sources: Sources, repo: Path) -> tu
     found = []
     for one in ranked[:MOST_SUSPECTS]:
         lines = sources[one.path].decode("utf-8", "replace").splitlines()
-        text = lines[one.line - 1].strip()[:160] if one.line <= len(lines) else ""
+        text = shortened(lines[one.line - 1].strip(), 160) if one.line <= len(lines) else ""
         found.append(Suspect(suspicion=one, text=text, change=history(one.path, (one.line,)).get(one.line)))
     return tuple(found)
 
@@ -252,7 +253,7 @@ def _texts(run: FailureRun | None, sources: Sources) -> dict[str, str]:
     for frame in run.frames if run is not None else ():
         lines = sources[frame.path].decode("utf-8", "replace").splitlines() if frame.path in sources else []
         if frame.line <= len(lines):
-            found[f"{frame.path}:{frame.line}"] = lines[frame.line - 1].strip()[:200]
+            found[f"{frame.path}:{frame.line}"] = shortened(lines[frame.line - 1].strip(), 200)
     return found
 
 
