@@ -84,7 +84,7 @@ def show_outcome(outcome: DoOutcome, args: argparse.Namespace, render: Render) -
         render.json({"event": "result", "session": outcome.session, "report": outcome.report})
         return
     if shown := outcome.diff or outcome.proposal:
-        render.line(shown.decode("utf-8", "replace").rstrip("\n"))
+        render.text(shown.decode("utf-8", "replace").rstrip("\n"))
         render.line()
     render.line(outcome.reason)
     agent = outcome.report.get("agent", {})

@@ -227,7 +227,7 @@ def _shown(
             kind = f"not repaired: {reasons[id(f)]}" if id(f) in reasons else kind
             render.line(f"{report.path}:{f.line}:{f.column + 1}: [{f.rule}] {f.message} ({kind})")
         for diff in report.suggestions:
-            render.line(diff.rstrip("\n"))
+            render.text(diff.rstrip("\n"))
     changed = sum(r.after is not None for r in reports)
     count, left = _count(len(reports), "file"), _count(sum(len(r.findings) for r in reports), "finding")
     render.note(f"{count} checked, {changed} changed, {left}{' left' if changed else ''}")

@@ -79,7 +79,7 @@ def _show(args: argparse.Namespace, opened: OpenPolicy, render: Render) -> int:
         for line in _layer_lines(opened, values):
             render.line(line)
     else:
-        render.line(opened.source.decode("utf-8").rstrip("\n"))
+        render.text(opened.source.decode("utf-8").rstrip("\n"))
         if len(layered.layers) > 1:
             render.note(f"this is the base policy only; {len(layered.layers) - 1} more layers tighten it: use --layers")
     return 0
@@ -120,7 +120,7 @@ def _short(value: object) -> str:
 
 def _explain(args: argparse.Namespace, policy: Policy, render: Render) -> int:
     if args.rule is None and not args.json:
-        render.line(page(policy).rstrip("\n"))
+        render.text(page(policy).rstrip("\n"))
         return 0
     rules = explained_ids(policy) if args.rule is None else (args.rule,)
     found = [one for rule in rules for one in explained(rule, policy)]
@@ -135,7 +135,7 @@ def _explain(args: argparse.Namespace, policy: Policy, render: Render) -> int:
     for number, one in enumerate(found):
         if number:
             render.line()
-        render.line(one.text.rstrip("\n"))
+        render.text(one.text.rstrip("\n"))
     return 0
 
 

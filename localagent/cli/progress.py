@@ -7,7 +7,7 @@ from typing import Any
 from rich.status import Status
 from rich.text import Text
 
-from localagent.cli.render import Render
+from localagent.cli.render import Render, indented
 from localagent.cli.safe_console import SafeConsole
 from localagent.domain.task import Event
 from localagent.text.visible_text import one_line
@@ -135,7 +135,7 @@ class TerminalSink:
             self._status.update(Text(describe(event)))
         text = describe(event)
         if text:
-            self._console.print(f"[{event.at_seconds:6.1f}s] {text}", markup=False)
+            self._console.print(f"[{event.at_seconds:6.1f}s] {indented(text)}", markup=False)
         rate = self._rate.line(event)
         if rate:
             self._status.update(Text(rate.strip()))

@@ -27,19 +27,30 @@ class Render:
         self.quiet = quiet
 
     def line(self, text: str = "") -> None:
-        """An answer: to stdout."""
-        self._write(self._out, text)
+        """An answer: to stdout. A line end within it, as names of files may hold, begins no line of its own."""
+        self._write(self._out, indented(text))
 
     def note(self, text: str) -> None:
         """Progress and remarks: to stderr, nothing when quiet."""
         if not self.quiet:
-            self._write(self._err, text)
+            self._write(self._err, indented(text))
+
+    def text(self, text: str) -> None:
+        """An answer of several lines, laid out by whoever made it: to stdout."""
+        self._write(self._out, text)
+
+    def output(self, stdout: str, stderr: str) -> None:
+        """What a program wrote, as text, to the same streams; its stderr not when quiet."""
+        if stdout:
+            self._write(self._out, stdout.removesuffix("\n"))
+        if stderr and not self.quiet:
+            self._write(self._err, stderr.removesuffix("\n"))
 
     def error(self, text: str, remedy: str = "") -> None:
         """A refusal or fault: to stderr, always."""
-        self._write(self._err, f"localagent: {text}")
+        self._write(self._err, f"localagent: {indented(text)}")
         if remedy:
-            self._write(self._err, f"  what to do: {remedy}")
+            self._write(self._err, f"  what to do: {indented(remedy)}")
 
     def json(self, value: Mapping[str, Any] | list[Any]) -> None:
         """One JSON value on one line, ASCII only."""
@@ -48,7 +59,7 @@ class Render:
     def patch(self, diff: bytes) -> None:
         """A patch, to stdout: its bytes for a file or program, visible text for a terminal."""
         if self._out.isatty():
-            self.line(diff.decode("utf-8", "surrogateescape").removesuffix("\n"))
+            self.text(diff.decode("utf-8", "surrogateescape").removesuffix("\n"))
         else:
             self.raw(diff, b"")
 
@@ -82,3 +93,8 @@ class Render:
         with contextlib.suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:  # noqa: PTH123
             os.dup2(nowhere.fileno(), stream.fileno())  # or the flush at exit fails once more
         return ReaderGone("standard output was closed")
+
+
+def indented(text: str) -> str:
+    """The text with what follows its line ends moved in, so that a name with line ends forges no line."""
+    return text.replace("\n", "\n    ")
