@@ -14,7 +14,8 @@ from localagent.domain.task import Event, Snapshot, Task
 from localagent.jail.limits.profile import load
 from localagent.ports import Jail, Sink
 from localagent.verify.baseline.baseline import BaselineRunner
-from localagent.verify.baseline.failure_cause import cause_notes, project_of, with_causes
+from localagent.verify.baseline.failed_project import project_of
+from localagent.verify.baseline.failure_cause import cause_notes, with_causes
 from localagent.verify.checks.full_check import FullChecker
 from localagent.verify.checks.guard_check import GuardChecker
 from localagent.verify.checks.new_findings import Delta

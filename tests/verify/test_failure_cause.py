@@ -11,7 +11,8 @@ from localagent.domain.outcome import Baseline, CauseKind, CauseOrigin, Failure,
 from localagent.domain.paths import RepoPath
 from localagent.repo.declared_dependencies import declared_project
 from localagent.repo.python_environment import PythonEnvironment
-from localagent.verify.baseline.failure_cause import Project, cause_of, with_causes
+from localagent.verify.baseline.failed_project import Project
+from localagent.verify.baseline.failure_cause import cause_of, with_causes
 
 PY = "/srv/env/bin/python"
 TEST, SOURCE = "tests/test_shop.py", "shop/core.py"
