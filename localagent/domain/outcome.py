@@ -136,13 +136,17 @@ class CauseKind(StrEnum):
     SYSTEM = "system"  # a shared library, a locale, a display
     SERVICE = "service"
     NOT_WRITTEN = "not-written"
+    SAME_NAME = "same-name"  # two test files that pytest would import as one module
+    LINTER_FINDING = "linter-finding"  # a linter that runs as a pytest plugin reports something
 
     @property
     def origin(self) -> CauseOrigin:
         """Where causes of this kind lie."""
-        if self in (CauseKind.UNKNOWN_FIXTURE, CauseKind.UNMARKED_ASYNC):
+        if self in (CauseKind.UNKNOWN_FIXTURE, CauseKind.UNMARKED_ASYNC, CauseKind.SAME_NAME):
             return CauseOrigin.TEST
-        return CauseOrigin.CODE if self is CauseKind.NOT_WRITTEN else CauseOrigin.ENVIRONMENT
+        return (
+            CauseOrigin.CODE if self in (CauseKind.NOT_WRITTEN, CauseKind.LINTER_FINDING) else CauseOrigin.ENVIRONMENT
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

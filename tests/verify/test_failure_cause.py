@@ -183,6 +183,18 @@ def test_tests_that_no_plugin_would_run_are_faults_of_the_tests(tmp_path: Path) 
     assert marked.kind.origin is unknown.kind.origin is CauseOrigin.TEST
 
 
+def test_what_a_linter_reports_as_a_test_and_files_of_one_name_are_no_faults_of_the_code(tmp_path: Path) -> None:
+    here = project(tmp_path, {})
+    linted = Failure(exception="RuffError", message="F401 `os` imported but unused")
+    assert (cause := cause_of(linted, here)) is not None
+    assert (cause.kind, cause.subject, "ruff check" in cause.remedy) == (CauseKind.LINTER_FINDING, "ruff", True)
+    assert cause_of(failure("RuffError", "raised by a test of a linter", TEST), here) is None
+    two = f"('test_a', '{here.repo}/x/test_a.py', PosixPath('{here.repo}/y/test_a.py'))"
+    assert (cause := cause_of(Failure(exception="ImportPathMismatchError", message=two), here)) is not None
+    assert (cause.kind, cause.kind.origin) == (CauseKind.SAME_NAME, CauseOrigin.TEST)
+    assert cause.sentence == "x/test_a.py and y/test_a.py are both the module test_a to pytest"
+
+
 def test_nothing_is_ever_installed_into_our_own_environment(tmp_path: Path) -> None:
     ours = PythonEnvironment(python=sys.executable, ours=True, made_by_uv=False, distributions={}, outside=())
     assert ours.install(("-r", "requirements.txt")).startswith(

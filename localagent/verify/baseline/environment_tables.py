@@ -140,6 +140,17 @@ DATA_FOLDERS = frozenset(
 )  # fmt: skip
 
 # (kind, pattern over "exception: message", sentence, arguments of pip, remedy); {} is the pattern's first group
+# What a linter that runs as a pytest plugin raises: the tool, and how it is run by hand.
+LINTER_ITEMS = {
+    "RuffError": ("ruff", "ruff check"),
+    "Flake8Error": ("flake8", "flake8"),
+    "MypyError": ("mypy", "mypy"),
+    "BlackError": ("black", "black"),
+    "PyLintException": ("pylint", "pylint"),
+    "ISortError": ("isort", "isort"),
+    "PycodestyleError": ("pycodestyle", "pycodestyle"),
+    "PydocstyleError": ("pydocstyle", "pydocstyle"),
+}
 MESSAGES: tuple[tuple[CauseKind, re.Pattern[str], str, tuple[str, ...], str], ...] = (
     (
         CauseKind.SYSTEM,

@@ -20,7 +20,7 @@ from localagent.verify.baseline.environment_causes import (
 )
 from localagent.verify.baseline.failed_project import FoundCause, Project
 from localagent.verify.baseline.module_causes import missing_metadata, missing_module, missing_name, other_version
-from localagent.verify.baseline.plugin_causes import django, missing_plugin
+from localagent.verify.baseline.plugin_causes import django, linter_item, missing_plugin, same_name
 
 
 def with_causes(baseline: Baseline, project: Project) -> Baseline:
@@ -97,6 +97,8 @@ _RULES: tuple[Callable[[Failure, Project], FoundCause | None], ...] = (
     python_version,
     missing_name,
     missing_plugin,
+    linter_item,
+    same_name,
     django,
     missing_data,
     missing_variable,

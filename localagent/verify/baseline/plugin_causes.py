@@ -1,4 +1,4 @@
-"""Failures for want of a pytest plugin, or of what Django must be told."""
+"""Failures that have to do with pytest, its plugins and Django rather than with the code that is tested."""
 
 import re
 import shlex
@@ -9,6 +9,7 @@ from localagent.domain.outcome import CauseKind, Failure
 from localagent.verify.baseline.environment_tables import (
     ASYNC_PLUGINS,
     FIXTURE_PLUGINS,
+    LINTER_ITEMS,
     MARKER_PLUGINS,
 )
 from localagent.verify.baseline.failed_project import FoundCause, Project, pip_argument
@@ -68,6 +69,34 @@ def _async_test(project: Project) -> FoundCause:
         sentence=f"{plugin} is installed, but the `async def` tests are not marked for it, so it does not run them",
         remedy=f"mark them `@pytest.mark.{mark}`"
         + (", or set `asyncio_mode = auto` in pytest's options" if mark == "asyncio" else ""),
+    )
+
+
+def linter_item(failure: Failure, project: Project) -> FoundCause | None:
+    """An item that is no test: a linter runs as a pytest plugin. Its frames are the plugin's own."""
+    tool, command = LINTER_ITEMS.get(failure.exception, ("", ""))
+    if not tool or any(frame.path in project.files for frame in failure.frames):
+        return None
+    return FoundCause(
+        kind=CauseKind.LINTER_FINDING,
+        subject=tool,
+        sentence=f"{tool}, a linter that pytest runs as a plugin, reports something",
+        remedy=f"run `{command}` and repair what it reports",
+    )
+
+
+def same_name(failure: Failure, project: Project) -> FoundCause | None:
+    """Two test files of one name in folders that are no packages: pytest imports the first for both."""
+    match = re.search(r"^\('([\w.]+)', '(.+?)', \w+\('(.+?)'\)\)", failure.message)
+    if failure.exception != "ImportPathMismatchError" or match is None:
+        return None
+    one, other = (path.removeprefix(project.repo.rstrip("/") + "/") for path in (match[2], match[3]))
+    return FoundCause(
+        kind=CauseKind.SAME_NAME,
+        subject=match[1],
+        sentence=f"{one} and {other} are both the module {match[1]} to pytest",
+        remedy="add an empty __init__.py to their folders, rename one, or set `--import-mode=importlib` in pytest's "
+        "options (addopts)",
     )
 
 
