@@ -47,8 +47,10 @@ def describe(event: Event) -> str:
             failing = list(data.get("failing", []))
             more = f" and {len(failing) - 3} more" if len(failing) > 3 else ""
             flaky = f", {len(data['flaky'])} flaky (ignored)" if data.get("flaky") else ""
+            if explained := len(data.get("explained", [])):
+                flaky += f", {explained} fail for what no edit mends"
             if not failing:
-                return f"  {data.get('passing')} pass, none fails{flaky}"
+                return f"  {data.get('passing')} pass{'' if explained else ', none fails'}{flaky}"
             return f"  {data.get('passing')} pass, {len(failing)} fail{flaky}: {', '.join(failing[:3])}{more}"
         case "localized":
             return f"  most suspicious: {', '.join(data.get('top', [])[:4])}"

@@ -30,8 +30,10 @@ from localagent.repair.acceptance.confidence_model import load_confidence
 from localagent.repair.ordering.weights import load_weights
 from localagent.repair.search.repair_task import Repair
 from localagent.repair.search.state import Parts
+from localagent.report.repair_reasons import causes_remedy
 from localagent.text.secret_redaction import Sanitizer
 from localagent.text.visible_text import shortened
+from localagent.verify.baseline.test_discovery import NoTests
 from localagent.verify.baseline.traced_failure import traced_failure
 
 MOST_HYPOTHESES = 5
@@ -60,8 +62,21 @@ class Localized:
     ranked: tuple[Suspicion, ...]
 
 
+_REMEDY = (
+    "name a test that fails (`localagent debug tests/test_it.py::test_one`), a command with --check, or a traceback "
+    "(`localagent debug FILE`, or `-` for standard input)"
+)
+
+
 def debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
     """The dossier. AnswerIsNo where nothing fails or nothing can be run."""
+    try:
+        return _debug(request, settings, sink)
+    except NoTests as no:
+        raise AnswerIsNo(f"{no} in {request.repo.resolve()}", remedy=_REMEDY) from None
+
+
+def _debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
     begin = time.monotonic()
     policy = open_policy(settings, None, request.repo).policy
     file = request.test.split("::", 1)[0]
@@ -105,11 +120,12 @@ def chosen_failure(baseline: Baseline, wanted: str) -> tuple[str, Failure]:
     known = [name for name in baseline.failing if name in failures]
     named = [name for name in known if "::" not in wanted or name == wanted or name.startswith(f"{wanted}[")]
     if not named:
+        if baseline.causes:
+            raise AnswerIsNo(
+                "; ".join(cause.sentence for cause in baseline.causes), remedy=causes_remedy(baseline.causes)
+            )
         flaky = f"; {len(baseline.flaky)} change from run to run" if baseline.flaky else ""
-        raise AnswerIsNo(
-            f"{wanted or 'every test'} passes here{flaky}" if not baseline.causes else baseline.causes[0].sentence,
-            remedy="name a test that fails, or pass a traceback to `localagent explain`",
-        )
+        raise AnswerIsNo(f"{wanted or 'every test'} passes here{flaky}", remedy=_REMEDY)
     return named[0], failures[named[0]]
 
 
