@@ -6,6 +6,7 @@ import re
 import shlex
 import sys
 import zoneinfo
+from pathlib import Path
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
@@ -29,6 +30,10 @@ _REFUSED = re.compile(
 )
 
 
+_WRITABLE = "/tmp/"  # noqa: S108 - the jail's own
+_POINTER = "version https://git-lfs.github.com/spec/"
+_READ_VARIABLE = re.compile(r"(?:getenv|environ\.get)\(\s*[\"'](\w+)[\"']\s*\)")
+_LOCAL_TIME = ("localtime", "fromtimestamp", "mktime", "datetime.now(", "astimezone(")
 _SERVES = re.compile(
     r"HTTPServer|socketserver|\.bind\(|start_server|create_server|\.listen\(|live_server|pytest_httpserver"
 )
@@ -134,11 +139,93 @@ def _missing_program(program: str, failure: Failure, project: Project) -> FoundC
     )
 
 
+def large_file(failure: Failure, project: Project) -> FoundCause | None:
+    """A file that Git LFS left as a pointer, and that the file which fails names."""
+    if "filter=lfs" not in project.text(".gitattributes") or not failure.frames:
+        return None
+    texts = [project.text(str(frame.path)) for frame in failure.frames]
+    for folder, _, names in os.walk(project.store):
+        for name in names:
+            path = (Path(folder) / name).relative_to(project.store).as_posix()
+            if any(name in text for text in texts) and project.text(path).startswith(_POINTER):
+                return FoundCause(
+                    kind=CauseKind.MISSING_DATA,
+                    subject=path,
+                    sentence=f"{path} is a pointer of Git LFS and not what it stands for ({importer(failure)} fails)",
+                    remedy="`git lfs pull` brings it",
+                )
+    return None
+
+
+def missing_database(failure: Failure, project: Project) -> FoundCause | None:
+    """A SQLite file whose folder is not in the tree, or which git leaves out."""
+    if failure.exception != "OperationalError" or not failure.frames:
+        return None
+    if "unable to open database file" not in failure.message and "no such table" not in failure.message:
+        return None
+    for path in re.findall(r"[\"']([\w./-]+\.(?:db|sqlite3?))[\"']", project.text(str(failure.frames[-1].path))):
+        if not (project.store / path).is_file() and (
+            _is_data(path, project) or not (project.store / path).parent.is_dir()
+        ):
+            return FoundCause(
+                kind=CauseKind.MISSING_DATA,
+                subject=path,
+                sentence=f"the database {path} is not there ({importer(failure)} opens it)",
+                remedy=f"make {path} as the project's README says, or let the tests make one",
+            )
+    return None
+
+
+def forbidden_path(failure: Failure, project: Project) -> FoundCause | None:
+    """A folder of the system that the code names, and that no jail lets it write to."""
+    match = re.search(r"\[Errno (?:13|30)\] [^:]+: '(/[^']+)'", failure.message)
+    if match is None or not failure.frames or match[1].startswith((project.repo.rstrip("/") + "/", _WRITABLE)):
+        return None
+    text = project.text(str(failure.frames[-1].path))
+    above = [up for up in map(str, Path(match[1]).parents) if up.count("/") > 1]
+    named = re.search(rf"[\"']({re.escape(match[1])}(?:/[\w./-]*)?)[\"']", text)
+    if named is None and not any(f'"{up}' in text or f"'{up}" in text for up in above):
+        return None
+    path = named[1] if named is not None else match[1]
+    return FoundCause(
+        kind=CauseKind.SYSTEM,
+        subject=path,
+        sentence=f"{path} cannot be written in the jail ({importer(failure)} does)",
+        remedy="let the tests name another place, such as pytest's tmp_path; the jail lets write to the repository "
+        "and /tmp alone",
+    )
+
+
+def hint(failure: Failure, project: Project) -> str:
+    """What may be behind a failure that is searched all the same; "" for nothing."""
+    if "partially initialized module" in failure.message or "circular import" in failure.message:
+        return f"a circular import ({importer(failure)}): move one import, or what it imports, into a third module"
+    frame = failure.frames[-1] if failure.frames else None
+    lines = project.text(str(frame.path)).splitlines() if frame is not None else []
+    line = lines[frame.line - 1] if frame is not None and 0 < frame.line <= len(lines) else ""
+    if "NoneType" in failure.message and (read := _READ_VARIABLE.search(line)):
+        return (
+            f"{read[1]} is not set where the tests run ({importer(failure)} reads it; the jail hands no variable on): "
+            f'set it in a conftest.py, `os.environ.setdefault("{read[1]}", "...")`'
+        )
+    named = [name for name in _set_by_tox(project) if any(word in text for text in project.sources() for word in name)]
+    if named:
+        told = ", ".join(words[0] for words in named)
+        return f"tox.ini sets {told} for the tests, and they ran without: set what they need in a conftest.py"
+    return ""
+
+
+def _set_by_tox(project: Project) -> list[tuple[str, ...]]:
+    """The variables that tox sets, each with the words by which a source would depend on it."""
+    setenv = re.search(r"^setenv\s*=[ \t]*(.*\n(?:[ \t]+.*\n)*)", project.text("tox.ini") + "\n", re.MULTILINE)
+    names = re.findall(r"^\s*([A-Z][A-Z0-9_]+)\s*=", setenv[1], re.MULTILINE) if setenv else []
+    return [(name, *_LOCAL_TIME) if name == "TZ" else (name,) for name in names]
+
+
 def _is_data(relative: str, project: Project) -> bool:
-    modules = re.findall(r"^\s*path\s*=\s*(\S+)", project.text(".gitmodules"), re.MULTILINE)
     return (
         any(part.lower() in DATA_FOLDERS for part in relative.split("/")[:-1])
-        or any(relative.startswith(f"{module}/") for module in modules)
+        or any(relative.startswith(f"{module}/") for module in project.submodules)
         or _is_ignored(relative, project)
     )
 

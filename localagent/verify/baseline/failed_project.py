@@ -45,6 +45,11 @@ class Project:
         """Every Python file of the tree."""
         return tuple(python_files(self.store))
 
+    @cached_property
+    def submodules(self) -> tuple[str, ...]:
+        """The folders that .gitmodules names."""
+        return tuple(re.findall(r"^\s*path\s*=\s*(\S+)", self.text(".gitmodules"), re.MULTILINE))
+
     def text(self, path: str) -> str:
         """A file of the copy; "" where it is none or is too large."""
         if path not in self._texts:

@@ -13,14 +13,18 @@ from localagent.errors import AnswerIsNo
 from localagent.report import repair_reasons
 from localagent.verify.baseline.environment_causes import (
     by_message,
+    forbidden_path,
+    hint,
+    large_file,
     missing_data,
+    missing_database,
     missing_variable,
     python_version,
     service,
 )
 from localagent.verify.baseline.failed_project import FoundCause, Project
 from localagent.verify.baseline.module_causes import missing_metadata, missing_module, missing_name, other_version
-from localagent.verify.baseline.plugin_causes import django, linter_item, missing_plugin, same_name
+from localagent.verify.baseline.plugin_causes import broken_test, django, linter_item, missing_plugin, same_name
 
 
 def with_causes(baseline: Baseline, project: Project) -> Baseline:
@@ -78,6 +82,12 @@ def cause_notes(causes: Sequence[FailureCause]) -> tuple[str, ...]:
     )
 
 
+def hints(baseline: Baseline, project: Project) -> tuple[str, ...]:
+    """Remarks on failures that are searched, and that may all the same have to do with where the tests run."""
+    found = (hint(failure, project) for name, failure in _failures(baseline) if name in baseline.failing)
+    return tuple(dict.fromkeys(filter(None, found)))
+
+
 def _failures(baseline: Baseline) -> Iterator[tuple[str, Failure]]:
     known = {test.id: test.failure for test in baseline.tests} | dict(baseline.collect_failures)
     for name in baseline.failing:
@@ -95,12 +105,16 @@ _RULES: tuple[Callable[[Failure, Project], FoundCause | None], ...] = (
     missing_module,
     missing_metadata,
     python_version,
+    broken_test,
     missing_name,
     missing_plugin,
     linter_item,
     same_name,
     django,
     missing_data,
+    large_file,
+    missing_database,
+    forbidden_path,
     missing_variable,
     by_message,
     service,

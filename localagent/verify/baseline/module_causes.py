@@ -50,6 +50,7 @@ def missing_module(failure: Failure, project: Project) -> FoundCause | None:
         return _own_module(failure, project, dotted, homes)
     return (
         _library_module(failure, dotted, project)
+        or _submodule(failure, project, top)
         or _sibling(failure, project, top)
         or _foreign_module(failure, project, top, dotted)
     )
@@ -173,6 +174,21 @@ def _is_named_after(failure: Failure, module: str) -> bool:
     """Whether the test file is called after the module: its own, then."""
     stem = str(failure.frames[-1].path).rsplit("/", 1)[-1].removesuffix(".py") if failure.frames else ""
     return module in (stem.removeprefix("test_"), stem.removesuffix("_test"))
+
+
+def _submodule(failure: Failure, project: Project, module: str) -> FoundCause | None:
+    """A submodule of git that was not checked out, and that the module is called after or the importing file names."""
+    text = project.text(str(failure.frames[-1].path)) if failure.frames else ""
+    for path in project.submodules:
+        held = any(name.startswith(f"{path}/") for name in project.files)
+        if not held and (path.rsplit("/", 1)[-1] == module or path in text):
+            return FoundCause(
+                kind=CauseKind.MISSING_DATA,
+                subject=path,
+                sentence=f"the submodule {path} is not checked out ({importer(failure)} imports {module})",
+                remedy="`git submodule update --init` brings it",
+            )
+    return None
 
 
 def _sibling(failure: Failure, project: Project, module: str) -> FoundCause | None:

@@ -6,13 +6,14 @@ import shlex
 from packaging.utils import canonicalize_name
 
 from localagent.domain.outcome import CauseKind, Failure
+from localagent.text.visible_text import shortened
 from localagent.verify.baseline.environment_tables import (
     ASYNC_PLUGINS,
     FIXTURE_PLUGINS,
     LINTER_ITEMS,
     MARKER_PLUGINS,
 )
-from localagent.verify.baseline.failed_project import FoundCause, Project, pip_argument
+from localagent.verify.baseline.failed_project import FoundCause, Project, importer, in_test, pip_argument
 
 
 def missing_plugin(failure: Failure, project: Project) -> FoundCause | None:
@@ -69,6 +70,28 @@ def _async_test(project: Project) -> FoundCause:
         sentence=f"{plugin} is installed, but the `async def` tests are not marked for it, so it does not run them",
         remedy=f"mark them `@pytest.mark.{mark}`"
         + (", or set `asyncio_mode = auto` in pytest's options" if mark == "asyncio" else ""),
+    )
+
+
+def broken_test(failure: Failure, project: Project) -> FoundCause | None:
+    """A test file that does not parse, or a conftest.py that raises on purpose while it is imported."""
+    if not failure.frames or not in_test(failure, project):
+        return None
+    frame = failure.frames[-1]
+    lines = project.text(str(frame.path)).splitlines()
+    line = lines[frame.line - 1].strip() if 0 < frame.line <= len(lines) else ""
+    if failure.exception in ("SyntaxError", "IndentationError", "TabError"):
+        what = "does not parse"
+    elif frame.function == "<module>" and re.match(r"raise\b", line):
+        what = "refuses"
+    else:
+        return None
+    told = f"{failure.exception}: {failure.message.splitlines()[0]}" if failure.message else failure.exception
+    return FoundCause(
+        kind=CauseKind.BROKEN_TEST,
+        subject=str(frame.path),
+        sentence=f"{importer(failure)} {what}: {shortened(told, 200)}",
+        remedy=f"repair {frame.path}, or do what it asks for; files of the tests are never edited here",
     )
 
 
