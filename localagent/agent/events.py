@@ -4,7 +4,7 @@ The log is the session. Everything else (the conversation, the working copy, the
 computed from it, so a session that was killed goes on where its last complete event stands.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
@@ -12,6 +12,9 @@ from typing import Any, Protocol
 from localagent.domain.chat import ToolCall
 from localagent.domain.paths import RepoPath
 from localagent.errors import UsageFault
+
+RECIPE = "recipe"
+"""Call and tool of a result that a recipe made: no reply called for it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -219,6 +222,11 @@ def writes_of(events: tuple[AgentEvent, ...]) -> dict[RepoPath, str | None]:
         elif isinstance(event, Undone):
             done = [(n, write) for n, write in done if n < event.since]
     return {write.path: write.text for _, write in done}
+
+
+def last_said(events: Sequence[AgentEvent]) -> int:
+    """Index of the last words of a person; -1 where none were said since the instruction."""
+    return max((n for n, e in enumerate(events) if isinstance(e, PersonSaid)), default=-1)
 
 
 def pending_calls(events: tuple[AgentEvent, ...]) -> tuple[tuple[ToolCall, bool], ...]:

@@ -22,6 +22,7 @@ from localagent.agent.events import (
     Replied,
     ResultKind,
     Started,
+    last_said,
     pending_calls,
 )
 from localagent.agent.replies import as_event, outcome_of, quoted
@@ -63,6 +64,7 @@ class Loop:
     metadata: Mapping[str, str]
     cancelled: threading.Event
     tell: Callable[[AgentEvent], None]
+    on_text: Callable[[str], None] | None = None  # streams the replies' text
     clock: Callable[[], float] = time.monotonic
     wait: Callable[[float], None] = time.sleep
 
@@ -120,6 +122,7 @@ class Loop:
         return self.model.complete(
             ChatRequest(messages=messages, tools=schemas, sampling=self.sampling, metadata=self.metadata),
             timeout_seconds=max(1.0, min(_REPLY_SECONDS, left)),
+            on_text=self.on_text,
             cancelled=self.cancelled,
         )
 
@@ -178,7 +181,8 @@ class Loop:
             self._append(answer)
             if done is not None and (ended := outcome_of(done)) is not None:
                 return ended
-        refused = [e for e in self.log.events if isinstance(e, Answered) and e.tool == "finish"]
+        events = self.log.events
+        refused = [e for e in events[last_said(events) + 1 :] if isinstance(e, Answered) and e.tool == "finish"]
         if len([e for e in refused if e.kind is ResultKind.REFUSED]) >= _JUDGED:
             return Ended(kind=EndKind.GAVE_UP, reason=f"the change was refused {_JUDGED} times: {refused[-1].text}")
         return None

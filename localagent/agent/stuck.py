@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from localagent.agent.events import AgentEvent, Answered, Noted, Replied, ResultKind, Undone, writes_of
+from localagent.agent.events import AgentEvent, Answered, Noted, Replied, ResultKind, Undone, last_said, writes_of
 from localagent.domain.chat import ToolCall
 
 _SAME_CALLS = 3
@@ -46,10 +46,10 @@ class Stuck:
 
 
 def stuck(events: Sequence[AgentEvent]) -> Stuck | None:
-    """The first sign since the last one that was told."""
-    notes = [n for n, e in enumerate(events) if isinstance(e, Noted) and e.text.startswith(NOTE)]
-    recent = tuple(events[notes[-1] + 1 :]) if notes else tuple(events)
-    told = {e.text for e in events if isinstance(e, Noted) and e.text.startswith(NOTE)}
+    """The first sign since the last one that was told, or since a person spoke."""
+    said = last_said(events)
+    told = {e.text: n for n, e in enumerate(events) if n > said and isinstance(e, Noted) and e.text.startswith(NOTE)}
+    recent = tuple(events[max(told.values(), default=said) + 1 :])
     before = tuple(events[: len(events) - len(recent)])
     for kind, is_so in (
         (StuckKind.NO_CALLS, _silent(recent)),

@@ -20,6 +20,7 @@ from localagent.text.strict_json import dump
 SCHEMA = "localagent/batch-report/1"
 _WORTH = {
     RepositoryState.FIXED: 10_000,
+    RepositoryState.ACCEPTED: 9_000,
     RepositoryState.NEEDS_PERSON: 8_000,
     RepositoryState.LOW_CONFIDENCE: 7_000,
     RepositoryState.GAVE_UP: 6_000,
@@ -41,6 +42,7 @@ _ASK = {
     RepositoryState.FAULT: "see why the work broke off",
     RepositoryState.OUT_OF_BUDGET: "see why it takes so long",
     RepositoryState.REFUSED: "give it what the work needs",
+    RepositoryState.ACCEPTED: "read the patch, and what no test shows of it, and apply it",
     RepositoryState.FIXED: "read the patch and apply it",
     RepositoryState.IMPROVED: "read the patch and apply it",
 }

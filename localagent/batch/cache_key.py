@@ -59,6 +59,7 @@ def key_of(member: FleetMember, tree: str, basis: CacheBasis, settings: Settings
         "memory": member.memory_bytes,
         "sarif": [_log_digest(path) for path in member.sarif],
         "sarif_was_at": member.sarif_was_at,
+        "instruction": [member.instruction, member.chat_model, member.assume, member.max_tokens],
     }
     parts = {
         "tree": tree,

@@ -24,6 +24,7 @@ from localagent.batch.run import BatchRun, Begun
 from localagent.batch.runs import RunPlan, RunStore
 from localagent.batch.snapshot_archive import InvalidArchive, unpack
 from localagent.batch.task_result import RepositoryResult, RepositoryState, parse_answer
+from localagent.domain.chat import PREFIX
 from localagent.domain.edit import digest_of
 from localagent.domain.policy import JailLevel, Permission
 from localagent.errors import AnswerIsNo, CannotEnforce, LocalagentError
@@ -86,7 +87,9 @@ def request_of(fleet: Fleet, number: int, tree: str, seconds: float, tool: str, 
     }
     lists = {"tests": member.tests, "guard": member.guard, "checks": member.checks, "rules": member.rules}
     values |= {name: list(texts) for name, texts in lists.items() if texts}
-    values |= {"python": member.python} if member.python else {}
+    texts = {"python": member.python, "instruction": member.instruction, "chat_model": member.chat_model}
+    values |= {name: text for name, text in texts.items() if text}
+    values |= {"assume": member.assume, "max_tokens": member.max_tokens} if member.instruction else {}
     logs = tuple(path.read_bytes().decode("utf-8") for path in member.sarif)
     if logs:
         values["sarif"] = [f"{n}.sarif" for n in range(len(logs))]
@@ -190,6 +193,11 @@ def _same(found: str, request: Request) -> None:
 
 def _recheck(request: Request, member: FleetMember, basis: CacheBasis, settings: Settings) -> None:
     """CannotEnforce where this machine would not do what the run was begun to do."""
+    if member.chat_model.startswith(PREFIX):
+        raise CannotEnforce(
+            "a task of the cluster names a socket of this machine as its model",
+            remedy="name a model that is registered on the workers",
+        )
     opened = open_policy(settings, policy_of(member))
     if basis.tool != request.tool:
         raise CannotEnforce(

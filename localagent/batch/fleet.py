@@ -13,6 +13,7 @@ class WorkKind(StrEnum):
     SARIF = "sarif"
     TYPE_ERRORS = "type-errors"
     CODEMODS = "codemods"
+    INSTRUCTION = "instruction"
 
 
 class DiskPriority(StrEnum):
@@ -36,7 +37,8 @@ class FleetMember:
     """One repository and its budget. `name` is unique in the fleet and fit to be a file's name.
 
     `guard`: as `fix --guard` says it, empty for the whole suite. `sarif` are other tools' logs, made where the
-    repository stands or at `sarif_was_at`.
+    repository stands or at `sarif_was_at`. `instruction` is what `do` carries out, by `chat_model` where it needs one;
+    `assume` and `max_tokens` are as there.
     """
 
     name: str
@@ -55,6 +57,10 @@ class FleetMember:
     memory_bytes: int = 4 << 30
     use_model: bool = True
     policy: Path | None = None
+    instruction: str = ""
+    chat_model: str = ""
+    assume: bool = False
+    max_tokens: int = 2_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

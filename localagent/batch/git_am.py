@@ -85,6 +85,8 @@ def _mail(row: dict[str, Any], report: dict[str, Any], step: dict[str, Any], dif
 
 
 def _subject(step: dict[str, Any]) -> str:
+    if step["work"] == WorkKind.INSTRUCTION:
+        return f"Change {step['files']} files as instructed"
     if step["work"] == WorkKind.CODEMODS:
         return f"Repair known mistakes in {step['files']} files"
     if step["work"] in (WorkKind.SARIF, WorkKind.TYPE_ERRORS):
@@ -105,6 +107,7 @@ def _body(row: dict[str, Any], report: dict[str, Any], step: dict[str, Any]) -> 
         if f["state"] == "fixed"
     ]
     told += [_ascii(name) for name in step["turned"]]
+    told[:0] = [_ascii(step["evidence"]["instruction"])] if step["work"] == WorkKind.INSTRUCTION else []
     lines += ["", *(f"* {text}" for text in told[:_SHOWN])]
     return [*lines, f"* and {len(told) - _SHOWN} more"] if len(told) > _SHOWN else lines
 

@@ -7,15 +7,17 @@ out the looks at the file system: a run that goes on reads the same bytes again,
 import re
 import shlex
 import shutil
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import time
 from pathlib import Path
 
 from localagent.batch.certificates import CertificateRole, faults_of
 from localagent.batch.fleet import Cluster, DiskPriority, Fleet, FleetMember, TimeWindow, TreeSource, WorkKind
+from localagent.domain.chat import PREFIX, chat_model_fault
 from localagent.domain.edit import digest_of
 from localagent.domain.guard import DEFAULT_SECONDS, guard_faults
+from localagent.domain.instruction import instruction_fault
 from localagent.domain.policy import JailLevel
 from localagent.errors import UsageFault
 from localagent.fs.bounded_read import read_prefix
@@ -72,6 +74,9 @@ def _fleet(top: Table, place: _ParseContext, digest: str) -> Fleet:
         top.fault("repository", f"more than {MAX_MEMBERS:,}")
     members = [_member(entry, place, defaults) for entry in entries[:MAX_MEMBERS]]
     _unlike(entries, members)
+    far = top.holds("cluster") and any(member.chat_model.startswith(PREFIX) for member in members)
+    if far:
+        top.fault("cluster", "a model server's socket is of this machine: name a model registered on the workers")
     disk = polite.take_choice("disk", DiskPriority, instead=DiskPriority.IDLE)
     if place.look and disk is not DiskPriority.NORMAL and shutil.which("ionice") is None:
         polite.fault("disk", 'there is no ionice on this machine: install util-linux, or say disk = "normal"')
@@ -139,7 +144,20 @@ def _member_keys(table: Table, place: _ParseContext, defaults: FleetMember | Non
             "rules", required=False, instead=default.rules, valid=lambda rule: _rule_fault(rule, place)
         ),
         seed=table.take_count("seed", instead=default.seed, least=0, most=1 << 31),
+        instruction=_checked(table, "instruction", default.instruction, instruction_fault),
+        chat_model=_checked(table, "chat_model", default.chat_model, chat_model_fault),
+        assume=table.take_flag("assume", instead=default.assume),
+        max_tokens=table.take_count("max_tokens", instead=default.max_tokens, most=1_000_000_000),
     )
+
+
+def _checked(table: Table, key: str, instead: str, fault_of: Callable[[str], str]) -> str:
+    if not table.holds(key):
+        return instead
+    found = table.take_text(key)
+    if fault := fault_of(found):
+        table.fault(key, fault)
+    return found
 
 
 def _rule_fault(rule: str, place: _ParseContext) -> str:
@@ -159,6 +177,8 @@ def _work(table: Table, default: tuple[WorkKind, ...]) -> tuple[WorkKind, ...]:
         table.fault("work", f"names nothing to do: {', '.join(WorkKind)}")
     if len(set(names)) < len(names):
         table.fault("work", "names something twice")
+    if WorkKind.INSTRUCTION.value in names and len(names) > 1:
+        table.fault("work", f"{WorkKind.INSTRUCTION.value!r} goes alone: other work is for a fleet of its own")
     return tuple(work for work in WorkKind if work.value in names)
 
 
@@ -190,6 +210,12 @@ def _member(table: Table, place: _ParseContext, defaults: FleetMember) -> FleetM
         table.fault("sarif", "is missing: the logs whose findings are to be repaired")
     if member.sarif and WorkKind.SARIF not in member.work:
         table.fault("sarif", f"is for the work {WorkKind.SARIF.value!r}, which is not asked for")
+    if WorkKind.INSTRUCTION in member.work and not member.instruction:
+        table.fault("instruction", "is missing: what is to be changed, in words")
+    if WorkKind.INSTRUCTION in member.work and member.guard:
+        table.fault("guard", "is for repairs: an instruction keeps every test passing")
+    if table.holds("instruction") and WorkKind.INSTRUCTION not in member.work:
+        table.fault("instruction", f"is for the work {WorkKind.INSTRUCTION.value!r}, which is not asked for")
     table.close()
     return member
 

@@ -38,7 +38,7 @@ _RAN = frozenset(
         Verdict.LOW_CONFIDENCE,
     }
 )
-_STATES = {
+STATES = {
     Verdict.ACCEPTED: RepositoryState.FIXED,
     Verdict.NOTHING_TO_FIX: RepositoryState.CLEAN,
     Verdict.PROGRESS: RepositoryState.NEEDS_PERSON,
@@ -55,12 +55,13 @@ _STATES = {
 }
 
 
-class _Seen:
-    """A sink that keeps one thing: the digest of the tree that `fix` worked on."""
+class SeenTree:
+    """A sink that keeps one thing: the digest of the tree that `fix` or `do` worked on."""
 
     digest = ""
 
     def emit(self, event: Event) -> None:
+        """Looks for that alone."""
         if event.kind == "snapshot":
             self.digest = str(event.data.get("digest"))
 
@@ -77,7 +78,7 @@ def failing_tests(
     began, seconds = time.monotonic(), left()
     if seconds < 1:
         return too_late(WorkKind.FAILING_TESTS, "the tests were not run"), ()
-    seen = _Seen()
+    seen = SeenTree()
     guard = guard_within(member, seconds)
     search_seconds = seconds - (guard.task_seconds if member.tests or guard.tests else 0.0)
     budget = Budget(max_candidates=member.max_candidates, max_seconds=search_seconds, jobs=1)
@@ -113,7 +114,7 @@ def _fix_step(outcome: FixOutcome, *, spent: float, by_clock: bool) -> WorkStep:
     late = by_clock and verdict is Verdict.GAVE_UP
     return WorkStep(
         work=WorkKind.FAILING_TESTS,
-        state=RepositoryState.OUT_OF_BUDGET if late else _STATES[verdict],
+        state=RepositoryState.OUT_OF_BUDGET if late else STATES[verdict],
         outcome=verdict.value,
         reason=outcome.reason,
         remedy=outcome.remedy,

@@ -28,6 +28,7 @@ class Patches:
     """The tree that was seen, and what earlier steps changed of it. `moved`: it changed while the work went on.
 
     `tested`: there are tests to run, which took `baseline_seconds` once. `steps`: digests of the steps' patches.
+    `asked_model`: a model that may say something else the next time had a part in the answer.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -39,6 +40,7 @@ class Patches:
         self.moved = False
         self.tested = False
         self.baseline_seconds = 0.0
+        self.asked_model = False
 
     def now(self, path: RepoPath) -> bytes:
         """A file as it is after the earlier steps. FileNotFoundError where no source of that name was seen."""

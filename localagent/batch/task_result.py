@@ -25,13 +25,14 @@ class RepositoryState(StrEnum):
     LOW_CONFIDENCE = "low-confidence"
     GAVE_UP = "gave-up"
     REFUSED = "refused"
+    ACCEPTED = "accepted"
     FIXED = "fixed"
     IMPROVED = "improved"
     CLEAN = "clean"
     NOT_REACHED = "not-reached"
 
 
-SETTLED = frozenset({RepositoryState.FIXED, RepositoryState.IMPROVED, RepositoryState.CLEAN})
+SETTLED = frozenset({RepositoryState.ACCEPTED, RepositoryState.FIXED, RepositoryState.IMPROVED, RepositoryState.CLEAN})
 KEPT = SETTLED | {
     RepositoryState.NEEDS_PERSON,
     RepositoryState.LOW_CONFIDENCE,

@@ -127,8 +127,12 @@ def _found(
     began: float,
     whole: Callable[[RepositoryResult], RepositoryResult],
 ) -> tuple[RepositoryResult, bool]:
-    """The answer, and whether the tree changed meanwhile. After each step, what is known is kept in case of an end."""
+    """The answer, and whether the same might not be found again: the tree changed meanwhile, or a model failed to.
+
+    After each step, what is known is kept in case of an end.
+    """
     from localagent.batch.finding_tasks import sarif_findings, type_errors  # noqa: PLC0415
+    from localagent.batch.instruction_task import instructed  # noqa: PLC0415
     from localagent.batch.repair_tasks import codemods, failing_tests  # noqa: PLC0415
     from localagent.batch.stacked_patches import Patches, Proofs  # noqa: PLC0415 - not for a kept answer
 
@@ -150,6 +154,8 @@ def _found(
                     step, warnings = failing_tests(member, folder, patches, assignment.settings, left)
                 elif work is WorkKind.SARIF:
                     step = sarif_findings(member, folder, patches, proofs, assignment.codemods, left)
+                elif work is WorkKind.INSTRUCTION:
+                    step, warnings = instructed(member, folder, patches, assignment.settings, left)
                 elif work is WorkKind.TYPE_ERRORS:
                     step = type_errors(member, patches, proofs, assignment.codemods, left)
                 else:
@@ -161,7 +167,8 @@ def _found(
             answer = whole(_summed(assignment, steps, warnings))
             if work is not member.work[-1]:
                 assignment.run.save_part(answer)
-    return answer, patches.moved
+    drawn = patches.asked_model and answer.state is not RepositoryState.ACCEPTED
+    return answer, patches.moved or drawn
 
 
 def _summed(assignment: Assignment, steps: Sequence[WorkStep], warnings: tuple[str, ...]) -> RepositoryResult:

@@ -18,11 +18,13 @@ from localagent.cli.fix import command_fault
 from localagent.cli.progress import JsonSink, PlainSink
 from localagent.cli.render import Render
 from localagent.cli.terminal_person import TerminalPerson
+from localagent.daemon.client.do_client import run_do_remote
+from localagent.domain.instruction import instruction_fault
 from localagent.errors import UsageFault
 from localagent.ports import Sink
+from localagent.protocol.http_client import DEFAULT_SOCKET
 
 ROLES = ("implementer",)
-_MOST_INSTRUCTION = 20_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +39,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--trust",
         choices=[t.value for t in Trust],
-        default=Trust.PLAN.value,
         help="what a person is asked: every change, plan and patch (default), or what the policy leaves to persons",
     )
     p.add_argument("--assume", action="store_true", help="do not ask where the policy does not insist on it")
@@ -53,6 +54,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     p.add_argument("--out", default="", metavar="FILE", help="write the accepted patch to FILE, as a unified diff")
     p.add_argument("--report", default="", metavar="FILE", help="write the report to FILE, as JSON, always")
     p.add_argument("--apply", action="store_true", help="write an accepted patch into the repository")
+    p.add_argument(
+        "--daemon",
+        nargs="?",
+        const=str(DEFAULT_SOCKET),
+        metavar="SOCKET",
+        help=f"let the daemon do the work, with --trust auto (default: {DEFAULT_SOCKET})",
+    )
     p.add_argument("--json", action="store_true", help="print events as JSON, one per line")
     p.add_argument("--quiet", action="store_true", help="do not show progress")
 
@@ -62,7 +70,11 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     request = _request(args)
     stop = Stop()
     stop_on_signals(stop)
-    outcome = run_do(request, settings, sink_of(args, render), stop, person_of(args, render))
+    sink = sink_of(args, render)
+    if args.daemon is not None:
+        outcome = run_do_remote(request, Path(args.daemon), settings, sink)
+    else:
+        outcome = run_do(request, settings, sink, stop, person_of(args, render))
     show_outcome(outcome, args, render)
     return outcome.exit
 
@@ -75,7 +87,7 @@ def sink_of(args: argparse.Namespace, render: Render) -> Sink:
 def person_of(args: argparse.Namespace, render: Render) -> TerminalPerson | None:
     """Whoever sits at the terminal; nobody where there is none, or where no question is wanted."""
     ask = sys.stdin.isatty() and sys.stderr.isatty() and not args.json and not getattr(args, "assume", False)
-    return TerminalPerson(render) if ask and getattr(args, "trust", "plan") != Trust.AUTO.value else None
+    return TerminalPerson(render) if ask and getattr(args, "trust", None) != Trust.AUTO.value else None
 
 
 def show_outcome(outcome: DoOutcome, args: argparse.Namespace, render: Render) -> None:
@@ -98,7 +110,9 @@ def show_outcome(outcome: DoOutcome, args: argparse.Namespace, render: Render) -
         render.line(f"  what to do: {outcome.remedy}")
     for warning in outcome.warnings:
         render.note(f"warning: {warning}")
-    render.note(f"details: localagent show {outcome.session}; localagent session show {outcome.session}")
+    here = getattr(args, "daemon", None) is None  # the daemon's sessions are its own
+    session = f"; localagent session show {outcome.session}" if here else ""
+    render.note(f"details: localagent show {outcome.session}{session}")
     if outcome.applied:
         render.note(f"applied; to revert it: localagent undo {outcome.session}")
     elif outcome.diff:
@@ -107,8 +121,8 @@ def show_outcome(outcome: DoOutcome, args: argparse.Namespace, render: Render) -
 
 def _request(args: argparse.Namespace) -> DoRequest:
     faults: list[str] = []
-    if not args.instruction.strip() or len(args.instruction) > _MOST_INSTRUCTION:
-        faults.append(f"INSTRUCTION: say what is to be changed, in at most {_MOST_INSTRUCTION} characters")
+    if fault := instruction_fault(args.instruction):
+        faults.append(f"INSTRUCTION: {fault}")
     if not Path(args.repo).is_dir():
         faults.append(f"--repo: {args.repo} is not a directory")
     if args.trust == Trust.AUTO.value and args.apply:
@@ -136,7 +150,7 @@ def _request(args: argparse.Namespace) -> DoRequest:
         python=args.python,
         model=args.model,
         roles=roles or ROLES,
-        trust=Trust(args.trust),
+        trust=Trust(args.trust or (Trust.PLAN if args.daemon is None else Trust.AUTO)),
         assume=args.assume,
         limits=Limits(steps=args.max_steps, seconds=args.max_seconds, tokens=args.max_tokens),
         seed=args.seed,

@@ -24,6 +24,7 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "repair": {
         "fix": ("fix", "repair a repository until its failing tests pass"),
         "do": ("do", "change a repository as an instruction says, by a model"),
+        "chat": ("chat", "the same as `do`, in conversation in the terminal"),
         "session": ("session", "list, show, resume, undo, export sessions of `do`"),
         "show": ("show", "show the report of a past task"),
         "history": ("history", "list past tasks"),

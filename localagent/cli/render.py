@@ -25,10 +25,17 @@ class Render:
         self._out = out or sys.stdout
         self._err = err or sys.stderr
         self.quiet = quiet
+        self._within_line = False
 
     def line(self, text: str = "") -> None:
         """An answer: to stdout. A line end within it, as names of files may hold, begins no line of its own."""
         self._write(self._out, indented(text))
+
+    def part(self, text: str) -> None:
+        """A piece of an answer that is not whole yet: to stdout, without an end of line. The next line begins anew."""
+        if text:
+            self._print(self._out, visible(text), end="")
+            self._within_line = not text.endswith("\n")
 
     def note(self, text: str) -> None:
         """Progress and remarks: to stderr, nothing when quiet."""
@@ -78,13 +85,16 @@ class Render:
             raise self._gone(stream) from gone
 
     def _write(self, stream: TextIO, text: str) -> None:
+        if self._within_line:
+            self._within_line = False
+            self._print(self._out, "")
         self._print(stream, visible(text))
 
     @staticmethod
-    def _print(stream: TextIO, text: str) -> None:
+    def _print(stream: TextIO, text: str, end: str = "\n") -> None:
         """ReaderGone the first time a pipe's other end is closed; what is written there afterwards goes nowhere."""
         try:
-            print(text, file=stream, flush=True)
+            print(text, file=stream, flush=True, end=end)
         except BrokenPipeError as gone:
             raise Render._gone(stream) from gone
 

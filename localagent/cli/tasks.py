@@ -9,9 +9,9 @@ from localagent.cli.render import Render
 from localagent.daemon.client.approval_client import patches_of
 from localagent.errors import UsageFault
 from localagent.protocol.http_client import DEFAULT_SOCKET, Client
-from localagent.protocol.task_order import TASK_ID
+from localagent.protocol.task_order import TASK_ID, aim_of
 from localagent.report.confidence_text import confidence_line, likeliest_first
-from localagent.text.visible_text import shortened
+from localagent.text.visible_text import one_line, shortened
 
 _SHOWN = 50
 
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if name == "list":
             action.add_argument("--all", action="store_true", help="tasks of all users, if you have the role")
         else:
-            action.add_argument("id", metavar="ID", help="full task id, as printed by `fix --daemon` and `tasks list`")
+            action.add_argument("id", metavar="ID", help="full task id, as printed by `tasks list`")
         action.add_argument("--daemon", type=Path, default=DEFAULT_SOCKET, metavar="SOCKET", help="the daemon's socket")
         action.add_argument("--json", action="store_true", help="the daemon's answer as one line of JSON")
 
@@ -89,10 +89,9 @@ def _patches(client: Client, task: str, render: Render, *, as_json: bool) -> int
 
 
 def _line(task: dict[str, Any]) -> str:
-    order = task["order"]
-    what = " ".join(order["tests"]) or order["text"] or "all tests"
+    what = one_line(aim_of(task["order"]), 60)
     exit_code = "" if task["exit"] is None else f" ({task['exit']})"
     whose = f"user {task['uid']}  " if "uid" in task else ""
     likely = f"{confidence_line(told)}  " if (told := task.get("confidence")) else ""
-    asked, why = shortened(what, 60), shortened(task["reason"], 100)
-    return f"{task['id']}  {task['state']}{exit_code}  {whose}{asked}  {likely}{why}".rstrip()
+    why = shortened(task["reason"], 100)
+    return f"{task['id']}  {task['state']}{exit_code}  {whose}{what}  {likely}{why}".rstrip()

@@ -17,6 +17,7 @@ from localagent.cli.render import Render
 from localagent.cli.safe_console import SafeConsole
 from localagent.errors import UsageFault
 from localagent.protocol.http_client import DEFAULT_SOCKET, Client, DaemonGone, DaemonRefuses, wait_after
+from localagent.protocol.task_order import aim_of
 from localagent.text.visible_text import one_line
 
 # How `localagent top` shows an answer of the daemon: as lines, and as a picture that is renewed on a terminal.
@@ -41,13 +42,12 @@ def head(version: Mapping[str, Any], found: Mapping[str, Any]) -> str:
 
 def row(task: Mapping[str, Any], at: float) -> tuple[str, ...]:
     """One running task: id, user, what, stage, seconds, checked, candidates a second, plausible, open."""
-    order, pace = task["order"], task["pace"]
-    what = " ".join(order["tests"]) or order["text"] or "all tests"
+    pace = task["pace"]
     ran = max(0.0, at - float(task["started_at"] or at))
     return (
         str(task["id"]),
         str(task.get("uid", "")),
-        one_line(str(what), _WIDE),
+        one_line(aim_of(task["order"]), _WIDE),
         "cancelling" if task["cancelling"] else one_line(str(pace["stage"]) or "starting", 20),
         f"{ran:.0f}",
         str(pace["verified"]),

@@ -3,9 +3,26 @@
 Nothing a model says is trusted: the arguments of a call are its own text, parsed by whoever runs the tool.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import PurePosixPath
+
+PREFIX = "unix:"
+"""What the socket of a model server is named with."""
+_MOST_SOCKET = 107  # bytes of a Unix socket's path
+_REGISTERED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+def chat_model_fault(name: str) -> str:
+    """What is wrong with a chat model as a file of settings names it, "" where nothing is."""
+    socket = PurePosixPath(name.removeprefix(PREFIX))
+    if name.startswith(PREFIX):
+        fits = socket.is_absolute() and "\0" not in name and len(str(socket).encode("utf-8", "replace")) <= _MOST_SOCKET
+    else:
+        fits = _REGISTERED.fullmatch(name) is not None
+    return "" if fits else f"{name!r:.200} is neither unix:/SOCKET of a model server nor the name of a registered model"
 
 
 class ChatRole(Enum):

@@ -225,6 +225,7 @@ class FullResult:
 
     `guard`: what tests outside the goal said of it, None where the guard was not come to.
     `doubts`: why a person has to look at it although nothing was found against it.
+    `fails_otherwise`: of `still_failing`, tests that end with another exception than before.
     """
 
     accepted: bool
@@ -238,3 +239,4 @@ class FullResult:
     remarks: tuple[str, ...] = ()
     guard: GuardResult | None = None
     doubts: tuple[str, ...] = ()
+    fails_otherwise: tuple[str, ...] = ()

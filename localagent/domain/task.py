@@ -41,7 +41,7 @@ class Task:
     """One request. `repo` is the absolute real path; `tests` are pytest arguments; `checks` are shell-less commands.
 
     They name the goal; `guard` says what must stay beside it. `min_confidence` is asked for beside the policy's, 0 for
-    nothing.
+    nothing. `instruction`: what a daemon was instructed to do, "" for a repair.
     """
 
     id: str
@@ -55,6 +55,7 @@ class Task:
     choosing: Choosing = Choosing.ASK
     guard: Guard = field(default_factory=Guard)
     min_confidence: float = 0.0
+    instruction: str = ""
 
 
 class FileKind(StrEnum):

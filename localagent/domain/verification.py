@@ -312,7 +312,7 @@ class Verification:
     """A verdict with all that it rests on; what was not come to is None or empty.
 
     `patch` is the digest of the patch's text. `baseline_commit` is the commit whose tree was the one before, "" where
-    that was the working tree. `unreached` still fail as before and never run what the patch changes. `added` are tests
+    that was the working tree. `left_alone` still fail, and the claim does not ask them to turn. `added` are tests
     that stand in the patched tree alone; `removed` those that are gone from it. `headline` is what was shown, the
     begin of the first line. `claim` is None where it was never come to; `claim_inferred`: nobody named it. `asked` is
     None unless the verdict is NEEDS_PERSON.
@@ -334,7 +334,7 @@ class Verification:
     review: PatchReview | None = None
     baseline: Baseline | None = None
     full: FullResult | None = None
-    unreached: tuple[str, ...] = ()
+    left_alone: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     unrun: tuple[UnrunCode, ...] = ()

@@ -12,19 +12,22 @@ from enum import StrEnum
 from typing import Any
 
 from localagent.domain.guard import DEFAULT_SECONDS, guard_faults
+from localagent.domain.instruction import instruction_fault
 from localagent.domain.task import Choosing
 from localagent.errors import UsageFault
 
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 TASK_ID = re.compile(r"\d{8}-\d{6}-\d{6}-[0-9a-f]{6}")
 IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,128}")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _MOST_WORDS = 256
 _MOST_CHARACTERS = 4096
 _MOST_TEXT = 64 << 10
 _MOST_CANDIDATES = 1_000_000
 _MOST_JOBS = 64
 _MOST_PRIORITY = 9
+_MOST_STEPS = 10_000
+_MOST_TOKENS = 1_000_000_000
 
 
 class TaskState(StrEnum):
@@ -49,6 +52,8 @@ class TaskOrder:
 
     `guard`: as `fix --guard` says it, empty for the whole suite. `min_confidence` is asked for beside the policy's, 0
     for nothing. `priority` (0 to 9, higher first) orders the tasks of one user; it is no means against other users.
+    With an `instruction` it is a task of `do`, else one of `fix`; `model` is then a chat model of the daemon's, and
+    `max_steps` and `max_tokens` are what it may use.
     """
 
     snapshot: str
@@ -67,6 +72,9 @@ class TaskOrder:
     guard: tuple[str, ...] = ()
     guard_seconds: float = DEFAULT_SECONDS
     min_confidence: float = 0.0
+    instruction: str = ""
+    max_steps: int = 200
+    max_tokens: int = 2_000_000
 
 
 _FIELDS = tuple(f.name for f in fields(TaskOrder))
@@ -75,6 +83,11 @@ _FIELDS = tuple(f.name for f in fields(TaskOrder))
 def pack_order(order: TaskOrder) -> dict[str, Any]:
     """As JSON."""
     return {name: getattr(order, name) for name in _FIELDS}  # asdict copies deep, and this is asked at every look
+
+
+def aim_of(order: Mapping[str, Any]) -> str:
+    """What a packed order is for, in its own words."""
+    return str(order.get("instruction") or " ".join(order["tests"]) or order["text"] or "all tests")
 
 
 def order_of(found: object) -> TaskOrder:
@@ -90,7 +103,7 @@ def order_of(found: object) -> TaskOrder:
     _text(values, "text", _MOST_TEXT, faults)
     for key in ("python", "model"):
         _text(values, key, _MOST_CHARACTERS, faults)
-        if values.get(key) and not _NAME.fullmatch(values[key]):
+        if values.get(key) and not NAME.fullmatch(values[key]):
             faults.append(f"{key}: a name that the daemon knows, not a path")
     _number(values, "seed", -(2**63), 2**63 - 1, faults)
     _number(values, "max_candidates", 1, _MOST_CANDIDATES, faults)
@@ -106,6 +119,7 @@ def order_of(found: object) -> TaskOrder:
     share = values.get("min_confidence", 0.0)
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
         faults.append("min_confidence: a number from 0 to 1")
+    _instruction(values, faults)
     if faults:
         raise UsageFault(faults, remedy="the daemon serves what it takes at /v1/openapi.json")
     return TaskOrder(**values)
@@ -139,6 +153,21 @@ def _guard(values: dict[str, Any], faults: list[str]) -> None:
         seconds = DEFAULT_SECONDS
     found = guard_faults(values["guard"], seconds)
     faults += [fault.replace("--guard-seconds:", "guard_seconds:").replace("--guard:", "guard:") for fault in found]
+
+
+def _instruction(values: dict[str, Any], faults: list[str]) -> None:
+    """An instruction with its limits; what belongs to repairs alone would be without effect and is refused."""
+    _number(values, "max_steps", 1, _MOST_STEPS, faults)
+    _number(values, "max_tokens", 1, _MOST_TOKENS, faults)
+    found = values.get("instruction", "")
+    if not isinstance(found, str):
+        faults.append("instruction: a text")
+    elif found:
+        fault = instruction_fault(found)
+        faults += [f"instruction: {fault}"] if fault else []
+        odd = [key for key in ("text", "guard", "min_confidence") if values.get(key)]
+        odd += ["choosing"] if values["choosing"] is Choosing.FIRST else []
+        faults += [f"{key}: not for an instruction" for key in odd]
 
 
 def _texts(found: object, key: str, faults: list[str]) -> tuple[str, ...]:

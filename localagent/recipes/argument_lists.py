@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from localagent.code.source_text import SourceText, parse_or_none
+from localagent.code.spans import last_line
 from localagent.domain.paths import RepoPath
 from localagent.recipes.recipe import Splice
 
@@ -55,7 +56,7 @@ class Written:
         found = {}
         for node in ast.walk(tree) if tree is not None else ():
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
-                found[self.text.offset(node.func.end_lineno or 1, node.func.end_col_offset or 0)] = node
+                found[self.text.offset(last_line(node.func), node.func.end_col_offset or 0)] = node
         return found
 
     def brackets_after(self, offset: int) -> list[Token]:

@@ -5,6 +5,8 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from localagent.code.source_text import parse_or_none
+
 _MOST = 600  # characters of an instruction that a rule reads
 _QUOTES = re.compile(r"[`\u2018\u2019\u201c\u201d]")
 _KIND = (
@@ -166,9 +168,8 @@ def _plain(value: str) -> str:
 
 def _specification(text: str) -> tuple[str, str, str] | None:
     """(name, annotation, default) of one parameter as Python writes it."""
-    try:
-        tree = ast.parse(f"def f(*, {text}\n): pass")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = parse_or_none(f"def f(*, {text}\n): pass")
+    if tree is None:
         return (text, "", "") if text.isidentifier() else None
     made = tree.body[0]
     if len(tree.body) != 1 or not isinstance(made, ast.FunctionDef) or len(made.args.kwonlyargs) != 1:
@@ -176,5 +177,8 @@ def _specification(text: str) -> tuple[str, str, str] | None:
     if made.args.args or made.args.kwarg or made.args.vararg:
         return None
     argument, default = made.args.kwonlyargs[0], made.args.kw_defaults[0]
-    annotation = ast.unparse(argument.annotation) if argument.annotation is not None else ""
+    try:
+        annotation = ast.unparse(argument.annotation) if argument.annotation is not None else ""
+    except RecursionError:
+        return None
     return argument.arg, annotation, text.partition("=")[2].strip() if default is not None else ""

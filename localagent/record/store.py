@@ -95,6 +95,11 @@ class TaskRecord:
         """Keep before and after of every file, with digests."""
         write_private(self.dir / "patch.json", dump(patch_json(patch)))
 
+    def drop_patches(self) -> None:
+        """Forget the accepted patch and the proposals: the task goes on, and they are not what it will end with."""
+        for path in (self.dir / "patch.json", *self.dir.glob("proposal-*.json")):
+            path.unlink(missing_ok=True)
+
     def save_proposal(self, number: int, patch: Patch) -> None:
         """Keep a patch that a person may choose; `number` counts from 1."""
         write_private(self.dir / f"proposal-{number}.json", dump(patch_json(patch)))
@@ -250,6 +255,7 @@ def _task_json(task: Task) -> dict[str, Any]:
         **({} if task.choosing is Choosing.ASK else {"choosing": task.choosing.value}),
         **({} if task.guard == Guard() else {"guard": task.guard.specs, "guard_seconds": task.guard.seconds}),
         **({"min_confidence": task.min_confidence} if task.min_confidence else {}),
+        **({"instruction": task.instruction} if task.instruction else {}),
     }
 
 
@@ -296,6 +302,7 @@ def _parse_task(found: dict[str, Any], name: str, path: Path) -> Task:
         choosing = Choosing(found.pop("choosing", Choosing.ASK))
         guard = _guard(found.pop("guard", []), found.pop("guard_seconds", DEFAULT_SECONDS))
         min_confidence = _share(found.pop("min_confidence", 0.0))
+        instruction = _typed(found.pop("instruction", ""), str)
         _exactly(found, {"schema", "id", "repo", "tests", "checks", "text", "python", "seed", "budget"})
         budget = _exactly(found["budget"], {"max_candidates", "max_seconds", "jobs"})
         if found["schema"] != _TASK_SCHEMA or found["id"] != name:
@@ -316,6 +323,7 @@ def _parse_task(found: dict[str, Any], name: str, path: Path) -> Task:
             choosing=choosing,
             guard=guard,
             min_confidence=min_confidence,
+            instruction=instruction,
         )
     except (TypeError, ValueError) as error:
         raise RecordDamaged(f"{path} is damaged: {error}") from error

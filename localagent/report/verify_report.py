@@ -70,7 +70,7 @@ def verification_json(v: Verification) -> dict[str, Any]:
             "pass_to_pass": _ids(full.pass_to_pass),
             "pass_to_fail": _ids(full.pass_to_fail),
             "still_failing": _ids(full.still_failing),
-            "left_alone": _ids(v.unreached),
+            "left_alone": _ids(v.left_alone),
             "flaky": _ids(v.baseline.flaky if v.baseline is not None else ()),
             "added": _ids(v.added),
             "removed": _ids(v.removed),

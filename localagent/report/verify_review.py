@@ -97,7 +97,7 @@ def _decisions(v: Verification) -> Iterator[Decision]:
     full = v.full
     if full is not None:
         found = [_finding("verify-pass-to-fail", f"{name} passed before") for name in full.pass_to_fail]
-        left = set(v.unreached)
+        left = set(v.left_alone)
         found += [_finding("verify-still-failing", f"{n} still fails") for n in full.still_failing if n not in left]
         said = ("still failing", "breaks tests or checks", "ruff ", "mypy ")
         found += [_finding("verify-run", reason) for reason in full.reasons if not reason.startswith(said)]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localagent.agent import context
-from localagent.agent.events import Answered, Condensed, Noted, PersonSaid, Replied, ResultKind, Started
+from localagent.agent.events import RECIPE, Answered, Condensed, Noted, PersonSaid, Replied, ResultKind, Started
 from localagent.domain.chat import ChatRole, ToolCall
 
 OPENING = context.Opening(system="s", instruction="i")
@@ -46,6 +46,13 @@ def test_what_is_rendered_of_less_is_a_prefix_of_what_is_rendered_of_more(script
     log = _log(script)
     less, more = context.render(OPENING, log[:cut]), context.render(OPENING, log)
     assert more[: len(less)] == less
+
+
+def test_what_a_recipe_did_is_no_answer_to_a_call() -> None:
+    answer = Answered(call_id=RECIPE, tool=RECIPE, kind=ResultKind.DONE, text="renamed a to b")
+    done, said = context.render(OPENING, [answer, PersonSaid(text="go on")])[2:]
+    assert (done.role, said.role) == (ChatRole.USER, ChatRole.USER)
+    assert "renamed a to b" in done.text
 
 
 @given(events)

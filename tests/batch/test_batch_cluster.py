@@ -173,6 +173,7 @@ def test_a_worker_judges_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
         request, parcel, at, member = asked(h, monkeypatch)
         assert parse_request(request.json()) == request
         assert parse_fleet(request.fleet.encode(), "f", h.root, (), look=False).nice == 3, "as polite as the fleet says"
+        words = request.fleet.replace('["codemods"]', '["instruction"]') + 'instruction = "x"\n'
         changes: tuple[tuple[dict[str, Any], RepositoryState, str], ...] = (
             ({"tool": "other"}, RepositoryState.CANNOT_ENFORCE, "a worker's localagent is not the run's"),
             (
@@ -184,6 +185,11 @@ def test_a_worker_judges_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
             ({"tree": "sha256:" + "0" * 64}, RepositoryState.FAULT, "the tree that came is"),
             ({"fleet": request.fleet.replace("codemods", "dance")}, RepositoryState.FAULT, "is no work"),
             ({"fleet": request.fleet + "[[repository]]\n"}, RepositoryState.FAULT, "path"),
+            (
+                {"fleet": words + 'chat_model = "unix:/run/llm.sock"\n'},
+                RepositoryState.CANNOT_ENFORCE,
+                "names a socket of this machine as its model",
+            ),
         )
         for change, state, why in changes:
             answer = judged(replace(request, **change), parcel, at)

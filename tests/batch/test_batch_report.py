@@ -277,7 +277,7 @@ def test_what_the_clock_decided_is_not_kept(tmp_path: Path) -> None:
             RepositoryState.GAVE_UP,
             RepositoryState.REFUSED,
         ),
-        *(RepositoryState.FIXED, RepositoryState.IMPROVED, RepositoryState.CLEAN),
+        *(RepositoryState.ACCEPTED, RepositoryState.FIXED, RepositoryState.IMPROVED, RepositoryState.CLEAN),
     }
     one = kept.get("sha256:fixed")
     assert one is not None

@@ -150,3 +150,25 @@ def test_not_toml(data: bytes) -> None:
 def test_the_window_may_pass_midnight(start: str, end: str, now: str, closes: str | None) -> None:
     window = TimeWindow(start=time.fromisoformat(start), end=time.fromisoformat(end))
     assert window.closes(datetime.fromisoformat(now)) == (closes and datetime.fromisoformat(closes))
+
+
+def test_an_instruction_goes_alone_and_its_model_is_named_whole(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    each = "[each]\nwork = ['instruction']\ninstruction = 'rename a to b'\nchat_model = 'unix:/run/llm.sock'\n"
+    two = "[[repository]]\npath = 'two'\ninstruction = 'rename c to d'\nassume = true\nmax_tokens = 9\n"
+    fleet = read(HEAD + each + "[[repository]]\npath = 'one'\n" + two, tmp_path)
+    told = [(m.instruction, m.chat_model, m.assume, m.max_tokens) for m in fleet.members]
+    socket = "unix:/run/llm.sock"
+    assert told == [("rename a to b", socket, False, 2_000_000), ("rename c to d", socket, True, 9)]
+    wrong = "work = ['instruction', 'codemods']\ninstruction = \"x\\u001b[2J\"\nchat_model = 'unix:llm.sock'\n"
+    found = faults(HEAD + "[[repository]]\npath = 'one'\n" + wrong + "guard = ['tests']\n", tmp_path)
+    reasons = ("goes alone", "a character that is not shown", "neither unix:/SOCKET", "guard: is for repairs")
+    assert all(any(reason in line for line in found) for reason in reasons), found
+    asked = faults(HEAD + "[[repository]]\npath = 'one'\ninstruction = 'x'\n", tmp_path)
+    assert "is for the work 'instruction', which is not asked for" in asked[0]
+    lacking = faults(HEAD + "[[repository]]\npath = 'one'\nwork = ['instruction']\n", tmp_path)
+    assert "instruction: is missing" in lacking[0]
+    cluster = "[cluster]\nscheduler = 'tls://a:1'\ncertificates = 'c'\n"
+    with pytest.raises(UsageFault, match="a model server's socket is of this machine"):
+        read(HEAD + cluster + each + "[[repository]]\npath = 'one'\n", tmp_path, look=False)

@@ -143,3 +143,17 @@ def test_a_check_alone_is_no_test() -> None:
         assert said.told["strength"]["grade"] not in ("A", "B")
         assert "verified by tests" not in said.out
         fits(said.told)
+
+
+@pytest.mark.long
+def test_a_refactoring_leaves_a_red_test_red_and_red_in_the_same_way() -> None:
+    """`test_high` fails before and after and runs what changes; a refactoring is not asked to mend it."""
+    with home(REPO) as h:
+        kept = verify(h, patch(REPO, {"calc.py": CALC.replace("value < low", "low > value")}), "--claim", "preserves")
+        assert (kept.code, kept.verdict) == (0, "verified"), kept
+        assert kept.told["comparison"]["left_alone"] == ["test_calc.py::test_high"]
+        assert "1 that failed before run it and still fail" in kept.reason
+        other = CALC.replace("value > high:\n        return low", "value > high:\n        raise ValueError(value)")
+        moved = verify(h, patch(REPO, {"calc.py": other}), "--claim", "preserves")
+        assert (moved.code, moved.verdict) == (1, "refused"), moved
+        assert "fail with another exception: test_calc.py::test_high" in moved.reason

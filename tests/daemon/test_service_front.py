@@ -462,6 +462,19 @@ def test_a_grant_to_nobody_is_a_fault() -> None:
         assert len(fault.value.faults) == 2
 
 
+def test_chat_models_are_named_whole() -> None:
+    more = '[[chat_model]]\nname = "a b"\nmodel = "unix:s"\n[[chat_model]]\nname = "x"\nmodel = "../x"\nodd = 1\n'
+    with served(start=False, more=more) as daemon:
+        with pytest.raises(UsageFault) as fault:
+            load_configuration(daemon.settings)
+        assert [line.split(":")[1].strip() for line in fault.value.faults] == [
+            "chat_model[0].name",
+            "chat_model[0].model",
+            "chat_model[1].model",
+            "chat_model[1].odd",
+        ]
+
+
 def test_no_daemon_is_said_so(tmp_path: Path) -> None:
     with pytest.raises(DaemonGone, match="there is no daemon at"):
         Client(tmp_path / "none").get("/version")

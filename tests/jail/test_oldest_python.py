@@ -21,7 +21,7 @@ for name in {names!r}:
     importlib.import_module("_la_worker." + name)
 print(sys.version_info[:2])
 """
-NEEDS_PYTEST = {"pytest_plugin", "pytest_session", "fork_runner", "test_runner", "probe_requests"}
+NEEDS_PYTEST = {"pytest_plugin", "variation_plugin", "pytest_session", "fork_runner", "test_runner", "probe_requests"}
 
 
 def oldest() -> str:

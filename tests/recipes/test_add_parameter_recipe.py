@@ -114,3 +114,7 @@ def test_calls_keep_their_layout(call: str, becomes: str) -> None:
 def test_calls_that_cannot_take_it_are_asked_about(call: str) -> None:
     found = _asked({"m.py": f"def f(a=0): ...\n\n\ny = {{}}\n{call}\n"}, "add a parameter x to f and pass 1 everywhere")
     assert isinstance(found, Question)
+
+
+def test_an_annotation_nested_deeper_than_can_be_written_is_no_recipe() -> None:
+    assert recipe_of(f"add a parameter `x: {'-' * 560}1` to f") is None

@@ -86,7 +86,7 @@ WHOLE = Verification(
     exit=0,
     patch="sha256:" + "0" * 64,
     full=FULL,
-    unreached=("t::left",),
+    left_alone=("t::left",),
     removed=("t::gone",),
     differential=NEAR,
     mutants=Mutants(tried=2, killed=1, space=3, alive=(EVIL,)),

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from localagent.app.cancellation import Stop
 from localagent.app.settings import Settings
-from localagent.domain.chat import ChatFault
+from localagent.domain.chat import PREFIX, ChatFault
 from localagent.errors import AnswerIsNo, UsageFault
 from localagent.llm.chat.gguf_model import GgufModel
-from localagent.llm.chat.server_model import PREFIX, ServerModel
+from localagent.llm.chat.server_model import ServerModel
 from localagent.llm.chat.shim.library import find_library
 from localagent.llm.chat.shim.shim_client import ChatShim
 from localagent.llm.model.gpu import offload_of

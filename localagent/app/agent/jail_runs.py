@@ -3,22 +3,29 @@
 A jail for each run. Not promised: that a program finds what one before it left.
 """
 
+import contextlib
 import itertools
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from localagent.agent.agent_ports import SuiteOutcome, SuiteReport
+from localagent.app.agent.request import DoRequest
 from localagent.app.agent.snapshot_tree import SnapshotTree
+from localagent.app.fix.environment import interpreter_of
+from localagent.app.jail_level import least_level
+from localagent.app.settings import Settings
 from localagent.domain.outcome import Failure, Outcome, TestResult
 from localagent.domain.paths import RepoPath
-from localagent.domain.policy import LimitRules
+from localagent.domain.policy import LimitRules, Permission, Policy
 from localagent.domain.task import Task
 from localagent.errors import AnswerIsNo
+from localagent.jail.api import open_jail, scratch_folder
 from localagent.jail.limits.profile import load
 from localagent.ports import Jail
 from localagent.repo.patched_snapshot import patched
+from localagent.repo.snapshot import take_snapshot
 from localagent.text.secret_redaction import Sanitizer
 from localagent.text.visible_text import one_line
 from localagent.verify.baseline.baseline import first_run
@@ -154,6 +161,38 @@ class JailRuns:
         """End every jail now."""
         for pool in tuple(self._pools):
             pool.cancel()
+
+
+@contextlib.contextmanager
+def copied_tree(settings: Settings, repo: Path) -> Iterator[tuple[SnapshotTree, Path]]:
+    """A private copy of the working tree as it stands, and the scratch folder in which it lies; gone at the end."""
+    with scratch_folder(settings.scratch_dir) as scratch:
+        yield SnapshotTree(take_snapshot(repo, scratch / "store")), scratch
+
+
+def jail_for(request: DoRequest, settings: Settings, policy: Policy) -> Jail:
+    """CannotEnforce where none is as strict as policy and settings want it."""
+    return open_jail(
+        backend=request.backend,
+        allow_third_party=policy.third_party_binaries is Permission.ALLOW,
+        least=least_level(settings, policy),
+    )
+
+
+@contextlib.contextmanager
+def opened_runs(request: DoRequest, settings: Settings, policy: Policy, task: Task) -> Iterator[JailRuns]:
+    """Runs on a copy of a task's tree. CannotEnforce without a sound jail."""
+    jail = jail_for(request, settings, policy)
+    with copied_tree(settings, Path(task.repo)) as (tree, scratch):
+        yield JailRuns(
+            jail=jail,
+            task=task,
+            tree=tree,
+            python=interpreter_of(task),
+            scratch=scratch,
+            sandbox_dir=settings.sandbox_dir,
+            limits=policy.limits,
+        )
 
 
 def _told(ran: Results, before: Results, *, whole: bool) -> SuiteReport:

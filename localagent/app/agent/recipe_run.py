@@ -5,9 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from localagent.agent.agent_ports import JudgeAnswer
-from localagent.agent.events import AgentEvent, Answered, Ended, EndKind, FileWrite, MemoryLog, ResultKind
+from localagent.agent.events import RECIPE, AgentEvent, Answered, Ended, EndKind, FileWrite, MemoryLog, ResultKind
 from localagent.app.agent.patch_judge import VerifyJudge
-from localagent.app.agent.session_report import RECIPE
 from localagent.app.agent.snapshot_tree import SnapshotTree
 from localagent.domain.chat import ChatFailure, ChatFault, ChatReply, ChatRequest
 from localagent.domain.paths import RepoPath

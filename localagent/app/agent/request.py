@@ -44,3 +44,8 @@ class DoOutcome:
     report: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     applied: bool = False
+
+    @property
+    def task_id(self) -> str:
+        """The session is a task."""
+        return self.session

@@ -7,15 +7,26 @@ request says `apply`, and then by the one way that lands every patch.
 import contextlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from localagent.agent.agent_ports import Person
+from localagent.agent.agent_ports import JudgeAnswer, Person
 from localagent.agent.approval import ChokePoint
 from localagent.agent.context import result_limit
-from localagent.agent.events import AgentEvent, Answered, Ended, EndKind, MemoryLog, Replied, ResultKind, writes_of
+from localagent.agent.events import (
+    AgentEvent,
+    Answered,
+    Ended,
+    EndKind,
+    MemoryLog,
+    PersonSaid,
+    Replied,
+    ResultKind,
+    writes_of,
+)
 from localagent.agent.loop import Loop
 from localagent.agent.prompts import opening
 from localagent.agent.tools.catalogue import TOOLS
@@ -24,38 +35,36 @@ from localagent.agent.tools.working_copy import WorkingCopy
 from localagent.app.agent.change_review import GateReview
 from localagent.app.agent.chat_model import open_chat_model, weaknesses
 from localagent.app.agent.graph_search import GraphSearch
-from localagent.app.agent.jail_runs import JailRuns
+from localagent.app.agent.jail_runs import JailRuns, jail_for, opened_runs
 from localagent.app.agent.patch_judge import VerifyJudge
 from localagent.app.agent.recipe_run import NoModel, no_such_name, run_recipe
 from localagent.app.agent.request import DoOutcome, DoRequest
 from localagent.app.agent.session_report import agent_json, explanation
-from localagent.app.agent.session_store import Session, journal_log, save_session
+from localagent.app.agent.session_store import Session, journal_log, save_session, whole_instruction
 from localagent.app.agent.snapshot_tree import SnapshotTree
 from localagent.app.cancellation import Stop
 from localagent.app.code.repository_index import kept_facts
 from localagent.app.command_rules import refuse_denied
 from localagent.app.evidence.task_evidence import TaskEvidence, audit_log, begin, land_recorded, open_signer, setting_of
-from localagent.app.fix.environment import interpreter_of, interpreter_remark, left_out
-from localagent.app.jail_level import least_level
+from localagent.app.fix.environment import interpreter_remark, left_out
 from localagent.app.policies import OpenPolicy, open_policy
 from localagent.app.settings import Settings
 from localagent.domain.chat import Sampling
 from localagent.domain.edit import Candidate
 from localagent.domain.paths import RepoPath
-from localagent.domain.policy import Permission
 from localagent.domain.task import Budget, Event, Snapshot, Stage, Task, TaskResult, Verdict
 from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, Interrupted, LocalagentError
 from localagent.fs.atomic_files import CannotRecord, RecordDamaged, read_bounded, write_through
-from localagent.jail.api import open_jail, scratch_folder
-from localagent.ports import ChatModel, Jail, Sink
-from localagent.recipes.instruction import recipe_of
+from localagent.ports import ChatModel, Sink
+from localagent.recipes.instruction import Recipe, recipe_of
 from localagent.record.attest.dsse import Signer
 from localagent.record.evidence_facts import Builder, TaskOrigin
 from localagent.record.journal import Journal
 from localagent.record.store import TaskRecord, TaskStore
 from localagent.repair.search.event_fanout import combined
+from localagent.repo.apply_patch import landing_state
+from localagent.repo.apply_record import LandState
 from localagent.repo.diff.write_diff import unified_diff
-from localagent.repo.snapshot import take_snapshot
 from localagent.repo.top_level_modules import importable_names
 from localagent.report.task_report import write_report
 from localagent.text.strict_json import load
@@ -83,6 +92,13 @@ class Absent:
         return ""
 
 
+class Work(Enum):
+    """What is to be done: the model goes on, or what stands in the copy is proven without it."""
+
+    MODEL = "model"
+    PROOF = "proof"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Session:
     """What the parts of one run share."""
@@ -99,78 +115,90 @@ class _Session:
     log: MemoryLog
     begin: float
     known: dict[str, Any]
+    on_text: Callable[[str], None] | None
+    work: Work = Work.MODEL
 
 
 def run_do(
-    request: DoRequest, settings: Settings, sink: Sink, stop: Stop | None = None, person: Person | None = None
+    request: DoRequest,
+    settings: Settings,
+    sink: Sink,
+    stop: Stop | None = None,
+    person: Person | None = None,
+    *,
+    model: ChatModel | None = None,
+    on_text: Callable[[str], None] | None = None,
+    begun: Callable[[str], None] = lambda _id: None,
 ) -> DoOutcome:
-    """A new session. UsageFault for a wrong request, AnswerIsNo without model or recipe; nothing is kept then."""
+    """A new session. UsageFault for a wrong request, AnswerIsNo without model or recipe; nothing is kept then.
+
+    `model` is one that is open already, and stays so. `on_text` is told the replies' text as it comes, `begun` the
+    session's id as soon as it is kept.
+    """
     opened = open_policy(settings, request.policy, request.repo)
     refuse_denied(request.checks, opened.policy)
     signer = open_signer(settings)
     stop = stop or Stop()
-    with _model_for(request, settings, opened, stop) as model:
+    with _model_for(request, (), settings, opened, stop, model) as at_work:
         audit_log(settings).ready()
-        return _begun(request, settings, opened, signer, model, sink, stop, person)
-
-
-def _begun(
-    request: DoRequest,
-    settings: Settings,
-    opened: OpenPolicy,
-    signer: Signer | None,
-    model: ChatModel,
-    sink: Sink,
-    stop: Stop,
-    person: Person | None,
-) -> DoOutcome:
-    """A new session with a model that is there."""
-    record = TaskStore(settings.state_dir).create(
-        Task(
-            id="",
-            repo=str(request.repo.resolve()),
-            tests=request.tests,
-            checks=request.checks,
-            text=request.instruction,
-            python=request.python,
-            seed=request.seed,
-            budget=Budget(max_seconds=request.limits.seconds),
+        record = TaskStore(settings.state_dir).create(
+            Task(
+                id="",
+                repo=str(request.repo.resolve()),
+                tests=request.tests,
+                checks=request.checks,
+                text=request.instruction,
+                python=request.python,
+                seed=request.seed,
+                budget=Budget(max_seconds=request.limits.seconds),
+            )
         )
-    )
-    save_session(record, request)
-    evidence = _evidence(settings, record, opened, request, signer)
-    with Journal(record.journal_path) as journal:
-        begin_at = time.monotonic()
-        session = _Session(
-            request=request,
-            settings=settings,
-            opened=opened,
-            record=record,
-            evidence=evidence,
-            model=model,
-            person=person or Absent(),
-            sink=combined((journal, sink)),
-            stop=stop,
-            log=journal_log(journal, begin_at),
-            begin=begin_at,
-            known={},
-        )
-        evidence.started(apply=request.apply)
-        return _kept(session, journal, resumed=False)
+        save_session(record, request)
+        begun(record.id)
+        evidence = _evidence(settings, record, opened, request, signer)
+        with Journal(record.journal_path) as journal:
+            begin_at = time.monotonic()
+            session = _Session(
+                request=request,
+                settings=settings,
+                opened=opened,
+                record=record,
+                evidence=evidence,
+                model=at_work,
+                person=person or Absent(),
+                sink=combined((journal, sink)),
+                stop=stop,
+                log=journal_log(journal, begin_at),
+                begin=begin_at,
+                known={},
+                on_text=on_text,
+            )
+            evidence.started(apply=request.apply)
+            return _kept(session, journal, resumed=False)
 
 
 def resume_do(
-    kept: Session, settings: Settings, sink: Sink, stop: Stop | None = None, person: Person | None = None
+    kept: Session,
+    settings: Settings,
+    sink: Sink,
+    stop: Stop | None = None,
+    person: Person | None = None,
+    *,
+    model: ChatModel | None = None,
+    on_text: Callable[[str], None] | None = None,
+    work: Work = Work.MODEL,
 ) -> DoOutcome:
-    """A kept session goes on at its last complete event. AnswerIsNo for one that is finished."""
+    """A kept session goes on at its last complete event. AnswerIsNo for one that is finished, or applied."""
+    refuse_applied(kept)
     if kept.state == EndKind.FINISHED.value:
         raise AnswerIsNo(f"session {kept.record.id} is finished", remedy=f"`localagent show {kept.record.id}` shows it")
     request = kept.request
     opened = open_policy(settings, request.policy, request.repo)
     stop = stop or Stop()
-    with _model_for(request, settings, opened, stop) as model:
+    with _model_for(request, kept.events, settings, opened, stop, model) as at_work:
         evidence = _evidence(settings, kept.record, opened, request, open_signer(settings))
         with Journal.reopened(kept.record.journal_path) as journal:
+            kept.record.drop_patches()
             begin_at = time.monotonic()
             session = _Session(
                 request=request,
@@ -178,31 +206,59 @@ def resume_do(
                 opened=opened,
                 record=kept.record,
                 evidence=evidence,
-                model=model,
+                model=at_work,
                 person=person or Absent(),
                 sink=combined((journal, sink)),
                 stop=stop,
                 log=journal_log(journal, begin_at, kept.events),
                 begin=begin_at,
                 known={},
+                on_text=on_text,
+                work=work,
             )
             return _kept(session, journal, resumed=True)
 
 
 @contextlib.contextmanager
-def _model_for(request: DoRequest, settings: Settings, opened: OpenPolicy, stop: Stop) -> Iterator[ChatModel]:
+def _model_for(
+    request: DoRequest,
+    events: Sequence[AgentEvent],
+    settings: Settings,
+    opened: OpenPolicy,
+    stop: Stop,
+    model: ChatModel | None,
+) -> Iterator[ChatModel]:
     """The model of a session; none where a recipe needs none, and none was named or answers."""
-    recipe = recipe_of(request.instruction)
-    model: ChatModel = NoModel()
+    if model is not None:
+        yield model
+        return
+    recipe = _recipe(request, events)
+    model = NoModel()
     with contextlib.ExitStack() as stack:
         if request.model or recipe is None:
-            loaded = open_chat_model(request.model, settings, lambda: _jail(request, settings, opened), stop)
+            jail = lambda: jail_for(request, settings, opened.policy)  # noqa: E731
             try:
-                model = stack.enter_context(loaded)
+                model = stack.enter_context(open_chat_model(request.model, settings, jail, stop))
             except AnswerIsNo:
                 if recipe is None:
                     raise
         yield model
+
+
+def _recipe(request: DoRequest, events: Sequence[AgentEvent]) -> Recipe | None:
+    """The recipe that the instruction is, where neither the model nor the person has gone on from it."""
+    gone_on = any(isinstance(e, Replied | PersonSaid) for e in events)
+    return None if gone_on else recipe_of(request.instruction)
+
+
+def refuse_applied(kept: Session) -> None:
+    """AnswerIsNo for a session whose patch stands in the tree: what it rests on must stay on the record for `undo`."""
+    if landing_state(kept.record.dir / "undo") not in (LandState.NONE, LandState.UNDONE):
+        name = kept.record.id
+        raise AnswerIsNo(
+            f"the patch of session {name} is applied",
+            remedy=f"begin a new session on the tree as it is, or `localagent undo {name}` first",
+        )
 
 
 def _evidence(
@@ -249,36 +305,27 @@ def _answer(session: _Session, *, resumed: bool) -> TaskResult:
 
 def _worked(session: _Session, *, resumed: bool) -> TaskResult:
     request, settings, policy = session.request, session.settings, session.opened.policy
-    jail = _jail(request, settings, session.opened)
     task = session.record.task
     with contextlib.ExitStack() as stack:
-        scratch = stack.enter_context(scratch_folder(settings.scratch_dir))
         with _timed(session, Stage.SNAPSHOT.value):
-            snapshot = take_snapshot(Path(task.repo), scratch / "store")
+            runs = stack.enter_context(opened_runs(request, settings, policy, task))
+        jail, tree, snapshot = runs.jail, runs.tree, runs.tree.snapshot
         if resumed:
             _hold_tree(session, snapshot)
         else:
             session.evidence.snapshot(snapshot)
-        tree = SnapshotTree(snapshot)
+        told = {"digest": snapshot.digest}
+        session.sink.emit(Event(kind="snapshot", at_seconds=time.monotonic() - session.begin, data=told))
         session.known.update(tree=tree, jail_backend=jail.backend, jail_level=jail.level, digest=snapshot.digest)
         weak = weaknesses(session.model, settings)
         for text in weak:
             session.sink.emit(Event(kind="warning", at_seconds=time.monotonic() - session.begin, data={"text": text}))
         session.known["warnings"] = (*weak, *interpreter_remark(task, Path(snapshot.store)), *left_out(snapshot))
-        runs = JailRuns(
-            jail=jail,
-            task=task,
-            tree=tree,
-            python=interpreter_of(task),
-            scratch=scratch,
-            sandbox_dir=settings.sandbox_dir,
-            limits=policy.limits,
-        )
         cancelled = threading.Event()
         stack.enter_context(session.stop.calling(runs.cancel))
         stack.enter_context(session.stop.calling(cancelled.set))
         judge = VerifyJudge(
-            request=request,
+            request=replace(request, instruction=whole_instruction(request, session.log.events)),
             settings=settings,
             policy=policy,
             tree=tree,
@@ -289,6 +336,8 @@ def _worked(session: _Session, *, resumed: bool) -> TaskResult:
             named_fail=lambda: bool(request.tests) and not runs.passes({}, request.tests),
         )
         session.known["judge"] = judge
+        if session.work is Work.PROOF:
+            return _result(session, _proven(session, judge), judge)
         with _timed(session, "recipe"):
             ended = _by_recipe(session, tree, judge)
         if ended is not None:
@@ -298,19 +347,19 @@ def _worked(session: _Session, *, resumed: bool) -> TaskResult:
             return _result(session, loop.run(), judge)
 
 
-def _jail(request: DoRequest, settings: Settings, opened: OpenPolicy) -> Jail:
-    """CannotEnforce where none is as strict as policy and settings want it."""
-    return open_jail(
-        backend=request.backend,
-        allow_third_party=opened.policy.third_party_binaries is Permission.ALLOW,
-        least=least_level(settings, opened.policy),
-    )
+def _proven(session: _Session, judge: VerifyJudge) -> Ended:
+    """What the judge says of the copy as it stands; it is in the log then."""
+    found = judge.judge(writes_of(session.log.events), "")
+    kinds = {JudgeAnswer.ACCEPTED: EndKind.FINISHED, JudgeAnswer.NEEDS_PERSON: EndKind.NEEDS_PERSON}
+    ended = Ended(kind=kinds.get(found.answer, EndKind.GAVE_UP), reason=found.reason)
+    session.log.append(ended)
+    return ended
 
 
 def _by_recipe(session: _Session, tree: SnapshotTree, judge: VerifyJudge) -> Ended | None:
     """The end of a session that needs no model, None where a model has to read the instruction."""
-    asked = recipe_of(session.request.instruction)
-    if asked is None or any(isinstance(e, Replied) for e in session.log.events):
+    asked = _recipe(session.request, session.log.events)
+    if asked is None:
         return None
     ended = run_recipe(asked, tree, judge, session.log, lambda event: _tell(session, event))
     if ended is None and isinstance(session.model, NoModel):
@@ -324,7 +373,8 @@ def _loop(
 ) -> Loop:
     request, log = session.request, session.log
     copy = WorkingCopy(tree, lambda: writes_of(log.events))
-    review = GateReview(session.opened.policy, request.instruction, tree, importable_names(Path(tree.snapshot.store)))
+    asked = whole_instruction(request, log.events)
+    review = GateReview(session.opened.policy, asked, tree, importable_names(Path(tree.snapshot.store)))
     return Loop(
         model=session.model,
         opening=opening(request.instruction, request.tests),
@@ -344,7 +394,7 @@ def _loop(
             person=session.person,
             trust=request.trust,
             assume=request.assume,
-            instruction=request.instruction,
+            instruction=asked,
         ),
         log=log,
         limits=request.limits,
@@ -352,6 +402,7 @@ def _loop(
         metadata={"role": request.roles[0]},
         cancelled=cancelled,
         tell=lambda event: _tell(session, event),
+        on_text=session.on_text,
     )
 
 

@@ -10,8 +10,10 @@ from localagent.agent.events import (
     Noted,
     PersonSaid,
     Replied,
+    ResultKind,
     Undone,
     event_json,
+    pending_calls,
     writes_of,
 )
 from localagent.app.agent.session_store import Session, journal_log
@@ -48,9 +50,12 @@ def _paths(events: Sequence[AgentEvent], undone: Undone) -> tuple[RepoPath, ...]
 
 
 def say(kept: Session, begin: float, text: str) -> Session:
-    """The session with a person's words added to it."""
+    """The session with a person's words added to it. Calls that were not carried out yet are not, after them."""
     with Journal.reopened(kept.record.journal_path) as journal:
         log = journal_log(journal, begin, kept.events)
+        for call, _ in pending_calls(kept.events):
+            told = "error: not carried out: the user interrupted"
+            log.append(Answered(call_id=call.id, tool=call.name, kind=ResultKind.ERROR, text=told))
         log.append(PersonSaid(text=text))
         return Session(record=kept.record, request=kept.request, model=kept.model, events=log.events)
 

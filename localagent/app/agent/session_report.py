@@ -4,7 +4,17 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from localagent.agent.events import AgentEvent, Answered, Ended, EndKind, NoReply, Replied, ResultKind, writes_of
+from localagent.agent.events import (
+    RECIPE,
+    AgentEvent,
+    Answered,
+    Ended,
+    EndKind,
+    NoReply,
+    Replied,
+    ResultKind,
+    writes_of,
+)
 from localagent.app.agent.patch_judge import Proof
 from localagent.app.agent.request import DoRequest
 from localagent.app.agent.snapshot_tree import SnapshotTree
@@ -14,8 +24,6 @@ from localagent.report.verify_report import verification_json
 from localagent.text.visible_text import one_line
 
 _SHOWN = 10
-RECIPE = "recipe"
-"""The tool of a result that a recipe made, with no model."""
 NO_TEST = "no test failed before and passes now: nothing shows that the change does what was asked"
 
 

@@ -2,12 +2,13 @@
 
 import contextlib
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from localagent.agent.approval import Trust
-from localagent.agent.events import AgentEvent, Ended, MemoryLog, event_json, event_of
+from localagent.agent.events import AgentEvent, Ended, MemoryLog, PersonSaid, event_json, event_of
 from localagent.agent.loop import Limits
 from localagent.app.agent.request import DoRequest
 from localagent.app.settings import Settings
@@ -20,6 +21,7 @@ from localagent.record.store import TaskRecord, TaskStore
 from localagent.text.strict_json import dump, load
 
 SCHEMA = "localagent/session/1"
+UNFINISHED = "unfinished"
 _NAME = "session.json"
 _MOST_BYTES = 4 << 20
 
@@ -37,7 +39,7 @@ class Session:
     def state(self) -> str:
         """How it stands, in a word."""
         last = next((e for e in reversed(self.events) if isinstance(e, Ended)), None)
-        return last.kind.value if last is not None and self.events[-1] is last else "unfinished"
+        return last.kind.value if last is not None and self.events[-1] is last else UNFINISHED
 
 
 def save_session(record: TaskRecord, request: DoRequest) -> None:
@@ -69,8 +71,16 @@ def is_session(record: TaskRecord) -> bool:
 
 
 def instruction_of(record: TaskRecord) -> str:
-    """What was instructed, "" for a task that is no session."""
-    return _read(record)["instruction"] if is_session(record) else ""
+    """All that a person instructed, here or at a daemon, which keeps its sessions itself; "" for a repair."""
+    if not is_session(record):
+        return record.task.instruction
+    kept = open_session(record)
+    return whole_instruction(kept.request, kept.events)
+
+
+def whole_instruction(request: DoRequest, events: Sequence[AgentEvent]) -> str:
+    """The instruction and what the person said since: what a change is held against."""
+    return "\n".join([request.instruction, *(e.text for e in events if isinstance(e, PersonSaid))])
 
 
 def _read(record: TaskRecord) -> dict[str, Any]:

@@ -29,9 +29,10 @@ class ShownClaim:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
-    """A claim with what was measured. `tested`: there is a baseline. `left` failing tests are left alone.
+    """A claim with what was measured. `tested`: there is a baseline.
 
-    `changes`: a statement of Python outside tests differs. `strength` is the one for the claim.
+    `left` failing tests never run what changes, `still` ones do and fail as before; both are left alone. `changes`: a
+    statement of Python outside tests differs. `strength` is the one for the claim.
     """
 
     claim: Claim
@@ -42,6 +43,7 @@ class Case:
     tested: bool
     changes: bool
     left: int
+    still: int = 0
 
     @property
     def checks(self) -> tuple[str, ...]:
@@ -75,7 +77,8 @@ class Case:
     @property
     def tail(self) -> str:
         """What is left alone."""
-        return f"; {self.left} failing tests never run what it changes and are left alone" if self.left else ""
+        left = f"; {self.left} failing tests never run what it changes and are left alone" if self.left else ""
+        return left + (f"; {self.still} that failed before run it and still fail" if self.still else "")
 
     @property
     def limits(self) -> str:

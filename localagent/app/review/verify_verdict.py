@@ -53,23 +53,33 @@ class Judge:
         with run.timed("full-check"):
             full = self._verifier.full(self._every, baseline, seed=request.seed, may_fail=excused)
         run.known["full"] = full
-        run.known["unreached"] = tuple(i for i in full.still_failing if i in excused)
-        reasons = [*full.reasons, *self._removed()]
+        run.known["left_alone"] = tuple(i for i in full.still_failing if i in excused)
+        reasons = [*full.reasons, *self._removed(), *self._moved(full, excused)]
         if reasons:
             return run.answer(VerifyVerdict.REFUSED, "; ".join(reasons), remedy=_remedy(full))
         return self._judged(baseline, full, gather(self._subject, baseline, full))
 
     def _excused(self, baseline: Baseline) -> tuple[str, ...]:
-        """Failing tests that may fail on: those that have nothing to do with the patch, for all that can be told.
+        """Failing tests that may fail on: where nothing has to turn, all; else those that have nothing to do with it.
 
         Not what was named, nor tests of files that the patch touches; none at all where it touches fixtures or data.
         """
+        told = self._run.request.claim
+        if told is Claim.PRESERVES or (told is Claim.ADDS and not self._run.request.tests):
+            return tuple(i for i in baseline.failing if not i.startswith(CHECK_PREFIX))
         paths = {p for change in self._others for p in (change.path, change.source)}
         shared = any(p.name == "conftest.py" for p in paths) or self._changes_data()
         if self._run.request.tests or self._run.request.checks or shared:
             return ()
         touched = {t.id for t in baseline.tests if t.path in paths}
         return tuple(i for i in unreached(baseline, self._files) if i not in touched)
+
+    def _moved(self, full: FullResult, excused: Sequence[str]) -> list[str]:
+        """What keeps all behaviour keeps the way in which tests fail, too."""
+        moved = [i for i in full.fails_otherwise if i in excused]
+        if self._run.request.claim is not Claim.PRESERVES or not moved:
+            return []
+        return [f"tests that failed before fail with another exception: {_names(moved)}"]
 
     def _changes_data(self) -> bool:
         """Whether anything changes that is neither Python nor text for people."""
@@ -126,8 +136,9 @@ class Judge:
             reason = f"it alters what doctests expect, so a person has to say what is right: {_names(doctests)}"
             remedy = "leave the examples as they are, or confirm them"
             return run.answer(VerifyVerdict.NEEDS_PERSON, reason, remedy=remedy, asked=PersonReason.DOCTESTS)
-        left = run.known.get("unreached", ())
+        left = run.known.get("left_alone", ())
         assert isinstance(left, tuple)
+        reached = {*left} - {*unreached(baseline, self._files)} if baseline is not None else set()
         case = Case(
             claim=claim,
             full=full,
@@ -136,7 +147,8 @@ class Judge:
             rests=rests,
             tested=baseline is not None,
             changes=bool(self._files),
-            left=len(left),
+            left=len(left) - len(reached),
+            still=len(reached),
         )
         said = shown(case)
         if said.verdict.yes and (weak := self._too_weak(claim, strength)):

@@ -38,6 +38,12 @@ class Scores:
     file_of: dict[int, int] = field(default_factory=dict)
     matched: dict[int, list[str]] = field(default_factory=dict)
 
+    def best(self, most: int) -> list[int]:
+        """The best chunks, and all that are as good as the last: numbers of chunks differ from index to index."""
+        score = {c: round(own + FILE_SHARE * self.files[self.file_of[c]], 9) for c, own in self.chunks.items()}
+        least = sorted(score.values(), reverse=True)[: most + 1]
+        return [c for c, s in score.items() if len(least) <= most or s >= least[-2]]
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TreeCounts:

@@ -89,8 +89,7 @@ def search(
 def _hits(connection: sqlite3.Connection, tree: int, query: Query, kind: HitKind | None, history: History) -> list[Hit]:
     scores = bm25f(connection, tree, query)
     exact = _exact_symbols(connection, tree, query)
-    best = sorted(scores.chunks, key=lambda c: -scores.chunks[c] - FILE_SHARE * scores.files[scores.file_of[c]])
-    wanted = dict.fromkeys([*exact, *best[: _CANDIDATES if kind is None else None]])
+    wanted = dict.fromkeys([*exact, *(scores.best(_CANDIDATES) if kind is None else scores.chunks)])
     rows = _rows(connection, tree, wanted)
     messages, recency = history.message_scores(query), history.recency()
     asks_tests = kind is HitKind.TEST or any(term == "test" for term, _ in query.terms)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from localagent.domain.guard import MOST_SECONDS
+from localagent.domain.instruction import MOST_CHARACTERS
 from localagent.domain.task import Choosing
 
 _TEXTS = {"type": "array", "maxItems": 256, "items": {"type": "string", "maxLength": 4096}}
@@ -35,6 +36,9 @@ SCHEMAS: dict[str, Any] = {
             "guard": _TEXTS,
             "guard_seconds": {"type": "number", "exclusiveMinimum": 0, "maximum": MOST_SECONDS},
             "min_confidence": {"type": "number", "minimum": 0, "maximum": 1},
+            "instruction": {"type": "string", "maxLength": MOST_CHARACTERS},
+            "max_steps": {"type": "integer", "minimum": 1, "maximum": 10000},
+            "max_tokens": {"type": "integer", "minimum": 1, "maximum": 1000000000},
         },
     },
     "Word": {

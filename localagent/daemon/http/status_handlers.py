@@ -51,8 +51,10 @@ async def version(request: Request) -> Response:
 
 
 async def models(request: Request) -> Response:
-    """The models an order may name."""
-    return answer({"models": list(context_of(request).known.models)})
+    """The models an order may name; `chat_models` are those for instructions, the first where none is named."""
+    desk = context_of(request)
+    chat = [{"name": one.name, "max_tokens": one.max_tokens} for one in desk.configuration.chat_models]
+    return answer({"models": list(desk.known.models), "chat_models": chat})
 
 
 async def activity(request: Request) -> Response:

@@ -22,6 +22,7 @@ from localagent.daemon.store.task_store import ANYBODY, Result, StoredEvent, Tas
 from localagent.errors import UsageFault
 from localagent.protocol.snapshot_manifest import manifest_of
 from localagent.protocol.task_order import IDEMPOTENCY_KEY, TASK_ID, TaskOrder, TaskState, order_of
+from localagent.recipes.instruction import RECIPES, recipe_of
 from localagent.text.strict_json import dump, load
 from localagent.text.visible_text import shortened
 
@@ -52,8 +53,7 @@ def _submit(desk: RequestContext, uid: int, order: TaskOrder, key: str) -> tuple
         faults.append(f"max_seconds: at most {configuration.task_seconds:.0f} here")
     if order.python and order.python not in dict(configuration.interpreters):
         faults.append(f"python: no interpreter {order.python!r} here")
-    if order.model and order.model not in {model["name"] for model in desk.known.models}:
-        faults.append(f"model: no model {order.model!r} here; /v1/models names them")
+    faults += _model_faults(desk, order)
     if faults:
         raise UsageFault(faults)
     if missing := desk.blobs.missing(uid, [order.snapshot]):
@@ -77,6 +77,25 @@ def _submit(desk: RequestContext, uid: int, order: TaskOrder, key: str) -> tuple
         most_open=configuration.quota.open_tasks,
         day_seconds=configuration.quota.seconds_a_day,
     )
+
+
+def _model_faults(desk: RequestContext, order: TaskOrder) -> list[str]:
+    """What is wrong with the model of an order. RequestRefused for an instruction that nobody here can carry out."""
+    if not order.instruction:
+        known = not order.model or order.model in {model["name"] for model in desk.known.models}
+        return [] if known else [f"model: no model {order.model!r} here; /v1/models names them"]
+    model = desk.configuration.chat_model(order.model) if order.use_model else None
+    if order.model and model is None:
+        return [f"model: no chat model {order.model!r} here; /v1/models names them"]
+    if model is None and recipe_of(order.instruction) is None:
+        raise RequestRefused(
+            409,
+            "no-model",
+            f"no model that writes is asked or configured here, and this is none of the instructions that need no "
+            f"model: {'; '.join(RECIPES)}",
+            remedy="say it in one of these ways; or ask whoever keeps the daemon for a [[chat_model]]",
+        )
+    return []
 
 
 async def listing(request: Request) -> Response:

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localagent.daemon.http.peer_auth import Grant, PeerRole
+from localagent.domain.chat import chat_model_fault
 from localagent.errors import UsageFault
 from localagent.fs.bounded_read import read_prefix
 from localagent.policy.table import Faults, Table, parse_toml
+from localagent.protocol.task_order import NAME
 
 SCHEMA = "localagent/daemon/1"
 _MOST_BYTES = 1 << 20
@@ -47,6 +49,15 @@ class Keeping:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class ServedChatModel:
+    """A model that writes, by the name that orders use. `model` is as `do --model` has it; `max_tokens`: of a task."""
+
+    name: str
+    model: str
+    max_tokens: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Configuration:
     """Everything that the file says. `interpreters` are paths on the daemon's machine by the names orders use."""
 
@@ -61,6 +72,11 @@ class Configuration:
     keeping: Keeping
     interpreters: tuple[tuple[str, str], ...] = ()
     grants: tuple[Grant, ...] = ()
+    chat_models: tuple[ServedChatModel, ...] = ()
+
+    def chat_model(self, name: str) -> ServedChatModel | None:
+        """The one of that name, the first for ""; None where there is none."""
+        return next((one for one in self.chat_models if name in ("", one.name)), None)
 
 
 def load_configuration(path: Path) -> Configuration:
@@ -105,7 +121,10 @@ def _configuration(table: Table) -> Configuration:
         ),
         interpreters=tuple(_interpreter(t) for t in table.take_tables("interpreter")),
         grants=tuple(_grant(t) for t in table.take_tables("grant")),
+        chat_models=tuple(_chat_model(t) for t in table.take_tables("chat_model")),
     )
+    if len({model.name for model in made.chat_models}) < len(made.chat_models):
+        table.fault("chat_model", "two have one name")
     for part in (queue, quota, rates, keeping):
         part.close()
     return made
@@ -117,6 +136,20 @@ def _interpreter(table: Table) -> tuple[str, str]:
         table.fault("path", "must be an absolute path")
     table.close()
     return name, path
+
+
+def _chat_model(table: Table) -> ServedChatModel:
+    made = ServedChatModel(
+        name=table.take_text("name"),
+        model=table.take_text("model"),
+        max_tokens=table.take_count("max_tokens", instead=2_000_000, most=1_000_000_000),
+    )
+    if not NAME.fullmatch(made.name):
+        table.fault("name", f"{made.name!r} is no name: at most 64 letters, digits, `.`, `_`, `-`")
+    if fault := chat_model_fault(made.model):
+        table.fault("model", fault)
+    table.close()
+    return made
 
 
 def _grant(table: Table) -> Grant:

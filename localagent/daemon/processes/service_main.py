@@ -29,7 +29,8 @@ from localagent.daemon.store.blobs import Blobs
 from localagent.daemon.store.leases import reclaim
 from localagent.daemon.store.retention import tidy
 from localagent.daemon.store.task_store import Rows
-from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault
+from localagent.domain.chat import PREFIX
+from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, UsageFault
 from localagent.fs.atomic_files import open_lock
 from localagent.llm.model.registry import Registry
 
@@ -59,6 +60,7 @@ def serve(request: ServeRequest, settings: Settings, tell: Callable[[str], None]
     """Serve until SIGTERM or SIGINT; 0. UsageFault or CannotEnforce before anything is served."""
     configuration = load_configuration(request.configuration)
     models = _models(request, settings)
+    _refuse_unknown(configuration, models)
     open_signer(settings)  # one that cannot be opened would end each task; nothing is kept of it here
     with _closed_to_others(), _locked(request.folder):
         schema.prepare(request.folder)
@@ -90,6 +92,15 @@ def _models(request: ServeRequest, settings: Settings) -> list[dict[str, Any]]:
         }
         for model in Registry(settings.models_dir, settings.data_dir).list()
     ]
+
+
+def _refuse_unknown(configuration: Configuration, models: list[dict[str, Any]]) -> None:
+    """UsageFault for a chat model that is neither a socket nor registered here; a socket may come later."""
+    installed = {model["name"] for model in models if model["installed"]}
+    odd = [one for one in configuration.chat_models if not one.model.startswith(PREFIX) and one.model not in installed]
+    if odd:
+        faults = [f"chat_model {one.name}: no model {one.model!r} is registered here" for one in odd]
+        raise UsageFault(faults, remedy="`localagent model list` names those that are; `localagent model add FILE`")
 
 
 class Daemon:

@@ -1,9 +1,10 @@
-"""The worker: one process, one attempt at one task. Lays the snapshot out, runs `fix`, answers under its lease.
+"""The worker: one process, one attempt at one task. Lays the snapshot out, runs `fix` or `do`, answers under its lease.
 
 It ends with its parent, whatever ends that. Whatever ends it, the launcher ends its jails, and the parent settles the
 lease. The request names no path that came from a client.
 """
 
+import contextlib
 import json
 import logging
 import os
@@ -11,17 +12,22 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from localagent.app.agent.request import DoOutcome
+from localagent.app.agent.session_store import is_session
 from localagent.app.cancellation import Stop
 from localagent.app.fix.request import FixOutcome, FixRequest
 from localagent.app.fix.run import run_fix
 from localagent.app.policies import open_policy
+from localagent.app.review.instruction_review import instruction_reviewer
 from localagent.app.review.patch_gate import GateRequest, review_changes
 from localagent.app.settings import Settings
 from localagent.daemon.processes.configuration import Configuration, load_configuration
+from localagent.daemon.processes.instruction_task import carry_out, do_request, session_folder
 from localagent.daemon.processes.logs import log_to_stderr
 from localagent.daemon.processes.materialize import lay_out
 from localagent.daemon.store.approval_store import ReviewedPatch
@@ -29,17 +35,19 @@ from localagent.daemon.store.blobs import Blobs
 from localagent.daemon.store.leases import MOST_EVENT_BYTES, Lease, LeaseLost, append, finish
 from localagent.daemon.store.schema import StoreBusy, StoreFull
 from localagent.daemon.store.task_store import Result, Rows, retrying
+from localagent.domain.chat import PREFIX
 from localagent.domain.edit import Patch
 from localagent.domain.guard import guard_of
-from localagent.domain.task import Budget, Event
+from localagent.domain.task import Budget, Event, Verdict
 from localagent.errors import InternalFault, Interrupted, LocalagentError, UsageFault
 from localagent.fs.atomic_files import read_bounded
+from localagent.jail.files.workspace import remove_tree
 from localagent.protocol.task_order import TaskOrder
 from localagent.record.patchfile import patch_json
 from localagent.record.store import TaskRecord, TaskStore
 from localagent.repo.diff.write_diff import unified_diff
 from localagent.report.confidence_text import best_confidence
-from localagent.text.strict_json import dump
+from localagent.text.strict_json import dump, load
 
 # What the gates ask of the patches that a task left, while its tree still lies there: kept for whoever may approve.
 #
@@ -50,10 +58,11 @@ ACCEPTED = 0  # the number of the accepted patch; proposals count from 1
 
 
 def judge_patches(
-    record: TaskRecord, numbers: tuple[int, ...], repo: Path, policy: Path, settings: Settings
+    record: TaskRecord, numbers: tuple[int, ...], repo: Path, policy: Path, settings: Settings, instruction: str = ""
 ) -> tuple[ReviewedPatch, ...]:
-    """The accepted patch and the proposals of these numbers, each put to all gates."""
+    """The accepted patch and the proposals of these numbers, each put to all gates, as for an `instruction` if any."""
     opened = open_policy(settings, policy, repo).policy
+    reviewer = instruction_reviewer(instruction) if instruction else review_changes
     people = "\n".join(opened.approvals.people)
     found = []
     for number in (ACCEPTED, *numbers):
@@ -62,7 +71,7 @@ def judge_patches(
             continue
         diff = unified_diff(patch)
         request = GateRequest(patch=diff, repo=repo, policy=policy, everything=True, approvals=False)
-        review = review_changes(request, opened, settings)[0]
+        review = reviewer(request, opened, settings)[0]
         found.append(
             ReviewedPatch(
                 number=number,
@@ -81,6 +90,7 @@ def judge_patches(
 PATIENCE_SECONDS = 600.0  # how long an answer waits for room on the disk
 NICE = 10
 STOPPED = 75  # exit code: ended on purpose before there was an answer
+_ASKED = "say what is asked in the instruction, and order it again"
 NO_MODEL = "no model: the daemon's model process is not there just now"
 _GATHER_SECONDS = 0.25
 MOST_TOLD_BYTES = 16 << 20  # of one attempt's events; a hostile tree may give every test a name of thousands of bytes
@@ -162,19 +172,27 @@ def request_for(
     )
 
 
-def result_of(lease: Lease, outcome: FixOutcome, state_dir: Path) -> Result:
-    """Report and patches under the daemon's id of the task; nothing in them names a place of the daemon."""
+def result_of(lease: Lease, outcome: FixOutcome | DoOutcome, state_dir: Path, socket: str = "") -> Result:
+    """Report and patches under the daemon's id of the task; nothing in them names a place of the daemon.
+
+    `socket`: the path of that of the model that was asked.
+    """
     record = TaskStore(state_dir).open(outcome.task_id)
     made = record.patch()
     numbers = [int(p["number"]) for p in outcome.report.get("proposals", ())]
     kept = [(n, record.proposal(n)) for n in numbers]
+    remedy = str(outcome.report["remedy"]).replace(record.task.repo, ".").replace(record.id, lease.task)
+    if is_session(record) and outcome.report["outcome"] == Verdict.NEEDS_PERSON.value and not numbers:
+        remedy = _ASKED  # the session ends with the task: nobody goes on with it
     changes = {
         "task": lease.task,
         "repo": "",
         "attestation": attested(record, outcome.report.get("attestation")),
-        "remedy": str(outcome.report["remedy"]).replace(record.task.repo, ".").replace(record.id, lease.task),
+        "remedy": remedy,
     }
-    report = dump(without(outcome.report, changes, record.task.repo))
+    hidden = {record.task.repo: "."}
+    hidden |= {f"{PREFIX}{socket}": "the chat model", socket: "its socket"} if socket else {}
+    report = dump(without(outcome.report, changes, hidden))
     patch = None if made is None else dump(patch_json(made))
     proposals = dump([{"number": n, "patch": patch_json(p)} for n, p in kept if p is not None])
     if len(report) > _MOST_REPORT_BYTES or len(patch or b"") + len(proposals) > _MOST_PATCH_BYTES:
@@ -189,12 +207,14 @@ def attested(record: TaskRecord, said: dict[str, str] | None) -> dict[str, str] 
     return {**said, "bundle": read_bounded(record.dir / said["file"], MOST_BUNDLE_BYTES).decode("ascii")}
 
 
-def without(report: dict[str, Any], changes: dict[str, Any], place: str) -> Any:
-    """The report with `changes`, and the folder where the tree lay replaced by `.` in every text."""
+def without(report: dict[str, Any], changes: dict[str, Any], hidden: Mapping[str, str]) -> Any:
+    """The report with `changes`, and in every text what stands instead of what is `hidden`: the tree's folder."""
 
     def clean(value: Any) -> Any:
         if isinstance(value, str):
-            return value.replace(place, ".")
+            for name, shown in hidden.items():
+                value = value.replace(name, shown)
+            return value
         if isinstance(value, dict):
             return {key: clean(inner) for key, inner in value.items()}
         return [clean(inner) for inner in value] if isinstance(value, list | tuple) else value
@@ -205,7 +225,7 @@ def without(report: dict[str, Any], changes: dict[str, Any], place: str) -> Any:
 def settings_of(order: dict[str, Any]) -> Settings:
     """The daemon's settings, as an order carries them."""
     paths: dict[str, Any] = {name: Path(path) for name, path in order["settings"].items()}
-    return Settings(**paths, system_owner=int(order["system_owner"]))
+    return Settings(**paths, system_owner=int(order["system_owner"]), gpu_layers=str(order.get("gpu_layers", "")))
 
 
 def work(order: dict[str, Any], stop: Stop) -> int:
@@ -225,23 +245,46 @@ def work(order: dict[str, Any], stop: Stop) -> int:
     if row is None:
         return STOPPED
     sink = StoreSink(rows, lease, stop)
-    lay_out(Blobs(folder, rows), lease.uid, row.order.snapshot, place / "repo")
-    request = request_for(row.order, place / "repo", configuration, Path(order["policy"]), order["model"])
-    if row.order.use_model and not request.use_model:
-        sink.emit(Event(kind="warning", at_seconds=0.0, data={"text": NO_MODEL}))
-    outcome = _outcome(request, settings, sink, stop)
+    with contextlib.ExitStack() as stack:
+        repo = place / "repo"
+        if row.order.instruction:
+            kept = stack.enter_context(session_folder(folder, lease.task))
+            settings, repo = replace(settings, state_dir=kept / "state"), kept / "repo"
+            remove_tree(repo)  # of a worker that was ended
+        lay_out(Blobs(folder, rows), lease.uid, row.order.snapshot, repo)
+        return _answered(order, row.order, configuration, settings, repo, (rows, lease, sink), stop)
+
+
+def _answered(
+    order: dict[str, Any],
+    asked: TaskOrder,
+    configuration: Configuration,
+    settings: Settings,
+    repo: Path,
+    queue: tuple[Rows, Lease, StoreSink],
+    stop: Stop,
+) -> int:
+    """The work on a tree that lies there, and its answer under the lease."""
+    (rows, lease, sink), policy = queue, Path(order["policy"])
+    outcome: FixOutcome | DoOutcome
+    socket = ""
+    if asked.instruction:
+        do = do_request(asked, repo, configuration, policy)
+        socket = do.model.removeprefix(PREFIX) if do.model.startswith(PREFIX) else ""
+        outcome = _outcome(lambda: carry_out(do, settings, sink, stop), settings)
+    else:
+        fix = request_for(asked, repo, configuration, policy, order["model"])
+        if asked.use_model and not fix.use_model:
+            sink.emit(Event(kind="warning", at_seconds=0.0, data={"text": NO_MODEL}))
+        outcome = _outcome(lambda: run_fix(fix, settings, sink, stop), settings)
     if outcome.exit == Interrupted.exit_code or sink.lost:
         return STOPPED
     sink.flush()
-    result = result_of(lease, outcome, settings.state_dir)
-    judged = judge_patches(
-        TaskStore(settings.state_dir).open(outcome.task_id),
-        tuple(int(p["number"]) for p in outcome.report.get("proposals", ())),
-        place / "repo",
-        Path(order["policy"]),
-        settings,
-    )
-    reason = str(outcome.report.get("reason", outcome.reason)).replace(str(place / "repo"), ".")
+    result = result_of(lease, outcome, settings.state_dir, socket)
+    numbers = tuple(int(p["number"]) for p in outcome.report.get("proposals", ()))
+    record = TaskStore(settings.state_dir).open(outcome.task_id)
+    judged = judge_patches(record, numbers, repo, policy, settings, asked.instruction)
+    reason = str(load(result.report)["reason"])
     retrying(
         lambda: finish(
             rows,
@@ -258,10 +301,10 @@ def work(order: dict[str, Any], stop: Stop) -> int:
     return 0
 
 
-def _outcome(request: FixRequest, settings: Settings, sink: StoreSink, stop: Stop) -> FixOutcome:
-    """What `fix` answers; a fault that it wrote a report about is an answer too."""
+def _outcome(run: Callable[[], FixOutcome | DoOutcome], settings: Settings) -> FixOutcome | DoOutcome:
+    """What the work answers; a fault that it wrote a report about is an answer too."""
     try:
-        return run_fix(request, settings, sink, stop)
+        return run()
     except (UsageFault, InternalFault) as fault:
         record = TaskStore(settings.state_dir).latest()
         report = record.result_json() if record is not None else None

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from localagent.app.settings import Settings
+from localagent.daemon.processes.instruction_task import forget_sessions
 from localagent.daemon.processes.recorder_service import RecorderElsewhere
 from localagent.daemon.processes.shared_process import SupervisedProcess, order_of_settings
 from localagent.daemon.processes.spawn import start_process
@@ -25,6 +26,7 @@ from localagent.daemon.store.task_store import Rows
 from localagent.domain.guard import guard_of
 from localagent.errors import AnswerIsNo, CannotEnforce
 from localagent.jail.files.workspace import remove_tree
+from localagent.protocol.task_order import TaskOrder
 from localagent.record.audit.entry import AuditKind
 from localagent.record.audit.remote_log import APPROVED_BY, ask_recorder
 
@@ -83,6 +85,7 @@ class DaemonWorkers:
         (self._folder / WORK).mkdir(exist_ok=True)
         (self._folder / WORK).chmod(0o711)
         self.tidy()
+        forget_sessions(self._folder, self._rows)
 
     @property
     def empty(self) -> bool:
@@ -176,7 +179,7 @@ class DaemonWorkers:
                 "lease": asdict(lease),
                 "parent": hear,
             }
-            process = self._with_lines(lease, order, hear, use_model=row is not None and row.order.use_model)
+            process = self._with_lines(lease, order, hear, use_model=row is not None and _ranks(row.order))
         except (OSError, AnswerIsNo, CannotEnforce) as fault:
             self.tidy()
             self._unsettled.append((lease, LeaseEnded.DIED, f"its worker could not be started: {fault}"))
@@ -243,6 +246,7 @@ class DaemonWorkers:
         while self._unsettled:
             settle(self._rows, *self._unsettled[0])
             del self._unsettled[0]
+            forget_sessions(self._folder, self._rows)
 
     def tidy(self) -> None:
         """Remove the folders of workers that are gone; what is still being let go of, the next time."""
@@ -251,6 +255,11 @@ class DaemonWorkers:
             if place not in busy:
                 with suppress(OSError):
                     remove_tree(place)
+
+
+def _ranks(order: TaskOrder) -> bool:
+    """Whether the shared model process is asked: for repairs alone."""
+    return order.use_model and not order.instruction
 
 
 def _ended(process: "subprocess.Popen[bytes]") -> bool:

@@ -14,7 +14,7 @@ from localagent.daemon.ui.diff_view import DiffView, side_by_side
 from localagent.daemon.ui.page_headers import ROOT, Renewal, span
 from localagent.daemon.ui.queries import MOST_TOLD, Story
 from localagent.daemon.ui.timeline import candidates, happened, stages
-from localagent.protocol.task_order import TaskState
+from localagent.protocol.task_order import TaskOrder, TaskState, aim_of, pack_order
 from localagent.report.confidence_text import confidence_figure, confidence_line
 from localagent.report.html import render
 from localagent.text.visible_text import shortened
@@ -69,7 +69,7 @@ def queue_page(
 
 def ordered(row: TaskRow) -> str:
     """What a task is to do, in a few words."""
-    return " ".join(row.order.tests) or row.order.text or "all tests"
+    return aim_of(pack_order(row.order))
 
 
 def _state(row: TaskRow) -> tuple[str, str]:
@@ -135,12 +135,18 @@ def _facts(row: TaskRow, uid: int) -> Sequence[tuple[str, object]]:
         ("started", clock(row.started_at)),
         ("finished", f"{clock(row.finished_at)} (after {_took(row)})" if _took(row) else clock(row.finished_at)),
         ("attempts", row.attempts if row.attempts > 1 else ""),
-        ("asked", order.text if order.tests else ""),
+        ("asked", " ".join(order.tests) if order.instruction else order.text if order.tests else ""),
         ("checks", "; ".join(order.checks)),
         ("snapshot", order.snapshot),
-        ("budget", f"{order.max_candidates} candidates, {span(order.max_seconds)}; seed {order.seed}"),
+        ("budget", f"{_most(order)}, {span(order.max_seconds)}; seed {order.seed}"),
         ("model", (order.model or "default") if order.use_model else "not asked for"),
     )
+
+
+def _most(order: TaskOrder) -> str:
+    if order.instruction:
+        return f"{order.max_steps} replies of the model, {order.max_tokens} tokens"
+    return f"{order.max_candidates} candidates"
 
 
 def _figures(report: Mapping[str, Any]) -> Sequence[tuple[object, str]]:
@@ -177,8 +183,12 @@ def _shown_patch(title: str, found: Mapping[str, Any], text: str) -> _ShownPatch
 
 def _evidence(report: Mapping[str, Any]) -> Sequence[tuple[str, object]]:
     jail, model, signed = _mapping(report, "jail"), _mapping(report, "model"), _mapping(report, "attestation")
+    agent = _mapping(report, "agent")
     return (
         ("outcome", report.get("outcome")),
+        ("understood", agent.get("recipe") or ""),
+        ("claim", f"{agent['claim']}, strength {agent.get('grade')} of A to E" if agent.get("claim") else ""),
+        ("not shown", "; ".join(map(str, _list(agent, "not_shown")))),
         *((name, value) for name, value in _mapping(report, "checks").items()),
         ("jail", f"{jail.get('backend')}, level {jail.get('level')}" if jail.get("level") else ""),
         ("patch", report.get("patch_digest")),

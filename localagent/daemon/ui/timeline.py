@@ -17,6 +17,7 @@ STAGES = {
     "full-check": "full check in a new jail",
     "guard": "running the tests outside --test with the patch",
     "record": "writing the record",
+    "agent": "the model works on the instruction",
 }
 
 
@@ -79,6 +80,8 @@ def pieces(event: TimelineEvent) -> Sequence[Piece]:
             )
         case "attempt":
             text = f"restarted: {_text(data.get('why'))}"
+        case "tool":
+            text = f"{_text(data.get('tool'))}: {_text(data.get('text'))}"
         case "warning":
             return ("calm", "warning"), ("", _text(data.get("text")))
         case _:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from localagent.domain.chat import ChatFailure, ChatFault, ChatReply, ChatRequest
+from localagent.domain.chat import PREFIX, ChatFailure, ChatFault, ChatReply, ChatRequest
 from localagent.domain.edit import digest_of
 from localagent.errors import UsageFault
 from localagent.llm.chat.completions import failure_of, read_reply, read_stream, request_bytes, sound
@@ -19,7 +19,6 @@ from localagent.llm.chat.unix_http import NoReply, Patience, exchange
 from localagent.text.strict_json import canonical, dump, load
 from localagent.text.visible_text import one_line
 
-PREFIX = "unix:"
 _LOOK_SECONDS = 5.0
 _MOST_CONTEXT = 1 << 26
 

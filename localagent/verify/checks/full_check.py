@@ -92,6 +92,7 @@ class FullChecker:
             seconds=time.monotonic() - begin,
             remarks=tuple(remarks),
             doubts=tuple(verdict.doubts),
+            fails_otherwise=tuple(verdict.otherwise),
         )
 
     def still_pass(
@@ -232,6 +233,7 @@ class _Verdict:
         self.kept: list[str] = []
         self.broken: list[str] = []
         self.still: list[str] = []
+        self.otherwise: list[str] = []
 
     @property
     def summary(self) -> str:
@@ -275,8 +277,12 @@ class _Verdict:
             self.reasons.append(f"tests that could not be collected before and do not pass: {_names(new_bad)}")
 
     def _tests(self) -> None:
+        before = {t.id: t for t in self._baseline.tests}
         for name in self._targets.tests:
-            (self.turned if _passed(self._now.results.get(name)) else self.still).append(name)
+            result = self._now.results.get(name)
+            (self.turned if _passed(result) else self.still).append(name)
+            if not _passed(result) and _exception(result) != _exception(before.get(name)):
+                self.otherwise.append(name)
         skipped = {t.id for t in self._baseline.tests if t.outcome is Outcome.SKIPPED}
         for name in self._baseline.passing:
             result = self._now.results.get(name)
@@ -325,6 +331,10 @@ def _good(result: TestResult | None) -> bool:
 
 def _passed(result: TestResult | None) -> bool:
     return result is not None and result.outcome is Outcome.PASSED
+
+
+def _exception(result: TestResult | None) -> str:
+    return result.failure.exception if result is not None and result.failure is not None else ""
 
 
 def _names(names: Sequence[str]) -> str:

@@ -32,9 +32,9 @@ def unrun(
 ) -> tuple[UnrunCode, ...]:
     """Changed code that no test of `counting` ran which passed.
 
-    A function counts as run where one of its changed statements was, or any of its statements where only its head or
-    what went away differs. Code outside functions counts where importing ran it, and a test came into the file or there
-    is no function to come into.
+    A function counts as run where any of its statements was: which of its changed lines no test ran, `covered` tells.
+    Code outside functions counts where importing ran it, and a test came into the file or there is no function to come
+    into.
     """
     passed = [t.lines for t in counting if t.lines is not None and t.outcome is Outcome.PASSED]
     found = []
@@ -47,7 +47,7 @@ def unrun(
             functions, loaded = (), ran
         for function, new in file.differing():
             body = frozenset(range(function.body_line, function.last_line + 1))
-            if not (changed & body or body) & ran:
+            if not body & ran:
                 name = f"{function.class_name}.{function.name}" if function.class_name else function.name
                 found.append(UnrunCode(path=file.path, name=name, new=new))
         outside = changed - {n for f in functions for n in range(f.line, f.last_line + 1)}

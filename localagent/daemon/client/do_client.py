@@ -1,0 +1,76 @@
+"""`do` by way of the daemon: the instruction is ordered with what the model may use; which model, the daemon says."""
+
+from pathlib import Path
+
+from localagent.agent.approval import Trust
+from localagent.app.agent.request import DoOutcome, DoRequest
+from localagent.app.settings import Settings
+from localagent.daemon.client.task_client import RemoteRequest, run_task
+from localagent.domain.task import Budget, Choosing, Task
+from localagent.errors import UsageFault
+from localagent.ports import Sink
+from localagent.protocol.task_order import TaskOrder
+from localagent.record.store import TaskStore
+from localagent.repo.diff.write_diff import unified_diff
+
+
+def run_do_remote(request: DoRequest, socket: Path, settings: Settings, sink: Sink) -> DoOutcome:
+    """The instruction at the daemon. UsageFault for what only works without it; DaemonGone when nobody is there."""
+    _refuse(request)
+    choosing = Choosing.ASSUME if request.assume else Choosing.ASK
+    asked = RemoteRequest(
+        repo=request.repo,
+        order=TaskOrder(
+            snapshot="",
+            tests=request.tests,
+            checks=request.checks,
+            python=request.python,
+            seed=request.seed,
+            max_seconds=request.limits.seconds,
+            model=request.model,
+            choosing=choosing,
+            instruction=request.instruction,
+            max_steps=request.limits.steps,
+            max_tokens=request.limits.tokens,
+        ),
+        task=Task(
+            id="",
+            repo=str(request.repo.resolve()),
+            tests=request.tests,
+            checks=request.checks,
+            text=request.instruction,
+            python=request.python,
+            seed=request.seed,
+            budget=Budget(max_seconds=request.limits.seconds),
+            choosing=choosing,
+            instruction=request.instruction,
+        ),
+        out=request.out,
+        report=request.report,
+    )
+    done = run_task(asked, socket, settings, sink)
+    proposal = TaskStore(settings.state_dir).open(done.task_id).proposal(1)
+    return DoOutcome(
+        exit=done.exit,
+        reason=done.reason,
+        remedy=done.remedy,
+        session=done.task_id,
+        diff=done.diff if not done.exit else b"",
+        proposal=unified_diff(proposal) if proposal is not None else b"",
+        report=done.report,
+        warnings=done.warnings,
+    )
+
+
+def _refuse(request: DoRequest) -> None:
+    faults = []
+    if request.policy is not None:
+        faults.append("--policy: the daemon's policy holds for all its tasks (`GET /v1/policy` shows it)")
+    if request.backend is not None:
+        faults.append("--backend: the daemon chooses its jail")
+    if request.trust is not Trust.AUTO:
+        faults.append("--trust: nobody can be asked at the daemon; it works with `auto`")
+    if request.apply:
+        faults.append("--apply: what nobody looked at is not written into the tree; `localagent apply ID` does it")
+    if faults:
+        raise UsageFault(faults, remedy="leave it away, or work without --daemon")
