@@ -46,7 +46,13 @@ INSIDE = {("jail", "attacks", name) for name in ("information", "inside", "stand
 REACHING = (("jail", "attacks", "stage"), ("jail", "attacks", "network"), ("daemon", "client", "ui_loopback"))
 # Waits for a fork of itself, so that nothing which the fork does can keep a commit waiting.
 # Where text meets the terminal. Programs that run apart from localagent say what they say to who started them.
-SHOWING = {("cli", "render"), ("cli", "safe_console"), ("llm", "model", "llama_build"), ("jail", "attacks", "inside")}
+SHOWING = {
+    ("cli", "render"),
+    ("cli", "safe_console"),
+    ("cli", "line_history"),
+    ("llm", "model", "llama_build"),
+    ("jail", "attacks", "inside"),
+}
 # What these put together is read by models or learners, never by people: a cut there is theirs.
 NOT_FOR_PEOPLE = {"llm", "localize", "training", "runner"}
 FORKING = (("cli", "timeboxed_child"),)
