@@ -69,7 +69,7 @@ def test_nothing_from_a_repository_drives_the_terminal_or_forges_a_line(repo: Pa
         (["fix", "--test", tests, "--python", sys.executable, "--max-seconds", "2", "--no-model"], "test_boom"),
         (["show"], "test_boom"),
         (["skeleton", f"gone{FORGED}"], "FORGED"),
-        (["gate", f"--{EVIL}"], "unrecognized"),
+        (["gate", "x.diff", f"--{EVIL}"], "unrecognized"),
     ):
         said = on_a_terminal(repo, *arguments)
         assert quoted in said, (arguments, said)

@@ -87,6 +87,7 @@ OTHERS = [
     (("OperationalError", 'connection to server at "db", port 5432 failed: Connection refused'), {}, CauseKind.SERVICE),
     (("gaierror", "[Errno -3] Temporary failure in name resolution"), {}, CauseKind.SERVICE),
     (("Error", "unsupported locale setting"), {}, CauseKind.SYSTEM),
+    (("RuntimeError", "Found no NVIDIA driver on your system."), {}, CauseKind.SYSTEM),
     (("ImportError", "libGL.so.1: cannot open shared object file: No such file"), {}, CauseKind.SYSTEM),
     (("ModuleNotFoundError", "No module named 'imp'"), {}, CauseKind.PYTHON_VERSION),
     (

@@ -250,7 +250,8 @@ def missing_variable(failure: Failure, project: Project) -> FoundCause | None:
     line = lines[frame.line - 1] if 0 < frame.line <= len(lines) else ""
     if not name.isidentifier() or "environ" not in line or name not in line:
         return None
-    words = {word for path in project.test_files for word in re.findall(r"[A-Z][A-Z0-9_]{2,}", project.text(path))}
+    others = [row for p in project.test_files for row in project.text(p).splitlines() if row != line]
+    words = {word for row in others for word in re.findall(r"[A-Z][A-Z0-9_]{2,}", row)}
     if difflib.get_close_matches(name, words, n=1, cutoff=0.8):
         return None  # the tests set it, or one that is almost called so
     return FoundCause(

@@ -196,6 +196,15 @@ MESSAGES: tuple[tuple[CauseKind, re.Pattern[str], str, tuple[str, ...], str], ..
     ),
     (
         CauseKind.SYSTEM,
+        re.compile(
+            r"no NVIDIA driver|No CUDA GPUs are available|not compiled with CUDA|CUDA driver|no CUDA-capable device"
+        ),
+        "there is no GPU in the jail",
+        (),
+        "name the tests that need none with --test",
+    ),
+    (
+        CauseKind.SYSTEM,
         re.compile(r"Executable doesn't exist at .*?/(chromium|firefox|webkit)"),
         "the browser {} of playwright is not there",
         (),

@@ -37,6 +37,8 @@ from localagent.verify.baseline.failed_project import (
     pip_argument,
 )
 
+_WINDOWS = frozenset({"winreg", "msvcrt", "winsound", "_winapi", "nt"})
+
 
 def missing_module(failure: Failure, project: Project) -> FoundCause | None:
     """A module that cannot be found: the tree's own, the standard library's, a a neighbour's or a distribution's."""
@@ -112,12 +114,18 @@ def _library_module(failure: Failure, dotted: str, project: Project) -> FoundCau
         told, install = f"{dotted} needs Python {since} or later, and {project.python} runs the tests", ()
     else:
         told, install = f"this Python ({project.python}) was built without {top}", ()
+        if top in _WINDOWS:
+            told = f"{top} is there on Windows alone"
     return FoundCause(
         kind=CauseKind.PYTHON_VERSION,
         subject=top,
         sentence=f"{told} ({importer(failure)} imports it)",
         install=install,
-        remedy="" if install else "name an interpreter that has it with --python",
+        remedy=""
+        if install
+        else "name the tests that do without it with --test"
+        if top in _WINDOWS
+        else "name an interpreter that has it with --python",
     )
 
 

@@ -15,6 +15,8 @@ from localagent.verify.baseline.environment_tables import (
 )
 from localagent.verify.baseline.failed_project import FoundCause, Project, importer, in_test, pip_argument
 
+_REFUSES = re.compile(r"raise\b|(?:sys\.)?exit\(|pytest\.(?:exit|fail)\(")
+
 
 def missing_plugin(failure: Failure, project: Project) -> FoundCause | None:
     """A fixture, a marker or `async def` tests for which no plugin is there."""
@@ -27,6 +29,13 @@ def missing_plugin(failure: Failure, project: Project) -> FoundCause | None:
     marker = re.search(r"'(\w+)' not found in `markers` configuration option", message)
     if marker and (plugin := MARKER_PLUGINS.get(marker[1])):
         return _plugin(plugin, f"the marker {marker[1]}", project)
+    if marker:
+        return FoundCause(
+            kind=CauseKind.BROKEN_TEST,
+            subject=marker[1],
+            sentence=f"the marker {marker[1]} is not declared, and `--strict-markers` refuses it ({importer(failure)})",
+            remedy=f"declare {marker[1]} under `markers` in pytest's options",
+        )
     return None
 
 
@@ -82,7 +91,7 @@ def broken_test(failure: Failure, project: Project) -> FoundCause | None:
     line = lines[frame.line - 1].strip() if 0 < frame.line <= len(lines) else ""
     if failure.exception in ("SyntaxError", "IndentationError", "TabError"):
         what = "does not parse"
-    elif frame.function == "<module>" and re.match(r"raise\b", line):
+    elif frame.function == "<module>" and _REFUSES.match(line):
         what = "refuses"
     else:
         return None
