@@ -31,7 +31,6 @@ _REFUSED = re.compile(
 
 
 _WRITABLE = "/tmp/"  # noqa: S108 - the jail's own
-_POINTER = "version https://git-lfs.github.com/spec/"
 _READ_VARIABLE = re.compile(r"(?:getenv|environ\.get)\(\s*[\"'](\w+)[\"']\s*\)")
 _LOCAL_TIME = ("localtime", "fromtimestamp", "mktime", "datetime.now(", "astimezone(")
 _SERVES = re.compile(
@@ -141,19 +140,15 @@ def _missing_program(program: str, failure: Failure, project: Project) -> FoundC
 
 def large_file(failure: Failure, project: Project) -> FoundCause | None:
     """A file that Git LFS left as a pointer, and that the file which fails names."""
-    if "filter=lfs" not in project.text(".gitattributes") or not failure.frames:
-        return None
     texts = [project.text(str(frame.path)) for frame in failure.frames]
-    for folder, _, names in os.walk(project.store):
-        for name in names:
-            path = (Path(folder) / name).relative_to(project.store).as_posix()
-            if any(name in text for text in texts) and project.text(path).startswith(_POINTER):
-                return FoundCause(
-                    kind=CauseKind.MISSING_DATA,
-                    subject=path,
-                    sentence=f"{path} is a pointer of Git LFS and not what it stands for ({importer(failure)} fails)",
-                    remedy="`git lfs pull` brings it",
-                )
+    for path in project.pointers:
+        if any(path.rsplit("/", 1)[-1] in text for text in texts):
+            return FoundCause(
+                kind=CauseKind.MISSING_DATA,
+                subject=path,
+                sentence=f"{path} is a pointer of Git LFS and not what it stands for ({importer(failure)} fails)",
+                remedy="`git lfs pull` brings it",
+            )
     return None
 
 

@@ -1,5 +1,6 @@
 """The project whose tests fail, as the rules that look for a cause see it, and what such a rule finds."""
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from localagent.repo.python_environment import PythonEnvironment, read_environme
 from localagent.verify.baseline.test_discovery import python_files
 
 _MOST_BYTES = 1 << 20
+_POINTER = "version https://git-lfs.github.com/spec/"
+_POINTER_BYTES = 1024  # by its specification
 
 
 NO_MODULE = re.compile(r"No module named '([^']+)'")
@@ -44,6 +47,15 @@ class Project:
     def files(self) -> tuple[str, ...]:
         """Every Python file of the tree."""
         return tuple(python_files(self.store))
+
+    @cached_property
+    def pointers(self) -> tuple[str, ...]:
+        """The files that Git LFS left as pointers to what they stand for."""
+        if "filter=lfs" not in self.text(".gitattributes"):
+            return ()
+        places = (Path(folder) / name for folder, _, names in os.walk(self.store) for name in names)
+        small = (p.relative_to(self.store).as_posix() for p in places if p.lstat().st_size <= _POINTER_BYTES)
+        return tuple(path for path in small if self.text(path).startswith(_POINTER))
 
     @cached_property
     def submodules(self) -> tuple[str, ...]:
