@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from localagent.agent.events import (
-    RECIPE,
+    UNCALLED,
     AgentEvent,
     Answered,
     Condensed,
@@ -58,7 +58,7 @@ def _message(event: AgentEvent, *, short: bool) -> Message | None:
         case Replied():
             calls = tuple(_short_call(c) for c in event.calls) if short else event.calls
             return Message(role=ChatRole.ASSISTANT, text=event.text, calls=calls)
-        case Answered(tool=tool) if tool == RECIPE:
+        case Answered(tool=tool) if tool in UNCALLED:
             return Message(role=ChatRole.USER, text=f"[Changed without you: {one_line(event.text)}]")
         case Answered():
             text = one_line(event.text) if short else event.text

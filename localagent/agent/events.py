@@ -14,7 +14,10 @@ from localagent.domain.paths import RepoPath
 from localagent.errors import UsageFault
 
 RECIPE = "recipe"
-"""Call and tool of a result that a recipe made: no reply called for it."""
+SKELETON = "skeleton"
+FILLED = "fill-bodies"
+UNCALLED = frozenset({RECIPE, SKELETON, FILLED})
+"""Call and tool of results that no reply called for: a recipe's, a skeleton's, the search's."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,6 +114,40 @@ class Seen:
     where: str
 
 
+class ReviewAnswer(StrEnum):
+    """What a reviewer, a model, said of a change that was proven."""
+
+    APPROVE = "approve"
+    OBJECT = "object"
+    NONE = "none"  # no answer that can be read or counted
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Objection:
+    """A fault that a reviewer names. `path` "" and `line` 0: no place in the tree, or none that is there."""
+
+    path: str
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        place = f"{self.path}:{self.line}" if self.path and self.line else self.path
+        return f"{place}: {self.reason}" if place else self.reason
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reviewed:
+    """A review of the whole change by a model that sees no conversation. `reason` of an approval, or of no answer."""
+
+    answer: ReviewAnswer
+    model: str
+    digest: str
+    reason: str = ""
+    objections: tuple[Objection, ...] = ()
+    prompt_tokens: int = -1
+    reply_tokens: int = -1
+
+
 class EndKind(StrEnum):
     """How a session ended, for the time being."""
 
@@ -129,7 +166,7 @@ class Ended:
 
 
 AgentEvent = (
-    PersonSaid | Noted | Replied | NoReply | Started | Answered | Condensed | Undone | Seen | Ended
+    PersonSaid | Noted | Replied | NoReply | Started | Answered | Condensed | Undone | Seen | Reviewed | Ended
 )  # fmt: skip
 
 
@@ -175,6 +212,7 @@ _KINDS: dict[str, type[AgentEvent]] = {
     "agent-condensed": Condensed,
     "agent-undone": Undone,
     "agent-seen": Seen,
+    "agent-review": Reviewed,
     "agent-ended": Ended,
 }
 _NAMES = {kind: name for name, kind in _KINDS.items()}
@@ -189,6 +227,9 @@ def event_json(event: AgentEvent) -> tuple[str, dict[str, Any]]:
         case Answered():
             data["writes"] = [{"path": str(w.path), "text": w.text} for w in event.writes]
             data |= {"kind": event.kind.value, "plan": list(event.plan)}
+        case Reviewed():
+            objections = [{"path": o.path, "line": o.line, "reason": o.reason} for o in event.objections]
+            data |= {"answer": event.answer.value, "objections": objections}
         case Ended():
             data["kind"] = event.kind.value
     return _NAMES[type(event)], data
@@ -206,6 +247,9 @@ def event_of(kind: str, data: Mapping[str, Any]) -> AgentEvent | None:
         elif made is Answered:
             values["writes"] = tuple(FileWrite(path=RepoPath(w["path"]), text=w["text"]) for w in values["writes"])
             values |= {"kind": ResultKind(values["kind"]), "plan": tuple(values["plan"])}
+        elif made is Reviewed:
+            objections = tuple(Objection(**o) for o in values["objections"])
+            values |= {"answer": ReviewAnswer(values["answer"]), "objections": objections}
         elif made is Ended:
             values["kind"] = EndKind(values["kind"])
         return made(**values)

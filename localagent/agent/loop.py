@@ -184,7 +184,7 @@ class Loop:
         events = self.log.events
         refused = [e for e in events[last_said(events) + 1 :] if isinstance(e, Answered) and e.tool == "finish"]
         if len([e for e in refused if e.kind is ResultKind.REFUSED]) >= _JUDGED:
-            return Ended(kind=EndKind.GAVE_UP, reason=f"the change was refused {_JUDGED} times: {refused[-1].text}")
+            return Ended(kind=EndKind.GAVE_UP, reason=f"finish was refused {_JUDGED} times: {refused[-1].text}")
         return None
 
     def _call(self, call: ToolCall) -> tuple[Answered, Done | None]:
@@ -202,7 +202,7 @@ class Loop:
         except ToolFault as fault:
             return _answer(call, ResultKind.ERROR, bounded(f"error: {fault}", self.workshop.limit, "left out")), None
         answer = _answer(call, ResultKind.DONE, done.text)
-        return replace(answer, writes=action.writes, plan=done.plan), done
+        return replace(answer, writes=(*action.writes, *done.writes), plan=done.plan), done
 
 
 def _used_up(most: float, what: str) -> Ended:

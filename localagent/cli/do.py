@@ -7,11 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from localagent.agent.approval import Trust
+from localagent.agent.events import Objection
 from localagent.agent.loop import Limits
 from localagent.app import Settings
-from localagent.app.agent.request import DoOutcome, DoRequest
+from localagent.app.agent.request import IMPLEMENTER, REVIEWER, ROLES, DoOutcome, DoRequest
 from localagent.app.agent.run import run_do
+from localagent.app.agent.test_driven import INSTRUCTION
 from localagent.app.cancellation import Stop
+from localagent.cli.analysis_outcome import analysis_faults, show_analysis
 from localagent.cli.backend import add_backend, backend_of
 from localagent.cli.exit_signals import stop_on_signals
 from localagent.cli.fix import command_fault
@@ -24,18 +27,26 @@ from localagent.errors import UsageFault
 from localagent.ports import Sink
 from localagent.protocol.http_client import DEFAULT_SOCKET
 
-ROLES = ("implementer",)
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     p = parser
-    p.add_argument("instruction", metavar="INSTRUCTION", help="what is to be changed, in words")
+    p.add_argument("instruction", metavar="INSTRUCTION", nargs="?", default="", help="what is to be changed, in words")
     p.add_argument("--repo", default=".", metavar="DIR", help="a git repository or a plain folder (default: .)")
     p.add_argument("--test", action="append", default=[], metavar="SPEC", help="a test that must pass in the end")
+    p.add_argument(
+        "--from-tests",
+        action="append",
+        default=[],
+        metavar="SPEC",
+        help="a test that is the specification: what it imports and nothing has is written; may be repeated",
+    )
     p.add_argument("--check", action="append", default=[], metavar="CMD", help="a command that must exit 0 (no shell)")
     p.add_argument("--model", default="", metavar="M", help="unix:SOCKET of a model server, or a registered GGUF")
-    p.add_argument("--roles", default="implementer", metavar="LIST", help=f"roles for the model: {', '.join(ROLES)}")
+    p.add_argument(
+        "--review-model", default="", metavar="M", help="a model that reads a proven patch, and may object to it"
+    )
+    p.add_argument("--roles", default=IMPLEMENTER, metavar="LIST", help=f"roles for the model: {', '.join(ROLES)}")
     p.add_argument(
         "--trust",
         choices=[t.value for t in Trust],
@@ -50,6 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     p.add_argument("--python", default="", metavar="PY", help="the project's interpreter or virtual environment")
     p.add_argument("--seed", type=int, default=0, metavar="K", help="random seed (0)")
     p.add_argument("--policy", default="", metavar="NAME|FILE", help="the policy to use (default: default)")
+    p.add_argument("--file", action="append", default=[], metavar="DATA", help="analyse this file or folder")
+    p.add_argument("--results", default="", metavar="DIR", help="new folder for the script, tables and plots")
     add_backend(p)
     p.add_argument("--out", default="", metavar="FILE", help="write the accepted patch to FILE, as a unified diff")
     p.add_argument("--report", default="", metavar="FILE", help="write the report to FILE, as JSON, always")
@@ -95,6 +108,9 @@ def show_outcome(outcome: DoOutcome, args: argparse.Namespace, render: Render) -
     if args.json:
         render.json({"event": "result", "session": outcome.session, "report": outcome.report})
         return
+    if (analysis := outcome.report.get("agent", {}).get("analysis")) is not None:
+        show_analysis(outcome, analysis, render)
+        return
     if shown := outcome.diff or outcome.proposal:
         render.text(shown.decode("utf-8", "replace").rstrip("\n"))
         render.line()
@@ -104,6 +120,9 @@ def show_outcome(outcome: DoOutcome, args: argparse.Namespace, render: Render) -
         render.line(f"strength {agent['grade']} of A to E for the claim {agent['claim']!r}")
     for text in agent.get("not_shown", ()) if outcome.diff else ():
         render.note(f"not shown: {text}")
+    for review in agent.get("reviews", ()):
+        said = review["reason"] or "; ".join(str(Objection(**one)) for one in review["objections"])
+        render.note(f"review by {review['model']}, a model's words and no proof: {review['answer']}: {said}")
     for text in agent.get("speaks_to_machine", ()):
         render.note(f"warning: speaks to a machine, and was not obeyed: {text}")
     if outcome.remedy:
@@ -121,15 +140,27 @@ def show_outcome(outcome: DoOutcome, args: argparse.Namespace, render: Render) -
 
 def _request(args: argparse.Namespace) -> DoRequest:
     faults: list[str] = []
-    if fault := instruction_fault(args.instruction):
+    instruction = args.instruction.strip() or (INSTRUCTION if args.from_tests else "")
+    if fault := instruction_fault(instruction):
         faults.append(f"INSTRUCTION: {fault}")
     if not Path(args.repo).is_dir():
         faults.append(f"--repo: {args.repo} is not a directory")
+    for spec in args.from_tests:
+        named = spec.partition("::")[0]
+        if not (Path(args.repo) / named).exists():
+            faults.append(f"--from-tests: {spec}: no such file or folder in {args.repo}")
+        elif Path(named).is_absolute() or not Path(named).parts or ".." in Path(named).parts:
+            faults.append(f"--from-tests: {spec!r}: name test files, or folders of tests, relative to the repository")
     if args.trust == Trust.AUTO.value and args.apply:
         faults.append("--trust auto and --apply: what nobody looks at is not written into the tree; use `apply` later")
     roles = tuple(r.strip() for r in args.roles.split(",") if r.strip())
     if unknown := [r for r in roles if r not in ROLES]:
         faults.append(f"--roles: {unknown[0]!r} is none; known: {', '.join(ROLES)}")
+    elif roles and IMPLEMENTER not in roles:
+        faults.append(f"--roles: without {IMPLEMENTER} nothing is changed, and there is nothing to review")
+    if REVIEWER in roles and not (args.model or args.review_model):
+        faults.append("--roles: the reviewer needs --model or --review-model")
+    playing = {*roles, IMPLEMENTER, *((REVIEWER,) if args.review_model else ())}
     for name, value in (("--max-steps", args.max_steps), ("--max-tokens", args.max_tokens)):
         if value < 1:
             faults.append(f"{name}: at least 1")
@@ -139,17 +170,20 @@ def _request(args: argparse.Namespace) -> DoRequest:
     for name, value in (("--out", args.out), ("--report", args.report)):
         if value and (not Path(value).absolute().parent.is_dir() or Path(value).is_dir()):
             faults.append(f"{name}: {value} is a directory, or its directory does not exist")
+    faults += analysis_faults(args)
     if faults:
         raise UsageFault(faults, remedy="`localagent do --help` lists the options")
     path: Callable[[str], Path | None] = lambda value: Path(value) if value else None  # noqa: E731
     return DoRequest(
-        instruction=args.instruction.strip(),
+        instruction=instruction,
         repo=Path(args.repo),
-        tests=tuple(args.test),
+        tests=tuple(dict.fromkeys((*args.test, *args.from_tests))),
+        from_tests=tuple(args.from_tests),
         checks=tuple(args.check),
         python=args.python,
         model=args.model,
-        roles=roles or ROLES,
+        review_model=args.review_model,
+        roles=tuple(r for r in ROLES if r in playing),
         trust=Trust(args.trust or (Trust.PLAN if args.daemon is None else Trust.AUTO)),
         assume=args.assume,
         limits=Limits(steps=args.max_steps, seconds=args.max_seconds, tokens=args.max_tokens),
@@ -159,4 +193,6 @@ def _request(args: argparse.Namespace) -> DoRequest:
         out=path(args.out),
         report=path(args.report),
         apply=args.apply,
+        files=tuple(map(Path, args.file)),
+        results=path(args.results),
     )

@@ -1,4 +1,4 @@
-"""`localagent model list|add|verify|tune|bench`: models, how they run here and how good they are."""
+"""`localagent model list|add|verify|tune|bench|qualify|compare`: models, how they run here and how good they are."""
 
 import argparse
 import statistics
@@ -13,7 +13,9 @@ from localagent.app.models.bench import Extent, bench_model
 from localagent.app.models.measurements import ModelMeasurement, as_json, last_bench, share
 from localagent.app.models.memory import peak_of
 from localagent.app.models.tuning import tune_model
+from localagent.cli.columns import aligned
 from localagent.cli.gpu_layers import add_gpu_layers, with_layers
+from localagent.cli.model_qualify import add_compare, add_qualify, run_compare, run_qualify
 from localagent.cli.render import Render
 from localagent.errors import UsageFault
 from localagent.llm.model.quantization_benchmark import MOST_MEMORY_BYTES
@@ -57,12 +59,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_gpu_layers(benching)
     benching.add_argument("--svg", metavar="FILE", help=argparse.SUPPRESS)  # removed
-    for action in (listing, adding, verifying, tuning, benching):
+    qualifying = actions.add_parser(
+        "qualify", help="measure what a model that calls tools can be trusted with", allow_abbrev=False
+    )
+    add_qualify(qualifying)
+    comparing = actions.add_parser("compare", help="put models to the same tasks, side by side", allow_abbrev=False)
+    add_compare(comparing)
+    for action in (listing, adding, verifying, tuning, benching, qualifying, comparing):
         action.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
-    """List, add, verify, tune, or bench. 0 when the answer is yes, 1 when it is no."""
+    """List, add, verify, tune, bench, qualify or compare. 0 when the answer is yes, 1 when it is no."""
     registry = Registry(settings.models_dir, settings.data_dir)
     if args.action == "list":
         return _list(registry.list(), settings, render, as_json=args.json)
@@ -70,6 +78,10 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         return _tune(args, settings, render)
     if args.action == "bench":
         return _bench(args, settings, render)
+    if args.action == "qualify":
+        return run_qualify(args, settings, render)
+    if args.action == "compare":
+        return run_compare(args, settings, render)
     if args.action == "add":
         model, what = registry.add(args.file, args.name), "added"
     else:
@@ -161,10 +173,7 @@ def table(found: Sequence[ModelMeasurement]) -> Iterator[str]:
         speed = (f"{one.tokens_per_second:.0f}", f"{one.resident_bytes >> 20}", f"{one.load_seconds:.1f}")
         rows.append((one.name, *_order(one.ranks), *speed, *_repaired(one)))
     rows += [("without a model", *_order(one.plain), "", "", "", "", "") for one in found[:1]]
-    widths = [max(len(row[k]) for row in rows) for k in range(len(heads))]
-    for row in rows:
-        cells = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
-        yield "  ".join([row[0].ljust(widths[0]), *cells]).rstrip()
+    yield from aligned(rows)
 
 
 def _order(ranks: Sequence[int]) -> tuple[str, ...]:

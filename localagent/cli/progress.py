@@ -28,6 +28,7 @@ _STAGES = {
     "needed parts": "checking which parts of the patch the tests need",
     "strength": "measuring the strength of the evidence",
     "record": "writing the record",
+    "skeleton": "writing down what the tests import",
     "agent": "the model works on the instruction",
     "original": "running what fails, in the jail",
     "rate": "running it again, to see whether it always fails",

@@ -9,7 +9,7 @@ from localagent.agent.events import Answered, writes_of
 from localagent.agent.loop import Limits
 from localagent.app import Settings
 from localagent.app.agent.run import resume_do
-from localagent.app.agent.session_control import as_atif, as_json_lines, as_markdown, say, undo_steps
+from localagent.app.agent.session_control import as_atif, as_json_lines, as_markdown, as_patch, say, undo_steps
 from localagent.app.agent.session_store import Session, open_session, sessions
 from localagent.app.cancellation import Stop
 from localagent.cli.do import person_of, show_outcome, sink_of
@@ -20,7 +20,12 @@ from localagent.fs.atomic_files import write_through
 from localagent.record.store import TaskStore
 from localagent.text.visible_text import one_line
 
-_FORMATS = {"markdown": lambda kept: as_markdown(kept).encode(), "jsonl": as_json_lines, "atif": as_atif}
+_FORMATS = {
+    "markdown": lambda kept: as_markdown(kept).encode(),
+    "jsonl": as_json_lines,
+    "atif": as_atif,
+    "patch": as_patch,
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,9 +49,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     p = actions.add_parser("undo", help="take back the last step in the session's copy, or all", allow_abbrev=False)
     _id(p)
     p.add_argument("--all", action="store_true", help="every step")
-    p = actions.add_parser("export", help="write a session's transcript", allow_abbrev=False)
+    p = actions.add_parser("export", help="write a session's transcript, or its patch", allow_abbrev=False)
     _id(p)
-    p.add_argument("--format", choices=sorted(_FORMATS), default="markdown", help="default: markdown")
+    p.add_argument(
+        "--format",
+        choices=sorted(_FORMATS),
+        default="markdown",
+        help="default: markdown; patch: what it ended with, accepted or not",
+    )
     p.add_argument("--out", type=Path, metavar="FILE", help="write to FILE instead of standard output")
 
 

@@ -6,15 +6,20 @@ named after keywords and variables that the tests pass, else after the kind of a
 has the default None.
 """
 
+import ast
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 
+from localagent.code.names import last_name
+from localagent.code.source_text import parse_or_none
+from localagent.code.spans import Function, FunctionSpan, outermost_functions
 from localagent.code.test_usage import CallShape, MissingModule, Usage, missing_names
 from localagent.domain.paths import RepoPath
 
 __all__ = ["missing_names", "skeletons"]
 
-_OPEN = "raise NotImplementedError"
+_LEFT_OPEN = "NotImplementedError"
+_OPEN = f"raise {_LEFT_OPEN}"
 _SPECIAL = {
     "__contains__": "item",
     "__eq__": "other: object",
@@ -51,6 +56,21 @@ def skeletons(missing: Sequence[MissingModule], sources: Mapping[RepoPath, bytes
             if package not in sources:
                 files.setdefault(package, b"")
     return files
+
+
+def open_functions(source: bytes) -> list[FunctionSpan]:
+    """The functions that stand in no other one and, docstrings aside, only raise NotImplementedError."""
+    tree = parse_or_none(source)
+    return [] if tree is None else [span for span in outermost_functions(tree) if _is_open(span.node)]
+
+
+def _is_open(function: Function) -> bool:
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    return len(body) == 1 and isinstance(body[0], ast.Raise) and _raised(body[0]) == _LEFT_OPEN
+
+
+def _raised(node: ast.Raise) -> str:
+    return last_name(node.exc.func if isinstance(node.exc, ast.Call) else node.exc)
 
 
 def _order(named: tuple[str, Usage]) -> tuple[int, str]:

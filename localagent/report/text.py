@@ -13,6 +13,7 @@ from localagent.report.strength_text import assessment_lines
 
 _SHOWN = 10
 _NONE_TURNED = "accepted: the patch passes every check"  # what rules repair turns no test
+_ANALYSED = "accepted: the script of the analysis, run again from nothing, came to the same"
 _BY_CHECKS = "accepted: the patch makes every requested check pass and breaks none"
 _HEADLINES = {
     "accepted": "accepted: the patch makes every failing test pass and breaks none",
@@ -65,7 +66,9 @@ def _one(line: str) -> str:
 def _head(report: Mapping[str, Any]) -> Iterator[str]:
     outcome = str(report["outcome"])
     headline = _HEADLINES.get(outcome, outcome)
-    if outcome == "accepted" and not report["fail_to_pass"]:
+    if outcome == "accepted" and _analysis(report) is not None:
+        headline = _ANALYSED
+    elif outcome == "accepted" and not report["fail_to_pass"]:
         headline = _NONE_TURNED
     elif outcome == "accepted" and all(name.startswith("check:") for name in report["fail_to_pass"]):
         headline = _BY_CHECKS
@@ -202,8 +205,22 @@ def _near_misses(report: Mapping[str, Any]) -> Iterator[str]:
             yield f"  broke {len(miss['broken'])}: {', '.join(miss['broken'][:3])}"
 
 
+def _analysis(report: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """What a data analysis of `do` came to, None for any other task."""
+    agent = report.get("agent") or {}
+    found: Mapping[str, Any] | None = agent.get("analysis")
+    return found
+
+
 def _rests_on(report: Mapping[str, Any]) -> Iterator[str]:
     if report["outcome"] != "accepted":
+        return
+    if (analysis := _analysis(report)) is not None:
+        yield from (f"read: {file['name']}, {file['digest']}" for file in analysis["inputs"])
+        yield from (f"wrote: {file['name']}, {file['digest']}" for file in analysis["outputs"])
+        yield f"run in the jail {report['jail']['backend']} (level {report['jail']['level']})"
+        yield f"Python {analysis['interpreter']['python']}; results in {analysis['results']}"
+        yield "run twice is not right: whether the script answers the question is for a person to read"
         return
     yield from _capped([f"now passes: {name}" for name in report["fail_to_pass"]], "that now pass")
     yield f"{len(report['pass_to_pass'])} tests that passed before still pass"

@@ -13,6 +13,7 @@ from localagent.domain.policy import Policy
 from localagent.domain.task import Snapshot, Task
 from localagent.jail.limits.profile import load
 from localagent.ports import Jail
+from localagent.repo.top_level_modules import importable_names
 from localagent.verify.baseline.baseline import BaselineRunner
 from localagent.verify.baseline.collection_plan import OPTIONS
 from localagent.verify.baseline.failed_project import project_of
@@ -85,7 +86,7 @@ class PatchVerifier:
             return baseline
         place = self.before.place
         project = project_of(place.store, place.repo, place.executable, baseline, self._task.tests)
-        baseline = without_missing_modules(baseline, project)
+        baseline = without_missing_modules(baseline, project, importable_names(Path(self.after.place.store)))
         self._runner.notes[:] = baseline.notes
         return baseline
 

@@ -6,12 +6,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.false_model_server import CHAT, completion, false_model_server, status
+from support.false_model_server import CHAT, calls_in_turn, completion, false_model_server, status
 from support.git_builder import Repo
 
 from localagent.cli.main import main
@@ -35,20 +35,6 @@ ADD: Calls = [
     ("run", {"code": "from shop.extra import shout\nprint(shout('b'))"}),
     *DONE,
 ]
-
-
-def _script(calls: Calls) -> Callable[[Callable[[bytes], object]], None]:
-    """Answers with one call after the other, the last for ever."""
-    left: Iterator[tuple[str, dict[str, Any]]] = iter(calls)
-    last = [calls[-1]]
-
-    def write(out: Callable[[bytes], object]) -> None:
-        last[0] = next(left, last[0])
-        name, arguments = last[0]
-        reply = completion(None, (name, json.dumps(arguments)), finish="tool_calls", usage={"prompt_tokens": 9})
-        status(200, reply)(out)
-
-    return write
 
 
 @pytest.fixture
@@ -86,7 +72,7 @@ def test_a_feature_is_written_proven_shown_applied_and_undone(
     repo: Repo, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = repo.git("status", "--porcelain")
-    with false_model_server(_script(ADD)) as server:
+    with false_model_server(calls_in_turn(ADD)) as server:
         code, told, diff = _do(repo, server.socket, tmp_path, "--trust", "auto", "--assume")
     assert (code, told["outcome"]) == (0, "accepted"), told
     assert (told["agent"]["claim"], told["agent"]["changed"]) == (
@@ -116,7 +102,7 @@ def test_a_feature_is_written_proven_shown_applied_and_undone(
 def test_who_lies_gets_no_patch(repo: Repo, tmp_path: Path) -> None:
     wrong = [("edit", {"path": "shop/labels.py", "old": "name.strip()", "new": "name.upper()"}), *DONE]
     for script in (DONE, wrong):
-        with false_model_server(_script(script)) as server:
+        with false_model_server(calls_in_turn(script)) as server:
             code, told, diff = _do(repo, server.socket, tmp_path, "--trust", "auto", "--assume")
         assert (code, told["outcome"], diff) == (1, "gave-up", b"")
     assert "test_label" in told["reason"]
@@ -126,7 +112,7 @@ def test_who_lies_gets_no_patch(repo: Repo, tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_without_anybody_to_ask_the_patch_waits(repo: Repo, tmp_path: Path) -> None:
-    with false_model_server(_script([*ADD[3:6], *DONE])) as server:
+    with false_model_server(calls_in_turn([*ADD[3:6], *DONE])) as server:
         code, told, diff = _do(repo, server.socket, tmp_path)
     assert (code, told["outcome"], diff) == (1, "needs-person", b"")
     assert main(["apply", told["task"], "--choose", "1"]) == 0
@@ -151,7 +137,7 @@ def test_what_is_wrong_is_told_before_anything_is_spent(
 @pytest.mark.long
 def test_a_killed_session_is_resumed_and_its_tree_untouched(repo: Repo, tmp_path: Path) -> None:
     """Killed while the model is asked for its sixth reply; what was done then is not done again."""
-    script = _script(ADD)
+    script = calls_in_turn(ADD)
     stop = [True]
 
     def slow(out: Callable[[bytes], object]) -> None:
@@ -193,14 +179,14 @@ def test_code_that_no_test_runs_is_not_accepted_by_itself(repo: Repo, tmp_path: 
     """A model that edits where no test looks is told so; a test of it, or a person, lets the patch be."""
     repo.stage("shop/prices.py", "def price(items):\n    return sum(items)\n")
     repo.commit()
-    with false_model_server(_script([*PRICE, *DONE])) as server:
+    with false_model_server(calls_in_turn([*PRICE, *DONE])) as server:
         code, told, diff = _do(repo, server.socket, tmp_path, "--trust", "auto", "--assume")
     assert (code, told["outcome"], diff) == (1, "needs-person", b"")
     assert "no test runs shop/prices.py: price" in told["reason"]
     tools = [m["content"] for m in server.bodies[-1]["messages"] if m["role"] == "tool"]
     assert "add a test that runs and checks it" in tools[-1]
     script: Calls = [*PRICE, *DONE, ("create", {"path": "tests/test_prices.py", "content": SHOWN}), *DONE]
-    with false_model_server(_script(script)) as server:
+    with false_model_server(calls_in_turn(script)) as server:
         code, told, diff = _do(repo, server.socket, tmp_path, "--trust", "auto", "--assume")
     assert (code, told["outcome"]) == (0, "accepted"), told["reason"]
     assert told["fail_to_pass"]

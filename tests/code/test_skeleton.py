@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from localagent.code.skeleton import missing_names, skeletons
+from localagent.code.skeleton import missing_names, open_functions, skeletons
 from localagent.code.source_text import parse_or_none
 from localagent.domain.paths import RepoPath
 
@@ -131,3 +131,26 @@ def test_installed_and_standard_modules_are_not_written() -> None:
 def test_new_packages_lie_where_the_others_do() -> None:
     files = made("from shop.io.csv import read\nread(1)\n", {"src/shop/__init__.py": ""})
     assert sorted(files) == ["src/shop/io/__init__.py", "src/shop/io/csv.py"]
+
+
+def test_open_functions_are_those_that_only_raise() -> None:
+    source = b"""
+def a():
+    '''What it does.'''
+    raise NotImplementedError("later")
+
+class B:
+    async def c(self):
+        raise NotImplementedError
+
+    def d(self):
+        if self:
+            raise NotImplementedError
+        raise ValueError
+
+def e():
+    return 1
+    raise NotImplementedError
+"""
+    assert [f.qualname for f in open_functions(source)] == ["a", "B.c"]
+    assert open_functions(b"def (") == []

@@ -14,7 +14,7 @@ import pytest
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailSpec
 from localagent.domain.outcome import JailOutcome
 from localagent.errors import CannotEnforce
-from localagent.jail.api import NamespaceJail, Workspace, fresh_uid, interpreter_binds
+from localagent.jail.api import NamespaceJail, NamespaceProcess, Workspace, fresh_uid, interpreter_binds
 from localagent.jail.limits import cgroup
 from localagent.jail.probe import selection
 from localagent.jail.probe import selection as discovery
@@ -35,6 +35,19 @@ def test_result_says_what_ran(jail: NamespaceJail) -> None:
     result = jail.run(JailSpec(argv=("/bin/sh", "-c", "cat; echo err >&2; exit 3"), cwd="/"), stdin=b"in")
     assert (result.ending, result.returncode, result.stdout, result.stderr) == (JailOutcome.EXITED, 3, b"in", b"err\n")
     assert (result.backend, result.level) == (jail.backend, jail.level)
+
+
+def test_who_is_interrupted_ends_the_jail(jail: NamespaceJail, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited = []
+
+    def interrupted(process: NamespaceProcess) -> None:
+        waited.append(process)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(NamespaceProcess, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        jail.run(JailSpec(argv=("/bin/sleep", "600"), cwd="/"))
+    assert not waited[0].alive
 
 
 def test_large_stdin_arrives_whole(jail: NamespaceJail) -> None:

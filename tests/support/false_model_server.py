@@ -4,7 +4,7 @@ import json
 import socketserver
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
@@ -60,6 +60,20 @@ def status(code: int, body: object, kind: str = "application/json") -> Callable[
 
     def write(out: Write) -> None:
         out(head.encode() + data)
+
+    return write
+
+
+def calls_in_turn(calls: Sequence[tuple[str, dict[str, Any]]]) -> Callable[[Write], None]:
+    """Answers with one call after the other (a tool and its arguments), the last for ever."""
+    left = iter(calls)
+    last = [calls[-1]]
+
+    def write(out: Write) -> None:
+        last[0] = next(left, last[0])
+        name, arguments = last[0]
+        reply = completion(None, (name, json.dumps(arguments)), finish="tool_calls", usage={"prompt_tokens": 9})
+        status(200, reply)(out)
 
     return write
 

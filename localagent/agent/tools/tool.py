@@ -36,12 +36,16 @@ class Parameter:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Done:
-    """What a call came to. `judgement`: of `finish`; `asks`: a question that nobody is there to answer."""
+    """What a call came to. `judgement`: of `finish`; `asks`: a question that nobody is there to answer.
+
+    `writes`: what it is known only now that the copy is to keep.
+    """
 
     text: str
     plan: tuple[str, ...] = ()
     judgement: Judgement | None = None
     asks: str = ""
+    writes: tuple[FileWrite, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,13 +76,12 @@ Prepare = Callable[[Workshop, Arguments], Action]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Tool:
-    """One tool."""
+class ToolSpec:
+    """A tool as a model sees it."""
 
     name: str
     description: str
     parameters: tuple[Parameter, ...]
-    prepare: Prepare
 
     @property
     def schema(self) -> ToolSchema:
@@ -101,7 +104,14 @@ class Tool:
         return f"{self.name}({', '.join(p.name + ('' if p.required else '?') for p in self.parameters)})"
 
 
-def parse_arguments(tool: Tool, text: str) -> Arguments:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tool(ToolSpec):
+    """A tool with what it does."""
+
+    prepare: Prepare
+
+
+def parse_arguments(tool: ToolSpec, text: str) -> Arguments:
     """The arguments of a call, each of its type. ToolFault says how to call."""
     if len(text) > _MOST_ARGUMENTS:
         raise ToolFault(f"the arguments are longer than {_MOST_ARGUMENTS:,} characters; make smaller edits")
@@ -119,7 +129,7 @@ def parse_arguments(tool: Tool, text: str) -> Arguments:
     return {name: _typed(tool, known[name], value) for name, value in given.items() if value is not None}
 
 
-def _typed(tool: Tool, parameter: Parameter, value: object) -> object:
+def _typed(tool: ToolSpec, parameter: Parameter, value: object) -> object:
     match parameter.kind:
         case Kind.STRING if isinstance(value, str):
             return value

@@ -21,7 +21,15 @@ _SHOWN = 3
 class GateReview:
     """`ChangeReview` by the gates of patches, as the policy's `[instruction]` has them."""
 
-    def __init__(self, policy: Policy, instruction: str, tree: SnapshotTree, own_packages: frozenset[str]) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        instruction: str,
+        tree: SnapshotTree,
+        own_packages: frozenset[str],
+        frozen: frozenset[RepoPath] = frozenset(),
+    ) -> None:
+        self._frozen = frozen
         self._policy = policy
         self._instruction = instruction
         self._tree = tree
@@ -32,6 +40,10 @@ class GateReview:
     def of_change(self, before: Mapping[RepoPath, str | None], after: Mapping[RepoPath, str | None]) -> Review:
         """Of files as they were in the tree at the start, and as they are to be; None: no such file."""
         del before  # the tree knows
+        if fixed := sorted(self._frozen & set(after)):
+            return Review(
+                answer=Answer.DENY, reason=f"{fixed[0]} is the specification (--from-tests) and stays as it is"
+            )
         entries = self._tree.changes(after)
         if any(e.kind is ChangeKind.DELETED and e.before_mode is FileMode.EXECUTABLE for e in entries):
             return Review(answer=Answer.DENY, reason="a program that can be started is deleted by a person only")

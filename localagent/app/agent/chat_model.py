@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from localagent.app.agent.model_profile import ToolFormat, last_profile
 from localagent.app.cancellation import Stop
 from localagent.app.settings import Settings
 from localagent.domain.chat import PREFIX, ChatFault
@@ -30,8 +31,12 @@ _REMEDY = (
 
 
 @contextlib.contextmanager
-def open_chat_model(name: str, settings: Settings, jail: Callable[[], Jail], stop: Stop) -> Iterator[ChatModel]:
+def open_chat_model(
+    name: str, settings: Settings, jail: Callable[[], Jail], stop: Stop, *, by_profile: bool = True
+) -> Iterator[ChatModel]:
     """A model that calls tools, closed at the end; nothing of the session is spent yet.
+
+    `by_profile`: it is asked for tools in the way in which it called them best when it was qualified.
 
     AnswerIsNo where there is none, UsageFault for a wrong name, CannotEnforce for a file that is not registered.
     """
@@ -42,17 +47,30 @@ def open_chat_model(name: str, settings: Settings, jail: Callable[[], Jail], sto
             yield server
         return
     with _gguf(name, settings, jail(), stop) as model:
-        yield model
+        profile = last_profile(settings, model.digest) if by_profile else None
+        yield model.in_own_format() if profile is not None and profile.dialect == ToolFormat.OWN else model
+
+
+def refuse_absent(name: str, settings: Settings) -> None:
+    """As `open_chat_model` where there is no such model; nothing is loaded."""
+    if name.startswith(PREFIX):
+        _server(name).close()
+    else:
+        _registry(settings).resolve(name)
 
 
 def weaknesses(model: ChatModel, settings: Settings) -> tuple[str, ...]:
-    """What a person should know of a registered model before it spends time on a task. For a model that is loaded."""
+    """What a person should know of a model before it spends time on a task. For a model that is loaded.
+
+    Of one that was qualified: what was shown then.
+    """
+    profile = last_profile(settings, model.digest)
+    found = list(profile.warnings) if profile is not None else []
     if not isinstance(model, GgufModel):
-        return ()
-    found = []
+        return tuple(found)
     if any(known.default and known.name == model.name for known in _registry(settings).list()):
         found.append(f"{model.name} is the bundled model: it ranks edits, and is far too small to write a change")
-    if why := model.dialect.native_fault:
+    if profile is None and (why := model.dialect.native_fault):
         found.append(f"{model.name} is asked for tools in localagent's own format, which it may not know: {why}")
     return tuple(found)
 

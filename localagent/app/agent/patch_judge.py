@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from localagent.agent.agent_ports import JudgeAnswer, Judgement, Person, SuiteOutcome
 from localagent.app.agent.jail_runs import JailRuns
+from localagent.app.agent.model_review import ModelReview
 from localagent.app.agent.request import DoRequest
 from localagent.app.agent.snapshot_tree import SnapshotTree
 from localagent.app.cancellation import Stop
@@ -57,6 +58,7 @@ class VerifyJudge:
     sink: Sink
     stop: Stop
     named_fail: Callable[[], bool]
+    review: ModelReview | None = None
     claim: Claim = Claim.ADDS
     proof: Proof | None = None
     _advised: bool = False
@@ -70,10 +72,14 @@ class VerifyJudge:
         if self.request.tests and (why := self._named(writes)):
             return Judgement(answer=JudgeAnswer.REFUSED, reason=why)
         patch = self.tree.patch(writes)
+        diff = unified_diff(patch)
+        # what fails outside a specification may go on failing, as the whole suite has just shown
+        apart = () if not self.request.from_tests or self.runs.passes(writes, ()) else self.request.tests
         found = run_verify(
             VerifyRequest(
-                patch=unified_diff(patch),
+                patch=diff,
                 repo=self.request.repo,
+                tests=apart,
                 checks=self.request.checks,
                 python=self.request.python,
                 seed=self.request.seed,
@@ -89,6 +95,7 @@ class VerifyJudge:
         )
         found = replace(found, strength=_at_most_c(found))
         answer, reason = self._answer(found)
+        reason += "; tests outside the specification fail as before" if apart else ""
         if answer is JudgeAnswer.ACCEPTED and (missed := self._untested(found)):
             if not self._advised:
                 self._advised = True
@@ -96,8 +103,10 @@ class VerifyJudge:
                 return Judgement(answer=JudgeAnswer.REFUSED, reason=reason)
             answer = JudgeAnswer.NEEDS_PERSON
             reason = f"no test runs {_shown(missed)}, so nothing is known of it: {reason}"
+        if self.review is not None:
+            answer, reason = self.review.settle(answer, reason, diff, found, {*self.tree.paths, *writes})
         if answer is JudgeAnswer.ACCEPTED and self._wants_to_see():
-            shown = unified_diff(patch).decode("utf-8", "replace")
+            shown = diff.decode("utf-8", "replace")
             if not (self.person.present and self.person.approves(f"this patch ({reason})", shown)):
                 answer = JudgeAnswer.NEEDS_PERSON
                 reason = f"a patch was made and passes every check ({reason}); a person has to take it"

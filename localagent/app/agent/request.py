@@ -8,18 +8,28 @@ from localagent.agent.approval import Trust
 from localagent.agent.loop import Limits
 from localagent.jail.api import BackendKind
 
+IMPLEMENTER, REVIEWER = "implementer", "reviewer"
+ROLES = (IMPLEMENTER, REVIEWER)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DoRequest:
-    """What the user asked for, parsed. `tests` must pass in the end; `roles` are those that the model plays."""
+    """What the user asked for, parsed. `tests` must pass in the end; `roles` are played by models, the worker first.
+
+    `review_model` is the reviewer's model, "" for the one that works. `from_tests`, of the tests: the specification,
+    which stays as it is; without a model the search fills what it can.
+    With `files` it is an analysis of data, whose results go into a new folder `results`; nothing is changed then.
+    """
 
     instruction: str
     repo: Path
     tests: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
+    from_tests: tuple[str, ...] = ()
     python: str = ""
     model: str = ""
-    roles: tuple[str, ...] = ("implementer",)
+    review_model: str = ""
+    roles: tuple[str, ...] = (IMPLEMENTER,)
     trust: Trust = Trust.PLAN
     assume: bool = False
     limits: Limits = field(default_factory=Limits)
@@ -29,6 +39,8 @@ class DoRequest:
     out: Path | None = None
     report: Path | None = None
     apply: bool = False
+    files: tuple[Path, ...] = ()
+    results: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

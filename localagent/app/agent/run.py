@@ -5,9 +5,10 @@ request says `apply`, and then by the one way that lands every patch.
 """
 
 import contextlib
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -34,27 +35,36 @@ from localagent.agent.tools.tool import Workshop, parse_arguments
 from localagent.agent.tools.working_copy import WorkingCopy
 from localagent.app.agent.change_review import GateReview
 from localagent.app.agent.chat_model import open_chat_model, weaknesses
+from localagent.app.agent.data_analysis import DataAnalysis, copy_data, holds_data
 from localagent.app.agent.graph_search import GraphSearch
 from localagent.app.agent.jail_runs import JailRuns, jail_for, opened_runs
+from localagent.app.agent.model_review import open_review
 from localagent.app.agent.patch_judge import VerifyJudge
 from localagent.app.agent.recipe_run import NoModel, no_such_name, run_recipe
 from localagent.app.agent.request import DoOutcome, DoRequest
+from localagent.app.agent.script_runs import JailedScript
 from localagent.app.agent.session_report import agent_json, explanation
 from localagent.app.agent.session_store import Session, journal_log, save_session, whole_instruction
 from localagent.app.agent.snapshot_tree import SnapshotTree
+from localagent.app.agent.test_driven import NOTE, TestDriven
 from localagent.app.cancellation import Stop
 from localagent.app.code.repository_index import kept_facts
+from localagent.app.code.skeleton_patch import files_named
 from localagent.app.command_rules import refuse_denied
 from localagent.app.evidence.task_evidence import TaskEvidence, audit_log, begin, land_recorded, open_signer, setting_of
-from localagent.app.fix.environment import interpreter_remark, left_out
+from localagent.app.fix.environment import interpreter_of, interpreter_remark, left_out
+from localagent.app.fix.suggest import search
 from localagent.app.policies import OpenPolicy, open_policy
+from localagent.app.review.patch_tests import Tree, open_test_runner
 from localagent.app.settings import Settings
 from localagent.domain.chat import Sampling
-from localagent.domain.edit import Candidate
+from localagent.domain.edit import Candidate, Patch
+from localagent.domain.guard import Guard, GuardScope
 from localagent.domain.paths import RepoPath
-from localagent.domain.task import Budget, Event, Snapshot, Stage, Task, TaskResult, Verdict
+from localagent.domain.task import Budget, Choosing, Event, Snapshot, Stage, Task, TaskResult, Verdict
 from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, Interrupted, LocalagentError
 from localagent.fs.atomic_files import CannotRecord, RecordDamaged, read_bounded, write_through
+from localagent.jail.api import scratch_folder
 from localagent.ports import ChatModel, Sink
 from localagent.recipes.instruction import Recipe, recipe_of
 from localagent.record.attest.dsse import Signer
@@ -65,12 +75,19 @@ from localagent.repair.search.event_fanout import combined
 from localagent.repo.apply_patch import landing_state
 from localagent.repo.apply_record import LandState
 from localagent.repo.diff.write_diff import unified_diff
+from localagent.repo.patched_snapshot import patched
+from localagent.repo.python_environment import installed_modules
+from localagent.repo.source_map import SourceMap
 from localagent.repo.top_level_modules import importable_names
 from localagent.report.task_report import write_report
 from localagent.text.strict_json import load
 from localagent.text.visible_text import one_line
+from localagent.verify.baseline.test_discovery import NoTests
+from localagent.verify.worker.worker_client import WorkerLost
 
 _MOST_SNAPSHOT_BYTES = 256 << 20
+_SEARCH_SECONDS = 45.0  # for one question
+_MOST_CANDIDATES = 1_000
 
 
 class Absent:
@@ -228,14 +245,14 @@ def _model_for(
     stop: Stop,
     model: ChatModel | None,
 ) -> Iterator[ChatModel]:
-    """The model of a session; none where a recipe needs none, and none was named or answers."""
+    """The model of a session; none where a recipe or tests as the specification need none, and none was named."""
     if model is not None:
         yield model
         return
     recipe = _recipe(request, events)
     model = NoModel()
     with contextlib.ExitStack() as stack:
-        if request.model or recipe is None:
+        if request.model or (recipe is None and not request.from_tests):
             jail = lambda: jail_for(request, settings, opened.policy)  # noqa: E731
             try:
                 model = stack.enter_context(open_chat_model(request.model, settings, jail, stop))
@@ -247,6 +264,8 @@ def _model_for(
 
 def _recipe(request: DoRequest, events: Sequence[AgentEvent]) -> Recipe | None:
     """The recipe that the instruction is, where neither the model nor the person has gone on from it."""
+    if request.files:
+        return None
     gone_on = any(isinstance(e, Replied | PersonSaid) for e in events)
     return None if gone_on else recipe_of(request.instruction)
 
@@ -305,6 +324,8 @@ def _answer(session: _Session, *, resumed: bool) -> TaskResult:
 
 def _worked(session: _Session, *, resumed: bool) -> TaskResult:
     request, settings, policy = session.request, session.settings, session.opened.policy
+    if request.files:
+        return _analysed(session, resumed=resumed)
     task = session.record.task
     with contextlib.ExitStack() as stack:
         with _timed(session, Stage.SNAPSHOT.value):
@@ -324,6 +345,7 @@ def _worked(session: _Session, *, resumed: bool) -> TaskResult:
         cancelled = threading.Event()
         stack.enter_context(session.stop.calling(runs.cancel))
         stack.enter_context(session.stop.calling(cancelled.set))
+        review = open_review(request, settings, session.model, lambda: jail, session.stop, session.log, cancelled)
         judge = VerifyJudge(
             request=replace(request, instruction=whole_instruction(request, session.log.events)),
             settings=settings,
@@ -334,6 +356,7 @@ def _worked(session: _Session, *, resumed: bool) -> TaskResult:
             sink=session.sink,
             stop=session.stop,
             named_fail=lambda: bool(request.tests) and not runs.passes({}, request.tests),
+            review=stack.enter_context(review),
         )
         session.known["judge"] = judge
         if session.work is Work.PROOF:
@@ -341,6 +364,8 @@ def _worked(session: _Session, *, resumed: bool) -> TaskResult:
         with _timed(session, "recipe"):
             ended = _by_recipe(session, tree, judge)
         if ended is not None:
+            return _result(session, ended, judge)
+        if request.from_tests and (ended := _from_tests(session, tree, runs, judge)) is not None:
             return _result(session, ended, judge)
         loop = _loop(session, tree, runs, judge, cancelled)
         with _timed(session, "agent"):
@@ -356,6 +381,32 @@ def _proven(session: _Session, judge: VerifyJudge) -> Ended:
     return ended
 
 
+def _analysed(session: _Session, *, resumed: bool) -> TaskResult:
+    """The result of a data analysis: a script and its files instead of a patch. AnswerIsNo where a patch is wanted."""
+    if session.work is Work.PROOF:
+        raise AnswerIsNo("an analysis of data makes no patch", remedy="its results are in the folder of --results")
+    request, settings, policy, known = session.request, session.settings, session.opened.policy, session.known
+    jail = jail_for(request, settings, policy)
+    cancelled = threading.Event()
+    with scratch_folder(settings.scratch_dir) as scratch, session.stop.calling(cancelled.set):
+        with _timed(session, Stage.SNAPSHOT.value):
+            data, remarks = copy_data(request.files, scratch)
+        if not (resumed and holds_data(session.record, data)):
+            session.evidence.snapshot(data)
+        known.update(jail_backend=jail.backend, jail_level=jail.level, digest=data.digest)
+        python = interpreter_of(session.record.task)
+        script = JailedScript.of(jail, settings, policy, python, data, scratch)
+        analysis = DataAnalysis.open(request, session.record.id, script, session.model, session.log)
+        known["warnings"] = (*weaknesses(session.model, settings), *remarks, *analysis.interpreter.remarks())
+        tell = lambda event: _tell(session, event)  # noqa: E731
+        loop = analysis.loop(policy, session.person, cancelled, tell, session.on_text)
+        try:
+            with _timed(session, "agent"):
+                return analysis.result(loop.run())
+        finally:
+            known["analysis"] = analysis.json()
+
+
 def _by_recipe(session: _Session, tree: SnapshotTree, judge: VerifyJudge) -> Ended | None:
     """The end of a session that needs no model, None where a model has to read the instruction."""
     asked = _recipe(session.request, session.log.events)
@@ -368,16 +419,92 @@ def _by_recipe(session: _Session, tree: SnapshotTree, judge: VerifyJudge) -> End
     return ended
 
 
+def _from_tests(session: _Session, tree: SnapshotTree, runs: JailRuns, judge: VerifyJudge) -> Ended | None:
+    """The end of a session without a model; with one None, and the skeleton stands."""
+    log = session.log
+
+    def append(event: AgentEvent) -> None:
+        log.append(event)
+        _tell(session, event)
+
+    copy = WorkingCopy(tree, lambda: writes_of(log.events))
+    own = importable_names(Path(tree.snapshot.store))
+    work = TestDriven(
+        copy=copy,
+        runs=runs,
+        specs=session.request.from_tests,
+        installed=installed_modules(runs.python) - own,
+        append=append,
+    )
+    if not writes_of(log.events):
+        with _timed(session, "skeleton"):
+            work.lay_skeleton()
+    if not isinstance(session.model, NoModel):
+        return None
+    with _timed(session, Stage.SEARCH.value):
+        work.fill(lambda tests: _searched(session, tests, copy.writes, tree, runs))
+    ended = work.proven(judge)
+    append(ended)
+    return ended
+
+
+def _searched(
+    session: _Session,
+    tests: Sequence[str],
+    writes: Mapping[RepoPath, str | None],
+    tree: SnapshotTree,
+    runs: JailRuns,
+) -> Patch | None:
+    """What the repair search makes of the copy as it is, so that some tests pass; None where it finds nothing.
+
+    A question that cannot be asked finds nothing either: what the tests say is told in the end.
+    """
+    until = session.begin + session.request.limits.seconds
+    end = min(time.monotonic() + _SEARCH_SECONDS, until)
+    if end <= time.monotonic():
+        return None
+    settings, policy = session.settings, session.opened.policy
+    with (
+        tempfile.TemporaryDirectory(prefix="search-", dir=runs.scratch) as made,
+        contextlib.suppress(NoTests, WorkerLost),
+    ):
+        scratch = Path(made)
+        snapshot = patched(tree.snapshot, scratch / "store", tree.changes(writes))
+        task = replace(
+            session.record.task,
+            tests=tuple(tests),
+            checks=(),
+            python=runs.python,
+            guard=Guard(scope=GuardScope.NONE),
+            choosing=Choosing.FIRST,
+        )
+        asked = Tree(task=task, snapshot=snapshot, sources=SourceMap(snapshot), scratch=scratch)
+        with open_test_runner(asked, runs.jail, settings, policy, combined(()), session.stop) as ground:
+            suggestion = search(
+                ground,
+                ground.verifier.baseline(),
+                settings,
+                policy,
+                session.sink,
+                lambda: end - time.monotonic(),
+                most_candidates=_MOST_CANDIDATES,
+            )
+            return suggestion.patch if suggestion is not None else None
+    return None
+
+
 def _loop(
     session: _Session, tree: SnapshotTree, runs: JailRuns, judge: VerifyJudge, cancelled: threading.Event
 ) -> Loop:
     request, log = session.request, session.log
     copy = WorkingCopy(tree, lambda: writes_of(log.events))
     asked = whole_instruction(request, log.events)
-    review = GateReview(session.opened.policy, asked, tree, importable_names(Path(tree.snapshot.store)))
+    frozen = files_named(request.from_tests, tree.paths)
+    review = GateReview(session.opened.policy, asked, tree, importable_names(Path(tree.snapshot.store)), frozen)
+    note = f"\n\n{NOTE}" if request.from_tests else ""
     return Loop(
         model=session.model,
-        opening=opening(request.instruction, request.tests),
+        opening=opening(request.instruction + note, request.tests),
         tools=TOOLS,
         workshop=Workshop(
             copy=copy,
@@ -479,6 +606,11 @@ def _result(session: _Session, ended: Ended, judge: VerifyJudge) -> TaskResult:
     if ended.kind is EndKind.NEEDS_PERSON:
         answer = f"say it in the instruction; or `localagent session resume {session.record.id} --say TEXT`"
         return replace(base, verdict=Verdict.NEEDS_PERSON, reason=ended.reason, remedy=answer)
+    if session.request.from_tests and isinstance(session.model, NoModel) and writes_of(session.log.events):
+        name = session.record.id
+        by_model = f"`localagent session resume {name} --model M` has a model write the rest"
+        by_hand = f"`localagent session export {name} --format patch --out FILE` gives what there is, to be completed"
+        return replace(base, remedy=f"{by_model}; {by_hand}")
     return base
 
 
@@ -501,6 +633,7 @@ def _record(session: _Session, result: TaskResult, journal: Journal) -> DoOutcom
     diff = unified_diff(result.patch) if result.patch is not None else b""
     proposed = [unified_diff(c.patch) for c in result.proposals]
     agent = agent_json(request, session.log.events, known.get("tree"), judge.proof if judge is not None else None)
+    agent |= known.get("analysis", {})
     applied = False
     try:
         if result.patch is not None:

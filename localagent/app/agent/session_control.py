@@ -11,6 +11,7 @@ from localagent.agent.events import (
     PersonSaid,
     Replied,
     ResultKind,
+    Reviewed,
     Undone,
     event_json,
     pending_calls,
@@ -20,6 +21,7 @@ from localagent.app.agent.session_store import Session, journal_log
 from localagent.domain.paths import RepoPath
 from localagent.errors import AnswerIsNo
 from localagent.record.journal import Journal
+from localagent.repo.diff.write_diff import unified_diff
 from localagent.text.strict_json import dump
 from localagent.text.visible_text import one_line, visible
 
@@ -60,6 +62,20 @@ def say(kept: Session, begin: float, text: str) -> Session:
         return Session(record=kept.record, request=kept.request, model=kept.model, events=log.events)
 
 
+def as_patch(kept: Session) -> bytes:
+    """The diff that a session ended with, accepted or not. AnswerIsNo where it has not ended, or changed nothing."""
+    record = kept.record
+    if (patch := record.patch()) is not None:
+        return unified_diff(patch)
+    unfinished = (record.result_json() or {}).get("agent", {}).get("unfinished", "")
+    if not unfinished:
+        raise AnswerIsNo(
+            f"session {record.id} holds no patch: it has not ended, or nothing is changed",
+            remedy=f"`localagent session show {record.id}` shows it",
+        )
+    return str(unfinished).encode("utf-8", "surrogateescape")
+
+
 def as_markdown(kept: Session) -> str:
     """The transcript for people."""
     lines = [f"# Session {kept.record.id}", "", f"Repository: {kept.request.repo}", f"State: {kept.state}", ""]
@@ -78,6 +94,10 @@ def as_markdown(kept: Session) -> str:
                 lines += [f"**User:** {visible(event.text)}", ""]
             case Noted():
                 lines += [f"*{visible(event.text)}*", ""]
+            case Reviewed():
+                said = [event.reason] if event.reason else map(str, event.objections)
+                lines += [f"**Reviewer ({event.model}, a model): {event.answer.value}**", ""]
+                lines += [*(f"- {visible(one)}" for one in said), ""]
             case Undone():
                 lines += [f"*Steps from event {event.since} on were taken back.*", ""]
             case Ended():

@@ -13,6 +13,8 @@ from localagent.agent.events import (
     NoReply,
     Replied,
     ResultKind,
+    Reviewed,
+    event_json,
     writes_of,
 )
 from localagent.app.agent.patch_judge import Proof
@@ -51,6 +53,7 @@ def agent_json(
         "not_shown": not_shown(proof),
         "refused": [one_line(r.text, 300) for r in results if r.kind is ResultKind.REFUSED][-_SHOWN:],
         "speaks_to_machine": sorted({r.injected for r in results if r.injected})[:_SHOWN],
+        "reviews": [event_json(e)[1] for e in events if isinstance(e, Reviewed)],
         "recipe": next((r.text for r in results if r.tool == RECIPE), ""),
         "model_faults": dict(Counter(e.fault for e in events if isinstance(e, NoReply))),
         "unfinished": _nearest(events, tree, proof),

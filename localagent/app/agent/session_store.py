@@ -50,8 +50,10 @@ def save_session(record: TaskRecord, request: DoRequest) -> None:
         "repo": str(request.repo.resolve()),
         "tests": list(request.tests),
         "checks": list(request.checks),
+        "from_tests": list(request.from_tests),
         "python": request.python,
         "model": request.model,
+        "review_model": request.review_model,
         "roles": list(request.roles),
         "trust": request.trust.value,
         "assume": request.assume,
@@ -61,6 +63,8 @@ def save_session(record: TaskRecord, request: DoRequest) -> None:
         "seed": request.seed,
         "policy": str(request.policy) if request.policy is not None else "",
         "backend": request.backend.value if request.backend is not None else "",
+        "files": [str(file.absolute()) for file in request.files],
+        "results": str(request.results.absolute()) if request.results is not None else "",
     }
     write_private(record.dir / _NAME, dump(data, indent=2))
 
@@ -105,8 +109,10 @@ def open_session(record: TaskRecord) -> Session:
             repo=Path(found["repo"]),
             tests=tuple(found["tests"]),
             checks=tuple(found["checks"]),
+            from_tests=tuple(found.get("from_tests", ())),
             python=found["python"],
             model=found["model"],
+            review_model=found.get("review_model", ""),
             roles=tuple(found["roles"]),
             trust=Trust(found["trust"]),
             assume=bool(found["assume"]),
@@ -114,6 +120,8 @@ def open_session(record: TaskRecord) -> Session:
             seed=found["seed"],
             policy=Path(found["policy"]) if found["policy"] else None,
             backend=BackendKind(found["backend"]) if found["backend"] else None,
+            files=tuple(map(Path, found.get("files", ()))),
+            results=Path(found["results"]) if found.get("results") else None,
         )
         events = [event_of(entry["kind"], entry["data"]) for entry in read_journal(record.journal_path)]
     except FileNotFoundError:

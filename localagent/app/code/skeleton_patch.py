@@ -1,5 +1,6 @@
 """The patch that gives tests what they import and nothing has: skeletons, with bodies left open."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,11 +33,11 @@ def skeleton_patch(repo: Path, tests: list[str], *, python: str) -> SkeletonPatc
     root = repository_root(repo)
     files = list_source_files(root)
     sources = {RepoPath(path): files.read(path) for path in sorted(files.stamps) if path.endswith(".py")}
-    named = {wanted: _below(wanted, sources) for wanted in tests}
+    named = {wanted: files_named([wanted], sources) for wanted in tests}
     faults = [f"{wanted}: no Python file, and no folder that holds one" for wanted, paths in named.items() if not paths]
     if faults:
         raise UsageFault(faults, remedy=f"name files or folders below {root}")
-    specification = {path: sources[path] for paths in named.values() for path in paths}
+    specification = {path: sources[path] for paths in named.values() for path in sorted(paths)}
     others = {path: text for path, text in sources.items() if path not in specification}
     interpreter = interpreter_of(Task(id="skeleton", repo=str(root), python=python))
     missing = missing_names(specification, others, installed=installed_modules(interpreter))
@@ -52,7 +53,12 @@ def skeleton_patch(repo: Path, tests: list[str], *, python: str) -> SkeletonPatc
     return SkeletonPatch(missing=missing, patch=Patch(changes=tuple(changes)), left_out=tuple(files.left_out.items()))
 
 
-def _below(wanted: str, sources: dict[RepoPath, bytes]) -> list[RepoPath]:
-    """The Python files that a file's or a folder's path names."""
-    path = wanted.partition("::")[0].removeprefix("./").rstrip("/")
-    return [source for source in sources if source == path or path in ("", ".") or source.startswith(f"{path}/")]
+def files_named(wanted: Sequence[str], paths: Iterable[RepoPath]) -> frozenset[RepoPath]:
+    """The Python files that some pytest arguments name: files or folders, what follows `::` left out."""
+    named = [spec.partition("::")[0].removeprefix("./").rstrip("/") for spec in wanted]
+    everything = any(name in ("", ".") for name in named)
+    return frozenset(
+        path
+        for path in paths
+        if path.is_python and (everything or any(path == name or path.startswith(f"{name}/") for name in named))
+    )

@@ -39,6 +39,7 @@ def search(
     policy: Policy,
     sink: Sink,
     left: Callable[[], float],
+    most_candidates: int = MOST_CANDIDATES,
 ) -> Suggestion | None:
     """A patch that turns every failing test of the baseline and passes the full check."""
     parts = Parts(
@@ -53,7 +54,7 @@ def search(
         confidence=load_confidence(settings.models_dir / "confidence.json"),
         context=lambda _path, _baseline: "",
     )
-    budget = Budget(max_candidates=MOST_CANDIDATES, max_seconds=max(0.1, SEARCH_SHARE * left()), jobs=1)
+    budget = Budget(max_candidates=most_candidates, max_seconds=max(0.1, SEARCH_SHARE * left()), jobs=1)
     task = replace(ground.task, budget=budget)
     repair = Repair(task, parts)
     # asked for nothing: a person decides, and there is no time to check others beside it

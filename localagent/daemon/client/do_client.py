@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from localagent.agent.approval import Trust
-from localagent.app.agent.request import DoOutcome, DoRequest
+from localagent.app.agent.request import REVIEWER, DoOutcome, DoRequest
 from localagent.app.settings import Settings
 from localagent.daemon.client.task_client import RemoteRequest, run_task
 from localagent.domain.task import Budget, Choosing, Task
@@ -70,6 +70,12 @@ def _refuse(request: DoRequest) -> None:
         faults.append("--backend: the daemon chooses its jail")
     if request.trust is not Trust.AUTO:
         faults.append("--trust: nobody can be asked at the daemon; it works with `auto`")
+    if request.review_model or REVIEWER in request.roles:
+        faults.append("--review-model, --roles: the daemon asks no reviewer")
+    if request.from_tests:
+        faults.append("--from-tests: the daemon takes tests that must pass (--test), and makes no skeletons")
+    if request.files:
+        faults.append("--file: the daemon makes patches; data are analysed without it")
     if request.apply:
         faults.append("--apply: what nobody looked at is not written into the tree; `localagent apply ID` does it")
     if faults:

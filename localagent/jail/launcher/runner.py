@@ -37,8 +37,13 @@ class NamespaceJail:
         return self._backend.level
 
     def run(self, spec: JailSpec, *, stdin: bytes = b"") -> JailResult:
-        """Run to the end. CannotEnforce when the jail could not be made."""
-        return NamespaceProcess(self._backend, *start(self._backend, spec, stdin=stdin, channel=False)).wait()
+        """Run to the end; whoever is interrupted meanwhile ends it. CannotEnforce when the jail could not be made."""
+        process = NamespaceProcess(self._backend, *start(self._backend, spec, stdin=stdin, channel=False))
+        try:
+            return process.wait()
+        except BaseException:
+            process.kill()
+            raise
 
     def start(self, spec: JailSpec) -> "NamespaceProcess":
         """Start with a channel; an argv element `{channel}` becomes its descriptor number inside."""

@@ -26,8 +26,13 @@ _MOST_SEED = 1 << 62
 class GgufModel:
     """One served model. The child and the shim belong to whoever made them; `close` ends the child."""
 
-    def __init__(self, served: Served, shim: Shim | None) -> None:
-        self._served, self._shim = served, shim
+    def __init__(self, served: Served, shim: Shim | None, *, own_format: bool = False) -> None:
+        """`own_format`: tools go in localagent's format though the template carries them."""
+        self._served, self._shim, self._own = served, shim, own_format
+
+    def in_own_format(self) -> "GgufModel":
+        """The same served model, asked for tools in localagent's own format."""
+        return GgufModel(self._served, self._shim, own_format=True)
 
     @property
     def name(self) -> str:
@@ -48,7 +53,7 @@ class GgufModel:
     def dialect(self) -> ToolDialect:
         """How it calls tools. For a model that is loaded."""
         front, end = self._served.ends
-        return ToolDialect(self._template(), front=front, end=end, shim=self._shim)
+        return ToolDialect(self._template(), front=front, end=end, shim=self._shim, own_format=self._own)
 
     def complete(
         self,

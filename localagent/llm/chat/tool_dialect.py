@@ -74,9 +74,20 @@ class ToolDialect:
     """One template's way. Without a shim everything goes in our own format."""
 
     def __init__(
-        self, template: str, *, front: str = "", end: str = "", controls: Iterable[str] = (), shim: Shim | None
+        self,
+        template: str,
+        *,
+        front: str = "",
+        end: str = "",
+        controls: Iterable[str] = (),
+        shim: Shim | None,
+        own_format: bool = False,
     ) -> None:
-        """`front` and `end` spell the first and last token of a text, `controls` the vocabulary's control texts."""
+        """`front` and `end` spell the first and last token of a text, `controls` the vocabulary's control texts.
+
+        `own_format`: tools go in localagent's own format, whatever the template carries.
+        """
+        self._own_format = own_format
         self._template, self._front, self._end, self._shim = template, front, end, shim
         self.tags = tuple(sorted(set(_TAG.findall(template)))[:_MOST_TAGS])
         self.controls = ControlTexts((*controls, *self.tags, OPEN, "</tool_call>"))
@@ -84,6 +95,8 @@ class ToolDialect:
     @cached_property
     def native_fault(self) -> str:
         """Why the template is not trusted with tools; "" where it is."""
+        if self._own_format:
+            return "the model called tools better in localagent's own format"
         if self._shim is None:
             return "this build has no chat shim"
         calls = (_probe_call("x = 1", "x = 2"), _probe_call("x = 1", _PROBE_CODE))

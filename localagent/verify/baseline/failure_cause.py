@@ -49,16 +49,17 @@ def with_causes(baseline: Baseline, project: Project) -> Baseline:
     return replace(baseline, failing=tuple(n for n in baseline.failing if n not in explained), causes=causes)
 
 
-def without_missing_modules(baseline: Baseline, project: Project) -> Baseline:
+def without_missing_modules(baseline: Baseline, project: Project, made: frozenset[str] = frozenset()) -> Baseline:
     """The baseline without test files that themselves import a package which is not there, for comparing two trees.
 
-    AnswerIsNo where no test is left.
+    `made`: modules that the second tree has; files that lack one of these are to be collected there. AnswerIsNo where
+    no test is left.
     """
     known = with_causes(baseline, project)
     left = tuple(
         name
         for cause in known.causes
-        if cause.kind in (CauseKind.MISSING_MODULE, CauseKind.SIBLING_PACKAGE)
+        if cause.kind in (CauseKind.MISSING_MODULE, CauseKind.SIBLING_PACKAGE) and cause.subject not in made
         for name in cause.failing
         if (failure := baseline.collect_failures.get(name)) is not None
         and (not failure.frames or f"collect:{failure.frames[-1].path}" == name)

@@ -1,0 +1,53 @@
+"""The folder of results: written whole beside its place and renamed there, or not at all; nothing is ever overwritten.
+
+A program that is killed between leaves a folder `.localagent-…` beside it, and no results.
+"""
+
+import os
+import secrets
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from localagent.fs.atomic_files import CannotRecord
+from localagent.fs.openat import replace_file, sync_directory
+
+
+def results_fault(results: Path) -> str:
+    """Why no results can be written there, "" where they can."""
+    if not results.absolute().parent.is_dir():
+        return f"--results: the directory of {results} does not exist"
+    if not os.path.lexists(results):
+        return ""
+    if results.is_symlink() or not results.is_dir():
+        return f"--results: {results} is there and no folder; name a new one"
+    try:
+        full = any(results.iterdir())
+    except OSError as error:
+        return f"--results: {results}: {error.strerror}"
+    return f"--results: {results} is not empty; name a new folder" if full else ""
+
+
+def publish(results: Path, files: Path, texts: Mapping[str, bytes]) -> None:
+    """Copies of the regular files below `files`, and `texts` by name. CannotRecord where they cannot be written."""
+    if fault := results_fault(results):
+        raise CannotRecord(fault, remedy="free the place, then `localagent session resume`")
+    target = results.absolute()
+    beside = target.with_name(f".localagent-{secrets.token_hex(8)}")
+    try:
+        beside.mkdir()
+        for source in sorted(files.rglob("*")):
+            place = beside / source.relative_to(files)
+            if source.is_dir():
+                place.mkdir()
+            else:
+                replace_file(place, source.read_bytes(), mode=None)
+        for name, data in texts.items():
+            replace_file(beside / name, data, mode=None)
+        beside.rename(target)  # over an empty folder, and over nothing else
+        sync_directory(target.parent)
+    except OSError as error:
+        remedy = f"free space in {target.parent}, or the right to write there, then `localagent session resume`"
+        raise CannotRecord(f"cannot write {results}: {error.strerror or error}", remedy=remedy) from error
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
