@@ -20,7 +20,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """0 when the bill was written."""
     text = bill_of_materials(settings) if args.kit is None else bill_of_kit(args.kit)
     if args.out is None:
-        render.text(text.removesuffix("\n"))
+        render.raw(text.encode(), b"")
     else:
         write_through(args.out, text.encode())
     return 0
