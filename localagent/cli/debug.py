@@ -52,7 +52,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         if args.json:
             render.json({"explanations": [explanation_json(one) for one in found]})
         else:
-            render.line("\n\n".join(explanation_text(one) for one in found))
+            render.text("\n\n".join(explanation_text(one) for one in found))
         return 0
     request = DebugRequest(
         repo=args.repo, test=args.what, check=args.check, python=args.python, max_seconds=args.max_seconds
@@ -63,5 +63,5 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     if args.json:
         render.json(dossier_json(dossier))
     else:
-        render.line(dossier_text(dossier))
+        render.text(dossier_text(dossier))
     return 0

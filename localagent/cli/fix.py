@@ -180,7 +180,7 @@ def command_fault(command: str) -> str:
 def show_outcome(outcome: FixOutcome, render: Render) -> None:
     """What `fix` says at its end."""
     if outcome.diff:
-        render.line(outcome.diff.decode("utf-8", "replace").rstrip("\n"))
+        render.text(outcome.diff.decode("utf-8", "replace").rstrip("\n"))
         render.line()
     render.line(outcome.reason)
     if outcome.remedy:

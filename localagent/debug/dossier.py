@@ -15,6 +15,7 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
 from localagent.repo.line_history import LineChange
 from localagent.report.html import render
+from localagent.text.visible_text import shortened
 
 MOST_SUSPECTS = 10
 MOST_LOCALS = 8
@@ -84,7 +85,7 @@ def _title(d: Dossier) -> str:
 
 
 def _head(d: Dossier) -> Iterator[str]:
-    first = d.failure.message.split("\n", 1)[0][:300]
+    first = shortened(d.failure.message.split("\n", 1)[0], 300)
     yield f"{d.failure.exception}: {first}" if first else d.failure.exception
     meaning = meaning_of(d.failure.exception, d.failure.message)
     if meaning is not None:

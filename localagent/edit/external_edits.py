@@ -19,6 +19,7 @@ from localagent.edit.space import made_edit, unit_scope
 from localagent.edit.unit import Stmt, Unit
 from localagent.edit.unit_builder import build
 from localagent.ports import Sources
+from localagent.text.visible_text import shortened
 
 _MAX_KNOWN_FILES = 30
 _MAX_KNOWN_BYTES = 600_000
@@ -297,5 +298,4 @@ def _flat(text: str) -> str:
 
 
 def _shown(text: str) -> str:
-    line = _flat(text)
-    return line if len(line) <= _MAX_NOTE else line[: _MAX_NOTE - 3] + "..."
+    return shortened(_flat(text), _MAX_NOTE)

@@ -63,3 +63,8 @@ def test_the_dossier_of_a_failing_test(
     repo.write("cart.py", CART.replace("each + 1", "each"))
     assert main(argv) == 1
     assert "passes here" in capsys.readouterr().err
+    (tmp_path / "nothing").mkdir()
+    assert main(["debug", "--repo", str(tmp_path / "nothing")]) == 1
+    said = capsys.readouterr().err
+    assert f"no tests found in {tmp_path / 'nothing'}" in said
+    assert "localagent debug tests/test_it.py::test_one" in said

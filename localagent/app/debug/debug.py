@@ -34,7 +34,10 @@ from localagent.repair.acceptance.confidence_model import load_confidence
 from localagent.repair.ordering.weights import load_weights
 from localagent.repair.search.repair_task import Repair
 from localagent.repair.search.state import Parts
+from localagent.report.repair_reasons import causes_remedy
 from localagent.text.secret_redaction import Sanitizer
+from localagent.text.visible_text import shortened
+from localagent.verify.baseline.test_discovery import NoTests
 from localagent.verify.baseline.traced_failure import traced_runs
 
 MOST_HYPOTHESES = 5
@@ -66,8 +69,21 @@ class Localized:
     passing: Mapping[str, FailureRun]
 
 
+_REMEDY = (
+    "name a test that fails (`localagent debug tests/test_it.py::test_one`), a command with --check, or a traceback "
+    "(`localagent debug FILE`, or `-` for standard input)"
+)
+
+
 def debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
     """The dossier. AnswerIsNo where nothing fails or nothing can be run."""
+    try:
+        return _debug(request, settings, sink)
+    except NoTests as no:
+        raise AnswerIsNo(f"{no} in {request.repo.resolve()}", remedy=_REMEDY) from None
+
+
+def _debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
     begin = time.monotonic()
     policy = open_policy(settings, None, request.repo).policy
     file = request.test.split("::", 1)[0]
@@ -117,11 +133,12 @@ def chosen_failure(baseline: Baseline, wanted: str) -> tuple[str, Failure]:
     known = [name for name in baseline.failing if name in failures]
     named = [name for name in known if "::" not in wanted or name == wanted or name.startswith(f"{wanted}[")]
     if not named:
+        if baseline.causes:
+            raise AnswerIsNo(
+                "; ".join(cause.sentence for cause in baseline.causes), remedy=causes_remedy(baseline.causes)
+            )
         flaky = f"; {len(baseline.flaky)} change from run to run" if baseline.flaky else ""
-        raise AnswerIsNo(
-            f"{wanted or 'every test'} passes here{flaky}" if not baseline.causes else baseline.causes[0].sentence,
-            remedy="name a test that fails, or pass a traceback to `localagent explain`",
-        )
+        raise AnswerIsNo(f"{wanted or 'every test'} passes here{flaky}", remedy=_REMEDY)
     return named[0], failures[named[0]]
 
 
@@ -254,7 +271,7 @@ def _suspects(ranked: tuple[Suspicion, ...], sources: Sources, repo: Path) -> tu
     found = []
     for one in ranked[:MOST_SUSPECTS]:
         lines = sources[one.path].decode("utf-8", "replace").splitlines()
-        text = lines[one.line - 1].strip()[:160] if one.line <= len(lines) else ""
+        text = shortened(lines[one.line - 1].strip(), 160) if one.line <= len(lines) else ""
         found.append(Suspect(suspicion=one, text=text, change=history(one.path, (one.line,)).get(one.line)))
     return tuple(found)
 
@@ -302,7 +319,7 @@ def _texts(run: FailureRun | None, sources: Sources) -> dict[str, str]:
     for frame in run.frames if run is not None else ():
         lines = sources[frame.path].decode("utf-8", "replace").splitlines() if frame.path in sources else []
         if frame.line <= len(lines):
-            found[f"{frame.path}:{frame.line}"] = lines[frame.line - 1].strip()[:200]
+            found[f"{frame.path}:{frame.line}"] = shortened(lines[frame.line - 1].strip(), 200)
     return found
 
 

@@ -62,7 +62,12 @@ def test_only_files_with_the_name_are_decoded(monkeypatch: pytest.MonkeyPatch) -
     stored = {path: encoded(one) for path, one in facts.items() if isinstance(one, ModuleFacts)}
     read: list[RepoPath] = []
     get = StoredFacts.__getitem__
-    monkeypatch.setattr(StoredFacts, "__getitem__", lambda self, path: read.append(path) or get(self, path))
+
+    def noted(self: StoredFacts, path: RepoPath) -> ModuleFacts:
+        read.append(path)
+        return get(self, path)
+
+    monkeypatch.setattr(StoredFacts, "__getitem__", noted)
     graph = stored_graph(stored)
     assert [r.line for r in find_references(graph, find_symbols(graph, "wanted"))] == [1, 1, 1, 2]
     assert set(read) == {"m.py", "n.py"}
