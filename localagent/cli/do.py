@@ -8,7 +8,7 @@ from pathlib import Path
 
 from localagent.agent.approval import Trust
 from localagent.agent.events import Objection
-from localagent.agent.loop import Limits
+from localagent.agent.limits import Limits
 from localagent.app import Settings
 from localagent.app.agent.request import IMPLEMENTER, REVIEWER, ROLES, DoOutcome, DoRequest
 from localagent.app.agent.run import run_do

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from localagent.agent.events import Answered, writes_of
-from localagent.agent.loop import Limits
+from localagent.agent.limits import Limits
 from localagent.app import Settings
 from localagent.app.agent.run import resume_do
 from localagent.app.agent.session_control import as_atif, as_json_lines, as_markdown, as_patch, say, undo_steps

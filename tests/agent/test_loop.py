@@ -9,7 +9,7 @@ from support.agent_builder import FILES, Asked, Gates, Runs, calls, session, tex
 from localagent.agent.agent_ports import Answer, JudgeAnswer, Judgement, Review, SuiteOutcome, SuiteReport
 from localagent.agent.approval import Trust
 from localagent.agent.events import Answered, EndKind, Noted, Replied, ResultKind, Started
-from localagent.agent.loop import Limits
+from localagent.agent.limits import Limits
 from localagent.domain.chat import ChatFailure, ChatFault, ChatReply, ChatRole
 
 EDIT = calls(("edit", {"path": "pkg/mod.py", "old": "return x\n", "new": "return -x\n"}))

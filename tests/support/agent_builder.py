@@ -16,7 +16,8 @@ from localagent.agent.agent_ports import (
 )
 from localagent.agent.approval import ChokePoint, Trust
 from localagent.agent.events import AgentEvent, Answered, Ended, MemoryLog, writes_of
-from localagent.agent.loop import Limits, Loop
+from localagent.agent.limits import Limits
+from localagent.agent.loop import Loop
 from localagent.agent.prompts import opening
 from localagent.agent.tools.catalogue import TOOLS
 from localagent.agent.tools.text_search import TextSearch
