@@ -177,6 +177,7 @@ def test_what_the_gates_ask_is_a_persons_where_one_is_there() -> None:
         s = session([EDIT, FINISH], gates=Gates(answer=ask), person=Asked(present=True, yes=yes))
         s.run()
         assert s.results[0].kind is kind
+        assert "return -x" in s.person.heard[0]  # nobody allows what they have not seen
 
 
 def test_trust_ask_asks_about_every_change() -> None:

@@ -111,6 +111,9 @@ class Gates:
         self.asked.append((dict(before), dict(after)))
         return self.answer
 
+    def shown(self, after: Mapping[RepoPath, str | None]) -> str:
+        return "".join(f"+++ {path}\n{text}" for path, text in after.items())
+
     def of_code(self, code: str) -> Review:
         self.asked.append(code)
         return self.answer
