@@ -87,7 +87,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     elif getattr(args, "format", "") == "patch" and not sys.stdout.isatty():
         render.raw(data, b"")  # for `git apply`: every byte counts
     else:
-        render.line(data.decode("utf-8", "replace").rstrip("\n"))
+        render.text(data.decode("utf-8", "replace").rstrip("\n"))
     return 0
 
 
