@@ -48,6 +48,10 @@ class ChangeReview(Protocol):
         """Of files as they were in the tree at the start, and as they are to be; None: no such file."""
         ...
 
+    def shown(self, after: Mapping[RepoPath, str | None]) -> str:
+        """A change as a person reads it who is asked about it: all of it, not only where it is."""
+        ...
+
     def of_code(self, code: str) -> Review:
         """Of a program that is to run in the jail."""
         ...

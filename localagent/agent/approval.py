@@ -7,7 +7,7 @@ trust level leaves to a person. A plan can only narrow what the policy allows.
 import ast
 import re
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -75,7 +75,7 @@ class ChokePoint:
         if action.code:
             if lost := self._tainted({w.path: w.text for w in action.writes}, copy, events):
                 return _denied(lost)
-            return self._settled(self.review.of_code(action.code), "to run this program", action.code)
+            return self._settled(self.review.of_code(action.code), "to run this program", lambda: action.code)
         if not action.writes:
             return Review(answer=Answer.ALLOW)
         after = {w.path: w.text for w in action.writes}
@@ -87,7 +87,7 @@ class ChokePoint:
         said = self._of_change(before, after)
         if said.answer is Answer.ALLOW and self.trust is Trust.ASK and not self.assume:
             said = Review(answer=Answer.ASK, reason="every change is asked about (--trust ask)")
-        return self._settled(said, "this change", "\n".join(after))
+        return self._settled(said, "this change", lambda: self.review.shown(after))
 
     def _outside(self, after: Mapping[RepoPath, str | None], copy: WorkingCopy, events: Sequence[AgentEvent]) -> str:
         """Why a change is outside what was planned; "" where it is within. What the session made itself may go."""
@@ -105,7 +105,9 @@ class ChokePoint:
         """Why a change may not be after a text that speaks to a machine; "" where it may, or a person lets it."""
         where = taint_of(events)
         lost = _lost(after, copy, scope_of([self.instruction]), self.harmless) if where else ""
-        if not lost or (self.person.present and self.person.approves(f"{lost}, after {where}", "\n".join(after))):
+        if not lost or (
+            self.person.present and self.person.approves(f"{lost}, after {where}", self.review.shown(after))
+        ):
             return ""
         return f"{lost} is not possible after {where}: that text speaks to a machine and is only data"
 
@@ -115,11 +117,11 @@ class ChokePoint:
             return Review(answer=Answer.ALLOW)
         return self.review.of_change({path: before[path] for path in changed}, changed)
 
-    def _settled(self, said: Review, what: str, detail: str) -> Review:
+    def _settled(self, said: Review, what: str, detail: Callable[[], str]) -> Review:
         """The gates' answer, with a person's where they leave it to one."""
         if said.answer is not Answer.ASK:
             return said
-        if self.person.present and self.person.approves(f"{what}: {said.reason}", detail):
+        if self.person.present and self.person.approves(f"{what}: {said.reason}", detail()):
             return Review(answer=Answer.ALLOW)
         return _denied(f"a person has to allow it: {said.reason}")
 

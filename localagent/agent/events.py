@@ -159,10 +159,11 @@ class EndKind(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ended:
-    """The outcome. A session that is resumed goes on after it."""
+    """The outcome. A session that is resumed goes on after it. `remedy`: what a person can say instead."""
 
     kind: EndKind
     reason: str
+    remedy: str = ""
 
 
 AgentEvent = (

@@ -22,31 +22,21 @@ from localagent.agent.events import (
     Replied,
     ResultKind,
     Started,
-    last_said,
     pending_calls,
 )
+from localagent.agent.limits import Limits
 from localagent.agent.replies import as_event, outcome_of, quoted
-from localagent.agent.stuck import stuck
+from localagent.agent.stuck import stuck, too_often_refused
 from localagent.agent.tools.tool import Done, Tool, Workshop, bounded, parse_arguments
 from localagent.agent.tools.working_copy import ToolFault, ToolRefusal
 from localagent.domain.chat import ChatFailure, ChatFault, ChatReply, ChatRequest, Sampling, ToolCall
 from localagent.ports import ChatModel
-from localagent.text.visible_text import shortened
+from localagent.text.visible_text import one_line, shortened
 
 _RETRIES = 6  # of faults in a row
 _WAITS = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
 _REPLY_SECONDS = 300.0
-_JUDGED = 3  # refusals of `finish` by the proof
 _NO_CALL = "error: your reply holds no tool call. Answer with a call of a tool; when all is done, call finish."
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Limits:
-    """What a session may use: replies of the model, seconds, tokens of prompts and replies together."""
-
-    steps: int = 200
-    seconds: float = 1800.0
-    tokens: int = 2_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,23 +83,14 @@ class Loop:
 
     def _over(self, begin: float, first: int) -> Ended | None:
         """Whether a limit is reached, counted since this run's first event."""
-        replies = [e for e in self.log.events[first:] if isinstance(e, Replied)]
-        tokens = sum(max(0, r.prompt_tokens) + max(0, r.reply_tokens) for r in replies)
-        for used, most, what in (
-            (len(replies), self.limits.steps, "replies of the model (--max-steps)"),
-            (tokens, self.limits.tokens, "tokens (--max-tokens)"),
-        ):
-            if used >= most:
-                return _used_up(most, what)
-        return self._late(begin)
+        return self.limits.used(self.log.events[first:]) or self._late(begin)
 
     def _late(self, begin: float) -> Ended | None:
         """Whether the time is up, or nobody wants the answer any more."""
-        if self.cancelled.is_set():
-            return Ended(kind=EndKind.LIMITS_EXCEEDED, reason="cancelled")
-        if self.clock() - begin >= self.limits.seconds:
-            return _used_up(self.limits.seconds, "seconds (--max-seconds)")
-        return None
+        return self._cancelled() or self.limits.late(self.clock() - begin)
+
+    def _cancelled(self) -> Ended | None:
+        return Ended(kind=EndKind.LIMITS_EXCEEDED, reason="cancelled") if self.cancelled.is_set() else None
 
     def _complete(self, begin: float) -> ChatReply | ChatFailure:
         """Ask the model, the conversation made to fit."""
@@ -135,8 +116,8 @@ class Loop:
     def _after(self, failure: ChatFailure, faults: int) -> Ended | None:
         """What a failure leads to: another try, a shorter conversation, or the end."""
         self._append(NoReply(fault=failure.fault.value, reason=failure.reason))
-        if self.cancelled.is_set():
-            return Ended(kind=EndKind.LIMITS_EXCEEDED, reason="cancelled")
+        if (ended := self._cancelled()) is not None:
+            return ended
         if failure.fault is ChatFault.CONTEXT_EXCEEDED:
             if self._made_room():
                 return None
@@ -177,15 +158,11 @@ class Loop:
                 self._append(Started(call_id=call.id))
                 answer, done = self._call(call)
             if self.choke.review.speaks_to_machine(quoted(answer)):
-                answer = replace(answer, injected=f"{call.name} {shortened(call.arguments, 80)}")
+                answer = replace(answer, injected=one_line(f"{call.name} {shortened(call.arguments, 80)}"))
             self._append(answer)
             if done is not None and (ended := outcome_of(done)) is not None:
                 return ended
-        events = self.log.events
-        refused = [e for e in events[last_said(events) + 1 :] if isinstance(e, Answered) and e.tool == "finish"]
-        if len([e for e in refused if e.kind is ResultKind.REFUSED]) >= _JUDGED:
-            return Ended(kind=EndKind.GAVE_UP, reason=f"finish was refused {_JUDGED} times: {refused[-1].text}")
-        return None
+        return too_often_refused(self.log.events)
 
     def _call(self, call: ToolCall) -> tuple[Answered, Done | None]:
         tool = self.tools.get(call.name)
@@ -203,10 +180,6 @@ class Loop:
             return _answer(call, ResultKind.ERROR, bounded(f"error: {fault}", self.workshop.limit, "left out")), None
         answer = _answer(call, ResultKind.DONE, done.text)
         return replace(answer, writes=(*action.writes, *done.writes), plan=done.plan), done
-
-
-def _used_up(most: float, what: str) -> Ended:
-    return Ended(kind=EndKind.LIMITS_EXCEEDED, reason=f"the budget of {most:g} {what} is used up")
 
 
 def _answer(call: ToolCall, kind: ResultKind, text: str) -> Answered:

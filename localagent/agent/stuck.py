@@ -5,13 +5,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from localagent.agent.events import AgentEvent, Answered, Noted, Replied, ResultKind, Undone, last_said, writes_of
+from localagent.agent.events import (
+    AgentEvent,
+    Answered,
+    Ended,
+    EndKind,
+    Noted,
+    Replied,
+    ResultKind,
+    Undone,
+    last_said,
+    writes_of,
+)
 from localagent.domain.chat import ToolCall
 
 _SAME_CALLS = 3
 _TURNS = 3  # of two states
 _SILENT = 3  # replies without a call
 _ERRORS = 20  # results in a row
+_JUDGED = 3  # refusals of `finish` by the proof
 NOTE = "[stuck] "
 
 
@@ -61,6 +73,14 @@ def stuck(events: Sequence[AgentEvent]) -> Stuck | None:
             sign = Stuck(kind=kind, told=False)
             return Stuck(kind=kind, told=sign.advice in told)
     return None
+
+
+def too_often_refused(events: Sequence[AgentEvent]) -> Ended | None:
+    """The end of a session whose `finish` the proof refused again and again since a person spoke; else None."""
+    finished = [e for e in events[last_said(events) + 1 :] if isinstance(e, Answered) and e.tool == "finish"]
+    if len([e for e in finished if e.kind is ResultKind.REFUSED]) < _JUDGED:
+        return None
+    return Ended(kind=EndKind.GAVE_UP, reason=f"finish was refused {_JUDGED} times: {finished[-1].text}")
 
 
 def _silent(events: Sequence[AgentEvent]) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from localagent.agent.approval import Trust
-from localagent.agent.loop import Limits
+from localagent.agent.limits import Limits
 from localagent.app.agent.request import DoOutcome, DoRequest
 from localagent.app.agent.run import run_do
 from localagent.app.settings import Settings

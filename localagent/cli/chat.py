@@ -247,6 +247,10 @@ class _Talk:
             self.chat.use_model(rest, stop)
         self.render.line(f"model: {self.chat.request.model}")
 
+    def quit(self, rest: str, _stop: Stop) -> None:
+        """`/quit` alone ends the conversation, before it comes here."""
+        raise UsageFault(f"/quit {rest}: nothing follows /quit", remedy="/quit")
+
     def help(self, _rest: str, _stop: Stop) -> None:
         """`/help`."""
         for name, (usage, _) in _COMMANDS.items():
@@ -265,5 +269,5 @@ _COMMANDS: dict[str, tuple[str, Callable[[_Talk, str, Stop], None]]] = {
     "/apply": ("writes the patch into your files, once it is proven", _Talk.apply),
     "/model": ("[M] shows the model, or takes another", _Talk.model),
     "/help": ("this", _Talk.help),
-    "/quit": ("ends the conversation; it can be gone on with", _Talk.help),
+    "/quit": ("ends the conversation; it can be gone on with", _Talk.quit),
 }

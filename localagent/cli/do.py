@@ -4,11 +4,11 @@ import argparse
 import math
 import sys
 from collections.abc import Callable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from localagent.agent.approval import Trust
 from localagent.agent.events import Objection
-from localagent.agent.loop import Limits
+from localagent.agent.limits import Limits
 from localagent.app import Settings
 from localagent.app.agent.request import IMPLEMENTER, REVIEWER, ROLES, DoOutcome, DoRequest
 from localagent.app.agent.run import run_do
@@ -173,12 +173,13 @@ def _request(args: argparse.Namespace) -> DoRequest:
     faults += analysis_faults(args)
     if faults:
         raise UsageFault(faults, remedy="`localagent do --help` lists the options")
+    specification = tuple(map(_plain, args.from_tests))
     path: Callable[[str], Path | None] = lambda value: Path(value) if value else None  # noqa: E731
     return DoRequest(
         instruction=instruction,
         repo=Path(args.repo),
-        tests=tuple(dict.fromkeys((*args.test, *args.from_tests))),
-        from_tests=tuple(args.from_tests),
+        tests=tuple(dict.fromkeys((*args.test, *specification))),
+        from_tests=specification,
         checks=tuple(args.check),
         python=args.python,
         model=args.model,
@@ -196,3 +197,9 @@ def _request(args: argparse.Namespace) -> DoRequest:
         files=tuple(map(Path, args.file)),
         results=path(args.results),
     )
+
+
+def _plain(spec: str) -> str:
+    """A pytest argument with its path as the tree spells it: without `./` and doubled slashes."""
+    path, mark, rest = spec.partition("::")
+    return f"{PurePosixPath(path)}{mark}{rest}"

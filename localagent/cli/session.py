@@ -1,13 +1,15 @@
 """`localagent session`: the sessions of `do`: list, show, resume, undo, export."""
 
 import argparse
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 
 from localagent.agent.events import Answered, writes_of
-from localagent.agent.loop import Limits
+from localagent.agent.limits import Limits
 from localagent.app import Settings
+from localagent.app.agent.chat_model import refuse_absent
 from localagent.app.agent.run import resume_do
 from localagent.app.agent.session_control import as_atif, as_json_lines, as_markdown, as_patch, say, undo_steps
 from localagent.app.agent.session_store import Session, open_session, sessions
@@ -82,6 +84,8 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     out = getattr(args, "out", None)
     if out is not None:
         write_through(out, data)
+    elif getattr(args, "format", "") == "patch" and not sys.stdout.isatty():
+        render.raw(data, b"")  # for `git apply`: every byte counts
     else:
         render.text(data.decode("utf-8", "replace").rstrip("\n"))
     return 0
@@ -111,7 +115,7 @@ def _listed(kept: Session, args: argparse.Namespace, render: Render) -> None:
             }
         )
         return
-    told = f"{steps} steps, {len(files)} files"
+    told = f"{steps} step{'s' * (steps != 1)}, {len(files)} file{'s' * (len(files) != 1)}"
     render.line(f"{kept.record.id}  {kept.state:15} {told:20} {one_line(kept.request.instruction, 60)}")
 
 
@@ -128,8 +132,9 @@ def _resume(kept: Session, args: argparse.Namespace, settings: Settings, render:
         report=args.report,
     )
     kept = replace(kept, request=request)
-    if args.say.strip():
-        kept = say(kept, time.monotonic(), args.say.strip()[:4000])
+    if said := args.say.strip()[:4000]:
+        refuse_absent(request.model, settings)  # or a session that needs no model would be told what nobody reads
+        kept = say(kept, time.monotonic(), said)
     stop = Stop()
     stop_on_signals(stop)
     outcome = resume_do(kept, settings, sink_of(args, render), stop, person_of(args, render))

@@ -26,19 +26,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def here() -> str:
-    """The git repository that the working directory is in, "" where it is in none."""
-    root = repository_root(Path())
-    return "" if git_kind(root) is GitKind.NONE else str(root)
+def here(store: TaskStore) -> str:
+    """The git repository that the working directory is in, or the plain folder that it is, with tasks; "" for none."""
+    root = str(repository_root(Path()))
+    of_its_own = git_kind(Path(root)) is not GitKind.NONE or any(r.task.repo == root for r in store.list())
+    return root if of_its_own else ""
 
 
 def newest_here(store: TaskStore, render: Render) -> TaskRecord:
     """The newest task of this repository; outside of one the newest of all, which is said. UsageFault without one."""
-    record = store.latest(here())
+    record = store.latest(here(store))
     if record is None:
-        where = f" of {here()}" if here() and store.latest() is not None else " yet"
+        where = f" of {here(store)}" if here(store) and store.latest() is not None else " yet"
         raise UsageFault(f"no tasks{where}", remedy="run `localagent fix --repo DIR` first, or name a task by its ID")
-    if not here():
+    if not here(store):
         render.note(f"not in a git repository: the newest task of all, {record.id}, is of {record.task.repo}")
     return record
 

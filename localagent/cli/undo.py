@@ -37,7 +37,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
 
 def _latest_applied(store: TaskStore, render: Render) -> TaskRecord:
     """The last one applied to this repository; outside of one the last of all, which is said."""
-    repo = here()
+    repo = here(store)
     for record in store.list():
         if repo and not record.is_of(repo):
             continue

@@ -100,7 +100,7 @@ class TreeChange:
 
     `source` is the path before (another one for renames and copies). `before` is empty for added files, `after` for
     deleted, binary ones and submodules; a link's content is its target. `splices` turn `before` into `after`.
-    `alias` is an entry of the tree that differs from `path` only in case or Unicode form, "" if there is none.
+    `alias` is an entry of the tree that differs from `path` only in case or Unicode form, or that it hides; else "".
     `offsets` are how many lines each hunk was moved by, in their order.
     """
 

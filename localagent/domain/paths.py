@@ -30,6 +30,12 @@ class RepoPath(str):
         return self.rsplit("/", 1)[-1]
 
     @property
+    def hidden_module(self) -> "RepoPath | None":
+        """The module `x.py` that no import finds where this is the `x/__init__.py` beside it; None for other files."""
+        folder, _, name = self.rpartition("/")
+        return RepoPath(f"{folder}.py") if folder and name == "__init__.py" else None
+
+    @property
     def is_python(self) -> bool:
         """True for `.py` and `.pyi` names."""
         return self.endswith((".py", ".pyi"))

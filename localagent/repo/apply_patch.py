@@ -214,7 +214,7 @@ def _compare(root: int, path: RepoPath, wanted: bytes | None, complaint: str) ->
     return seen
 
 
-_AGAIN = "run `localagent fix` again, or take the change back first"
+_AGAIN = "take that change back, or have the patch made again on the tree as it is"
 
 
 def _folder_without(root: int, path: RepoPath) -> os.stat_result:

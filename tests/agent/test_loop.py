@@ -9,7 +9,7 @@ from support.agent_builder import FILES, Asked, Gates, Runs, calls, session, tex
 from localagent.agent.agent_ports import Answer, JudgeAnswer, Judgement, Review, SuiteOutcome, SuiteReport
 from localagent.agent.approval import Trust
 from localagent.agent.events import Answered, EndKind, Noted, Replied, ResultKind, Started
-from localagent.agent.loop import Limits
+from localagent.agent.limits import Limits
 from localagent.domain.chat import ChatFailure, ChatFault, ChatReply, ChatRole
 
 EDIT = calls(("edit", {"path": "pkg/mod.py", "old": "return x\n", "new": "return -x\n"}))
@@ -177,6 +177,7 @@ def test_what_the_gates_ask_is_a_persons_where_one_is_there() -> None:
         s = session([EDIT, FINISH], gates=Gates(answer=ask), person=Asked(present=True, yes=yes))
         s.run()
         assert s.results[0].kind is kind
+        assert "return -x" in s.person.heard[0]  # nobody allows what they have not seen
 
 
 def test_trust_ask_asks_about_every_change() -> None:

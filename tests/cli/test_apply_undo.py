@@ -70,6 +70,12 @@ def test_without_id_only_tasks_of_this_repository_are_meant(
     assert (repo / "a.py").read_bytes() == b"a = 2\n"
     assert main(["show"]) == 1
     assert ours.id in capsys.readouterr().err
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    keep_task(tmp_path, plain)
+    monkeypatch.chdir(plain)
+    assert main(["undo"]) == 1  # never another folder's, where this one has tasks
+    assert f"no patch is applied to {plain}" in capsys.readouterr().err
     monkeypatch.chdir(tmp_path)
     assert main(["undo"]) == 0
     assert f"not in a git repository: the last patch applied, {theirs.id}, is of {other}" in capsys.readouterr().err

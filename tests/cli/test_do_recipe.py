@@ -52,18 +52,45 @@ def test_a_rename_is_proven_and_applied(repo: Repo, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_a_parameter_is_added_and_left_to_a_person(repo: Repo, tmp_path: Path) -> None:
+def test_a_parameter_is_added_and_left_to_a_person(
+    repo: Repo, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    windows = FILES["shop/io.py"].replace("\n", "\r\n").encode()
+    (repo.folder / "shop/io.py").write_bytes(windows)
     code, told = _do(repo, tmp_path, "add a parameter `sep=','` to shop.io.load")
     assert code == 1
     assert told["agent"]["claim"] == "adds"
     assert "add the parameter sep=','" in told["agent"]["recipe"].replace(" = ", "=")
-    assert (repo.folder / "shop/io.py").read_text() == FILES["shop/io.py"]
+    assert (repo.folder / "shop/io.py").read_bytes() == windows
+    capfdbinary.readouterr()
+    assert main(["session", "export", told["task"], "--format", "patch"]) == 0
+    exported = tmp_path / "exported.patch"
+    exported.write_bytes(capfdbinary.readouterr().out)
+    repo.git("apply", "--check", str(exported))
 
 
-def test_a_question_is_exit_1(repo: Repo, tmp_path: Path) -> None:
+def test_a_question_is_exit_1(repo: Repo, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, told = _do(repo, tmp_path, "rename load in shop.io to class")
     assert code == 1
     assert "keyword" in json.dumps(told)
+    assert "session resume" not in told["remedy"]  # nobody would read an answer
+    for words in (["show", "--json"], ["resume", "--say", "to loads"], ["show", "--json"]):
+        assert main(["session", *words]) == (words[0] == "resume")
+    lines = capsys.readouterr().out.splitlines()[-4:]
+    assert lines[:2] == lines[2:]  # and so none is kept
+
+
+@pytest.mark.parametrize(
+    ("spec", "says"),
+    [("tests//test_io.py", "tests/test_io.py is the specification"), ("link/test_io.py", "no Python file of the repo")],
+)
+def test_tests_that_are_the_specification_are_not_renamed_along(
+    repo: Repo, tmp_path: Path, spec: str, says: str
+) -> None:
+    (repo.folder / "link").symlink_to("tests")
+    code, told = _do(repo, tmp_path, "rename load in shop.io to read_orders", "--from-tests", spec, "--assume")
+    assert (code, told["agent"]["changed"], told["outcome"]) == (1, [], "needs-person")
+    assert says in told["reason"]
 
 
 def test_without_model_the_recipes_are_named(repo: Repo, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

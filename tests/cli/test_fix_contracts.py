@@ -217,7 +217,7 @@ def test_apply_is_refused_when_the_tree_has_changed_meanwhile() -> None:
         assert b"localagent apply" not in out + err
         assert "accepted but not applied" in report["reason"]
         assert "'adder.py' is not what the patch was made for" in report["reason"]
-        assert b"run `localagent fix` again" in out
+        assert b"have the patch made again on the tree as it is" in out
         assert (h.repo / "adder.py").read_bytes() == theirs
 
 

@@ -16,7 +16,8 @@ from localagent.agent.agent_ports import (
 )
 from localagent.agent.approval import ChokePoint, Trust
 from localagent.agent.events import AgentEvent, Answered, Ended, MemoryLog, writes_of
-from localagent.agent.loop import Limits, Loop
+from localagent.agent.limits import Limits
+from localagent.agent.loop import Loop
 from localagent.agent.prompts import opening
 from localagent.agent.tools.catalogue import TOOLS
 from localagent.agent.tools.text_search import TextSearch
@@ -109,6 +110,9 @@ class Gates:
     def of_change(self, before: Mapping[RepoPath, str | None], after: Mapping[RepoPath, str | None]) -> Review:
         self.asked.append((dict(before), dict(after)))
         return self.answer
+
+    def shown(self, after: Mapping[RepoPath, str | None]) -> str:
+        return "".join(f"+++ {path}\n{text}" for path, text in after.items())
 
     def of_code(self, code: str) -> Review:
         self.asked.append(code)

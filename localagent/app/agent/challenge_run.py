@@ -15,7 +15,8 @@ from localagent.agent.agent_ports import JudgeAnswer, Judgement, SuiteOutcome
 from localagent.agent.approval import ChokePoint, Trust
 from localagent.agent.context import result_limit
 from localagent.agent.events import AgentEvent, Answered, EndKind, MemoryLog, NoReply, Replied, ResultKind, writes_of
-from localagent.agent.loop import Limits, Loop
+from localagent.agent.limits import Limits
+from localagent.agent.loop import Loop
 from localagent.agent.prompts import opening
 from localagent.agent.tools.catalogue import TOOLS
 from localagent.agent.tools.text_search import TextSearch

@@ -1,6 +1,6 @@
 """The gates as the agent's choke point asks them: about a file's change, or a program, before it is applied or run."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from localagent.agent.agent_ports import Answer, Review
 from localagent.app.agent.snapshot_tree import SnapshotTree
@@ -13,9 +13,16 @@ from localagent.gate.content.prompt_injection import spoken_in
 from localagent.gate.instruction_gates import for_instruction, instructed
 from localagent.gate.patch_gates import PatchGates
 from localagent.gate.rule_catalogue import rule_texts
+from localagent.repo.diff.write_diff import unified_diff
 from localagent.text.visible_text import one_line
 
 _SHOWN = 3
+
+
+def specification_changed(frozen: frozenset[RepoPath], paths: Iterable[RepoPath]) -> str:
+    """Why paths may not change: one of them is a test that is the specification. "" where none is."""
+    fixed = sorted(frozen & {*paths})
+    return f"{fixed[0]} is the specification (--from-tests) and stays as it is" if fixed else ""
 
 
 class GateReview:
@@ -40,16 +47,18 @@ class GateReview:
     def of_change(self, before: Mapping[RepoPath, str | None], after: Mapping[RepoPath, str | None]) -> Review:
         """Of files as they were in the tree at the start, and as they are to be; None: no such file."""
         del before  # the tree knows
-        if fixed := sorted(self._frozen & set(after)):
-            return Review(
-                answer=Answer.DENY, reason=f"{fixed[0]} is the specification (--from-tests) and stays as it is"
-            )
+        if why := specification_changed(self._frozen, after):
+            return Review(answer=Answer.DENY, reason=why)
         entries = self._tree.changes(after)
         if any(e.kind is ChangeKind.DELETED and e.before_mode is FileMode.EXECUTABLE for e in entries):
             return Review(answer=Answer.DENY, reason="a program that can be started is deleted by a person only")
         asked = self._gates.review(entries, everything=False, own_packages=self._own)
         decisions = for_instruction(asked, entries, self._instruction, self._policy)
         return self._said(decisions)
+
+    def shown(self, after: Mapping[RepoPath, str | None]) -> str:
+        """A change as a person reads it: a unified diff against the tree at the start."""
+        return unified_diff(self._tree.patch(after)).decode("utf-8", "replace")
 
     def of_code(self, code: str) -> Review:
         """Of a program that is to run in the jail."""

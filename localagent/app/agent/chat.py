@@ -147,7 +147,8 @@ class Chat:
         """The session. AnswerIsNo before the first instruction."""
         kept = self.kept()
         if kept is None:
-            raise AnswerIsNo("nothing was asked yet", remedy="say what is to be changed")
+            undo = "`localagent undo` takes back a patch that was applied"
+            raise AnswerIsNo("nothing was asked yet for a new patch", remedy=f"say what is to be changed; {undo}")
         return kept
 
     def _resumed(self, kept: Session, stop: Stop, work: Work) -> DoOutcome:

@@ -41,7 +41,7 @@ def open_chat_model(
     AnswerIsNo where there is none, UsageFault for a wrong name, CannotEnforce for a file that is not registered.
     """
     if not name:
-        raise AnswerIsNo(_nothing_named(settings), remedy=f"say it in one of these ways, or {_REMEDY}")
+        raise _none_named(settings)
     if name.startswith(PREFIX):
         with contextlib.closing(_server(name)) as server:
             yield server
@@ -53,6 +53,8 @@ def open_chat_model(
 
 def refuse_absent(name: str, settings: Settings) -> None:
     """As `open_chat_model` where there is no such model; nothing is loaded."""
+    if not name:
+        raise _none_named(settings)
     if name.startswith(PREFIX):
         _server(name).close()
     else:
@@ -73,6 +75,10 @@ def weaknesses(model: ChatModel, settings: Settings) -> tuple[str, ...]:
     if profile is None and (why := model.dialect.native_fault):
         found.append(f"{model.name} is asked for tools in localagent's own format, which it may not know: {why}")
     return tuple(found)
+
+
+def _none_named(settings: Settings) -> AnswerIsNo:
+    return AnswerIsNo(_nothing_named(settings), remedy=f"say it in one of these ways, or {_REMEDY}")
 
 
 def _nothing_named(settings: Settings) -> str:

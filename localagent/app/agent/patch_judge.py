@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from localagent.agent.agent_ports import JudgeAnswer, Judgement, Person, SuiteOutcome
+from localagent.app.agent.change_review import specification_changed
 from localagent.app.agent.jail_runs import JailRuns
 from localagent.app.agent.model_review import ModelReview
 from localagent.app.agent.request import DoRequest
@@ -58,6 +59,7 @@ class VerifyJudge:
     sink: Sink
     stop: Stop
     named_fail: Callable[[], bool]
+    frozen: frozenset[RepoPath] = frozenset()  # tests that are the specification
     review: ModelReview | None = None
     claim: Claim = Claim.ADDS
     proof: Proof | None = None
@@ -66,6 +68,8 @@ class VerifyJudge:
     def judge(self, writes: Mapping[RepoPath, str | None], summary: str) -> Judgement:
         """Never raises for what the change does; CannotEnforce where it cannot be judged at all."""
         del summary  # a model's word proves nothing
+        if why := specification_changed(self.frozen, writes):
+            return Judgement(answer=JudgeAnswer.REFUSED, reason=why)
         quick = self.runs.run_tests(writes, ())
         if quick.outcome not in (SuiteOutcome.PASSED, SuiteOutcome.NO_TESTS):
             return Judgement(answer=JudgeAnswer.REFUSED, reason=f"not finished, the tests fail: {quick.text}")

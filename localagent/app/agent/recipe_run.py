@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from localagent.agent.agent_ports import JudgeAnswer
 from localagent.agent.events import RECIPE, AgentEvent, Answered, Ended, EndKind, FileWrite, MemoryLog, ResultKind
+from localagent.app.agent.change_review import specification_changed
 from localagent.app.agent.patch_judge import VerifyJudge
 from localagent.app.agent.snapshot_tree import SnapshotTree
 from localagent.domain.chat import ChatFailure, ChatFault, ChatReply, ChatRequest
@@ -73,13 +74,18 @@ def run_recipe(
         log.append(event)
         tell(event)
 
+    def stopped(reason: str, remedy: str) -> Ended:
+        ended = Ended(kind=EndKind.NEEDS_PERSON, reason=reason, remedy=remedy)
+        append(ended)
+        return ended
+
     change = carry_out(sources_of(tree), asked)
     if isinstance(change, Question):
         if change.unknown:
             return None
-        ended = Ended(kind=EndKind.NEEDS_PERSON, reason=f"{change.text}; what to do: {change.remedy}")
-        append(ended)
-        return ended
+        return stopped(change.text, change.remedy)
+    if why := specification_changed(judge.frozen, change.writes):
+        return stopped(f"{change.understood}: {why}", "leave --from-tests out, and rename there too")
     left = f" ({listed(change.left)})" if change.left else ""
     writes = tuple(FileWrite(path=path, text=text) for path, text in change.writes.items())
     told = f"understood as: {change.understood}{left}"

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from localagent.agent.approval import Trust
-from localagent.agent.loop import Limits
+from localagent.agent.limits import Limits
 from localagent.jail.api import BackendKind
 
 IMPLEMENTER, REVIEWER = "implementer", "reviewer"

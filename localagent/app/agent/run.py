@@ -355,6 +355,7 @@ def _worked(session: _Session, *, resumed: bool) -> TaskResult:
             person=session.person,
             sink=session.sink,
             stop=session.stop,
+            frozen=_specification(request, tree),
             named_fail=lambda: bool(request.tests) and not runs.passes({}, request.tests),
             review=stack.enter_context(review),
         )
@@ -370,6 +371,18 @@ def _worked(session: _Session, *, resumed: bool) -> TaskResult:
         loop = _loop(session, tree, runs, judge, cancelled)
         with _timed(session, "agent"):
             return _result(session, loop.run(), judge)
+
+
+def _specification(request: DoRequest, tree: SnapshotTree) -> frozenset[RepoPath]:
+    """The files of the tests that are the specification. AnswerIsNo where a name is none of a file of the copy."""
+    named = {spec: files_named([spec], tree.paths) for spec in request.from_tests}
+    for spec, paths in named.items():
+        if not paths:
+            raise AnswerIsNo(
+                f"--from-tests: {spec}: no Python file of the repository, and no folder that holds one",
+                remedy="name files or folders by their own path, not by a link, and none that git ignores",
+            )
+    return frozenset().union(*named.values())
 
 
 def _proven(session: _Session, judge: VerifyJudge) -> Ended:
@@ -499,8 +512,8 @@ def _loop(
     request, log = session.request, session.log
     copy = WorkingCopy(tree, lambda: writes_of(log.events))
     asked = whole_instruction(request, log.events)
-    frozen = files_named(request.from_tests, tree.paths)
-    review = GateReview(session.opened.policy, asked, tree, importable_names(Path(tree.snapshot.store)), frozen)
+    own = importable_names(Path(tree.snapshot.store))
+    review = GateReview(session.opened.policy, asked, tree, own, judge.frozen)
     note = f"\n\n{NOTE}" if request.from_tests else ""
     return Loop(
         model=session.model,
@@ -586,11 +599,12 @@ def _result(session: _Session, ended: Ended, judge: VerifyJudge) -> TaskResult:
     """The outcome as a task's result."""
     proof = judge.proof
     found = proof.verification if proof is not None else None
+    other = "give --model M" if isinstance(session.model, NoModel) else "take a larger model"
     base = TaskResult(
         verdict=Verdict.GAVE_UP,
         reason=explanation(ended, session.log.events),
         exit=AnswerIsNo.exit_code,
-        remedy="see the report's section `agent`; say more in the instruction, or take a larger model",
+        remedy=f"see the report's section `agent`; say more in the instruction, or {other}",
         baseline=found.baseline if found is not None else None,
         full=found.full if found is not None else None,
     )
@@ -604,7 +618,10 @@ def _result(session: _Session, ended: Ended, judge: VerifyJudge) -> TaskResult:
             base, verdict=Verdict.NEEDS_PERSON, reason=proof.reason, remedy=take, proposals=(number,), proposed=proposed
         )
     if ended.kind is EndKind.NEEDS_PERSON:
-        answer = f"say it in the instruction; or `localagent session resume {session.record.id} --say TEXT`"
+        answer = f"{ended.remedy}; " if ended.remedy else ""
+        answer += "say it in the instruction"
+        if not isinstance(session.model, NoModel):  # who alone understands an answer
+            answer += f", or `localagent session resume {session.record.id} --say TEXT`"
         return replace(base, verdict=Verdict.NEEDS_PERSON, reason=ended.reason, remedy=answer)
     if session.request.from_tests and isinstance(session.model, NoModel) and writes_of(session.log.events):
         name = session.record.id

@@ -87,7 +87,12 @@ def as_markdown(kept: Session) -> str:
                 lines += ["**Model:** " + visible(event.text[:_MOST_SHOWN]), ""]
             case Answered():
                 given = calls[event.call_id].arguments if event.call_id in calls else ""
-                lines += [f"### {event.tool} ({event.kind.value})", "", *_fenced(given), *_fenced(event.text)]
+                lines += [
+                    f"### {event.tool} ({event.kind.value})",
+                    "",
+                    *(_fenced(given) if given else ()),
+                    *_fenced(event.text),
+                ]
             case NoReply():
                 lines += [f"**No reply:** {event.fault}: {one_line(event.reason)}", ""]
             case PersonSaid():

@@ -9,7 +9,7 @@ from typing import Any
 
 from localagent.agent.approval import Trust
 from localagent.agent.events import AgentEvent, Ended, MemoryLog, PersonSaid, event_json, event_of
-from localagent.agent.loop import Limits
+from localagent.agent.limits import Limits
 from localagent.app.agent.request import DoRequest
 from localagent.app.settings import Settings
 from localagent.domain.task import Event

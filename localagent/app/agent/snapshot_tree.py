@@ -70,6 +70,9 @@ class SnapshotTree:
                 continue
             kind = ChangeKind.ADDED if before is None else ChangeKind.DELETED if after is None else ChangeKind.MODIFIED
             other = folded.get(path.casefold(), path)
+            hidden = path.hidden_module
+            if hidden is not None and hidden in self.snapshot.entries and writes.get(hidden, "") is not None:
+                other = hidden
             found.append(
                 TreeChange(
                     path=path,

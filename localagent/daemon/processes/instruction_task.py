@@ -14,7 +14,7 @@ from pathlib import Path
 
 from localagent.agent.approval import Trust
 from localagent.agent.events import EndKind, Replied
-from localagent.agent.loop import Limits
+from localagent.agent.limits import Limits
 from localagent.app.agent.request import DoOutcome, DoRequest
 from localagent.app.agent.run import Work, resume_do, run_do
 from localagent.app.agent.session_store import UNFINISHED, Session, is_session, open_session

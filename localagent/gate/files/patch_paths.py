@@ -57,9 +57,19 @@ SHADOWS = question(
     id="path-shadows-module",
     why="whoever imports the module of that name would get this file instead",
     remedy="call it otherwise, or put it inside the package; where it is meant, a person may let it be",
-    match=tuple(
-        RuleExample(path=path, before="", after="x = 1\n", modes=":100644")
-        for path in ("pytest.py", "requests.py", "random.py", "unittest/__init__.py", "src/logging.py", "tests/json.py")
+    match=(
+        RuleExample(path="pkg/mod/__init__.py", alias="pkg/mod.py", before="", after="x = 1\n", modes=":100644"),
+        *(
+            RuleExample(path=path, before="", after="x = 1\n", modes=":100644")
+            for path in (
+                "pytest.py",
+                "requests.py",
+                "random.py",
+                "unittest/__init__.py",
+                "src/logging.py",
+                "tests/json.py",
+            )
+        ),
     ),
     not_match=(
         *(
@@ -97,7 +107,10 @@ class PatchPaths:
         for entry in entries:
             other = entry.alias or folded.get(as_read(entry.path), entry.path)
             folded[as_read(entry.path)] = entry.path
-            if other != entry.path:
+            if other == entry.path.hidden_module:
+                if entry.kind in _NEW:
+                    found.append(SHADOWS.finding(entry.path, 0, f"{entry.path} would be imported instead of {other}"))
+            elif other != entry.path:
                 found.append(
                     ALIAS.finding(entry.path, 0, f"{entry.path} and {other} are alike but for case, form or letters")
                 )

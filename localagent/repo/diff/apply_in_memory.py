@@ -87,7 +87,10 @@ class _Tree:
         return _Entry(mode=mode, data=data)
 
     def alias(self, path: RepoPath, gone: set[RepoPath]) -> str:
-        """An entry that reads like a part of the path, but for case, form or letters alike; "" if there is none."""
+        """An entry that reads like a part of the path, but for case, form or letters, or that it hides; else ""."""
+        hidden = path.hidden_module
+        if hidden is not None and hidden not in gone and hidden.name in self._names(hidden.parts[:-1]):
+            return hidden
         parts = path.parts
         for depth in range(len(parts)):
             names = self._names(parts[:depth])
