@@ -23,7 +23,7 @@ from localagent.llm.process.model_client import Served
 from localagent.ports import ChatModel, Jail
 from localagent.recipes.instruction import RECIPES
 
-_REMEDY = (
+MODEL_REMEDY = (
     "give --model unix:SOCKET, a model server of your own that speaks OpenAI chat completions "
     "(llama-server --host SOCKET.sock, or vLLM behind a socket); or --model NAME, a GGUF that was trained to call "
     "tools and is registered (`localagent model add FILE`)"
@@ -41,7 +41,7 @@ def open_chat_model(
     AnswerIsNo where there is none, UsageFault for a wrong name, CannotEnforce for a file that is not registered.
     """
     if not name:
-        raise AnswerIsNo(_nothing_named(settings), remedy=f"say it in one of these ways, or {_REMEDY}")
+        raise AnswerIsNo(_nothing_named(settings), remedy=f"say it in one of these ways, or {MODEL_REMEDY}")
     if name.startswith(PREFIX):
         with contextlib.closing(_server(name)) as server:
             yield server
@@ -90,11 +90,11 @@ def _registry(settings: Settings) -> Registry:
 
 def _server(name: str) -> ServerModel:
     if len(name) <= len(PREFIX):
-        raise UsageFault("--model unix: names no socket", remedy=_REMEDY)
+        raise UsageFault("--model unix: names no socket", remedy=MODEL_REMEDY)
     model = ServerModel(Path(name.removeprefix(PREFIX)).absolute())
     failure = model.health()
     if failure is not None and failure.fault in (ChatFault.UNREACHABLE, ChatFault.REFUSED, ChatFault.TIMED_OUT):
-        raise AnswerIsNo(f"no model server answers at {name}: {failure.reason}", remedy=_REMEDY)
+        raise AnswerIsNo(f"no model server answers at {name}: {failure.reason}", remedy=f"start it, or {MODEL_REMEDY}")
     return model
 
 

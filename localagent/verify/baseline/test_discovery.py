@@ -171,7 +171,8 @@ def refusal_answer(refused: CollectionRefused) -> AnswerIsNo:
                 remedy="install it in the project's environment",
             )
         return AnswerIsNo(
-            f"pytest refused to start: {last[:300]}", remedy="check --test and the project's pytest options"
+            f"pytest refused to start: {last[:300]}",
+            remedy="check the tests that were named, and the project's pytest options",
         )
     return AnswerIsNo(
         f"pytest could not collect the tests: {last[:300]}", remedy="run pytest there to see what happens"
