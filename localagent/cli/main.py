@@ -147,17 +147,17 @@ def _verb(argv: Sequence[str] | None) -> int:
     parser.add_argument("--version", action="version", version=f"localagent {__version__}")
     sub = parser.add_subparsers(prog="localagent", dest="verb", metavar="VERB", required=True, help=argparse.SUPPRESS)
     chosen = args[0] if args and args[0] in VERBS else None
-    for verb, (module, text) in VERBS.items():
-        child = sub.add_parser(verb, description=text, allow_abbrev=False)
-        if verb == chosen:
-            importlib.import_module(f"localagent.cli.{module}").add_arguments(child)
-    if not args:
-        parser.print_help(sys.stderr)
-        return UsageFault.exit_code
     render = Render()
-    if chosen in _TAKES_FILES:
-        args = _dashed_files(args)
     try:
+        for verb, (module, text) in VERBS.items():
+            child = sub.add_parser(verb, description=text, allow_abbrev=False)
+            if verb == chosen:  # a second or more on a busy machine: Ctrl-C may come within
+                importlib.import_module(f"localagent.cli.{module}").add_arguments(child)
+        if not args:
+            parser.print_help(sys.stderr)
+            return UsageFault.exit_code
+        if chosen in _TAKES_FILES:
+            args = _dashed_files(args)
         parsed, unknown = parser.parse_known_args(args)  # type: ignore[no-untyped-call]  # as above
         if unknown:
             parsed.parser.error(f"unrecognized arguments: {' '.join(unknown)}")

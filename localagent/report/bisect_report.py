@@ -51,8 +51,9 @@ def _lines(result: BisectResult) -> Iterator[str]:
     if result.hunks is not None:
         yield from _hunks(result.hunks)
     skipped = sum(j.verdict is Verdict.SKIP for j in result.judged.values())
+    among = max(result.commits, result.tested, len(result.judged))
     yield (
-        f"tested {result.tested} commits of {max(result.commits, len(result.judged)):,} in {result.runs} runs, "
+        f"tested {result.tested} commits of {among:,} in {result.runs} runs, "
         f"{skipped} could not be judged, {result.seconds:.1f} s"
     )
 

@@ -36,7 +36,16 @@ def test_what_stands_there_is_left_alone(made: Path, tmp_path: Path) -> None:
     (tmp_path / "full" / "x").write_text("mine")
     (tmp_path / "empty").mkdir()
     (tmp_path / "link").symlink_to("empty")
-    for name, why in (("file", "no folder"), ("full", "not empty"), ("link", "no folder"), ("none/x", "not exist")):
+    (tmp_path / ".git" / "hooks").mkdir(parents=True)
+    (tmp_path / "in").symlink_to(".git")
+    cases = [(name, "git's own") for name in (".git", ".git/hooks", "in/hooks")]
+    for name, why in (
+        *cases,
+        ("file", "no folder"),
+        ("full", "not empty"),
+        ("link", "no folder"),
+        ("none/x", "not exist"),
+    ):
         assert why in results_fault(tmp_path / name)
         with pytest.raises(CannotRecord, match=why):
             publish(tmp_path / name, made, {})

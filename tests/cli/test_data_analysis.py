@@ -158,6 +158,8 @@ def test_what_is_wrong_is_told_before_anything_is_spent(
         ((*file, *results, "--apply"), "--apply and --file: an analysis makes no patch"),
         ((*file, *results, "--test", "tests"), "--test and --file"),
         ((*file, *results, "--from-tests", "tests"), "--from-tests and --file"),
+        ((*file, *results, "--review-model", "unix:y"), "--review-model and --file: a reviewer reads patches"),
+        ((*file, *results, "--roles", "implementer,reviewer"), "--roles reviewer and --file"),
         ((*file, *results, "--daemon"), "--file: the daemon makes patches"),
         ((*file, "--results", "none/out"), "the directory of none/out does not exist"),
         (("--file", "none.csv", *results), "No such file"),
@@ -171,4 +173,6 @@ def test_what_is_wrong_is_told_before_anything_is_spent(
         said = capsys.readouterr().err
         assert says in said
         assert "\x1b" not in said
+    assert main(["do", "rename a in b to c", *file, *results]) == 1
+    assert "no analysis of data is made without one" in capsys.readouterr().err  # and no recipe is offered
     assert not (tmp_path / "state/localagent/tasks").exists()

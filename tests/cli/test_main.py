@@ -1,6 +1,7 @@
 """What a person meets before any verb runs: the help, and words that are no verb."""
 
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -68,3 +69,14 @@ def test_a_file_whose_name_begins_with_a_dash_is_no_option(
     assert all(f"{name}:2" in out for name in ("-x.py", "-h.py", "--json.py"))
     assert main(["hook", "check", "-y.py"]) == 2
     assert "usage: localagent hook check" in capsys.readouterr().err
+
+
+def test_ctrl_c_while_a_verb_is_loaded_is_an_interruption(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_name: str) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("importlib.import_module", interrupted)
+    assert main(["fix"]) == 130
+    assert "interrupted" in capsys.readouterr().err

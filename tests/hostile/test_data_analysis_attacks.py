@@ -47,6 +47,7 @@ def test_what_a_script_leaves_is_a_result_or_a_refusal(script: JailedScript, tmp
         ("print('x' * (2 << 20))", "it was ended: output"),
         ("import os; os.kill(os.getpid(), 9)", "it was ended: signalled"),
         ("raise SystemExit(3)", "it ended with exit 3"),
+        ("raise ValueError('\x1b[2Jno')", r"it ended with exit 1: ValueError: \x1b[2Jno"),
     ):
         with pytest.raises(ToolFault) as refused:
             script.observe(code, "")
@@ -65,7 +66,7 @@ STEPS = (
     ("open('/etc/cron.d/x', 'w').write('x')", "names '/etc/cron.d/x', outside of its folder"),
     ("from pathlib import Path\n(Path.home() / '.bashrc').write_text('x')", "names 'home', outside of its folder"),
     ("open('../analysis.json', 'w').write('{}')", "names '../analysis.json', outside of its folder"),
-    ("from pathlib import Path\nPath('d.csv').unlink()", "[write-files]"),
+    ("from pathlib import Path\nPath('d.csv').unlink()", "analysis.py:11 newly introduced method unlink"),
     ("import socket\nsocket.create_connection(('10.0.0.1', 80))", "importing socket is not possible"),
     ("while True", "is not Python that parses"),
     ("x = 1\0", "is not Python that parses"),

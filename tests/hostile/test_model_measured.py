@@ -52,6 +52,12 @@ def test_who_cannot_be_asked_is_told_and_is_not_called_unfit() -> None:
     refused = ChatFailure(fault=ChatFault.REFUSED, reason="tools param requires --jinja flag")
     with pytest.raises(AnswerIsNo, match="requires --jinja"):
         _prober().dialects(ScriptedModel([refused]))
+    for fault in (ChatFault.MALFORMED, ChatFault.TIMED_OUT, ChatFault.BROKEN_OFF):
+        dead = ChatFailure(fault=fault, reason="no chat completion")
+        with pytest.raises(AnswerIsNo, match="gave no reply in 4 tries: no chat completion"):
+            _prober().dialects(ScriptedModel([dead]))
+    [(_, once)] = _prober().dialects(ScriptedModel([dead, calls(("read", {"path": "x"}))])).values()
+    assert (once.well_formed.part, once.well_formed.whole) == (3, 4)
     loading = ChatFailure(fault=ChatFault.LOADING, reason="loading")
     model = ScriptedModel([loading, loading, calls(("read", {"path": "x"}))])
     [(_, shown)] = _prober().dialects(model).values()

@@ -28,6 +28,8 @@ def specification_changed(frozen: frozenset[RepoPath], paths: Iterable[RepoPath]
 class GateReview:
     """`ChangeReview` by the gates of patches, as the policy's `[instruction]` has them."""
 
+    program_name = "run.py"  # of a program, in what is said of it
+
     def __init__(
         self,
         policy: Policy,
@@ -62,7 +64,7 @@ class GateReview:
 
     def of_code(self, code: str) -> Review:
         """Of a program that is to run in the jail."""
-        found = findings_on((("run.py", code.encode("utf-8", "replace")),), self._policy)
+        found = findings_on(((self.program_name, code.encode("utf-8", "replace")),), self._policy)
         if not found:
             return Review(answer=Answer.ALLOW)
         return Review(answer=Answer.DENY, reason=self._told(found))

@@ -23,7 +23,7 @@ from localagent.llm.process.model_client import Served
 from localagent.ports import ChatModel, Jail
 from localagent.recipes.instruction import RECIPES
 
-_REMEDY = (
+MODEL_REMEDY = (
     "give --model unix:SOCKET, a model server of your own that speaks OpenAI chat completions "
     "(llama-server --host SOCKET.sock, or vLLM behind a socket); or --model NAME, a GGUF that was trained to call "
     "tools and is registered (`localagent model add FILE`)"
@@ -78,7 +78,7 @@ def weaknesses(model: ChatModel, settings: Settings) -> tuple[str, ...]:
 
 
 def _none_named(settings: Settings) -> AnswerIsNo:
-    return AnswerIsNo(_nothing_named(settings), remedy=f"say it in one of these ways, or {_REMEDY}")
+    return AnswerIsNo(_nothing_named(settings), remedy=f"say it in one of these ways, or {MODEL_REMEDY}")
 
 
 def _nothing_named(settings: Settings) -> str:
@@ -96,11 +96,11 @@ def _registry(settings: Settings) -> Registry:
 
 def _server(name: str) -> ServerModel:
     if len(name) <= len(PREFIX):
-        raise UsageFault("--model unix: names no socket", remedy=_REMEDY)
+        raise UsageFault("--model unix: names no socket", remedy=MODEL_REMEDY)
     model = ServerModel(Path(name.removeprefix(PREFIX)).absolute())
     failure = model.health()
     if failure is not None and failure.fault in (ChatFault.UNREACHABLE, ChatFault.REFUSED, ChatFault.TIMED_OUT):
-        raise AnswerIsNo(f"no model server answers at {name}: {failure.reason}", remedy=_REMEDY)
+        raise AnswerIsNo(f"no model server answers at {name}: {failure.reason}", remedy=f"start it, or {MODEL_REMEDY}")
     return model
 
 

@@ -67,6 +67,7 @@ class Prober:
     def _calls(self, model: ChatModel) -> FormatCalls:
         """Asked until it is plain that too few would be right. AnswerIsNo where the model cannot be asked at all."""
         good = right = tried = 0
+        failed: list[str] = []
         while tried < _PROBES and right + _PROBES - tried >= GO_ON * _PROBES:
             rng = random.Random(f"{self.seed} call {tried}")  # noqa: S311 - tasks that can be made again
             path, first = f"src/module_{rng.randint(100, 999)}.py", rng.randint(2, 90)
@@ -77,11 +78,14 @@ class Prober:
             if isinstance(said, ChatFailure):
                 if said.fault not in _ITS_OWN:
                     raise AnswerIsNo(f"{model.name} cannot be asked: {said.reason}", remedy=_REMEDY)
+                failed.append(said.reason)
                 continue
             reply = as_event(said, TOOLS, ())
             if well_formed(reply):
                 good += 1
                 right += [c.name for c in reply.calls] == ["read"] and _says(reply.calls[0].arguments, wanted)
+        if len(failed) == tried and not isinstance(model, GgufModel):  # says nothing of the model behind the server
+            raise AnswerIsNo(f"{model.name} gave no reply in {tried} tries: {failed[-1]}", remedy=_REMEDY)
         return FormatCalls(well_formed=Share(part=good, whole=tried), right=Share(part=right, whole=tried))
 
     def speed(self, model: ChatModel) -> float:

@@ -17,6 +17,8 @@ def results_fault(results: Path) -> str:
     """Why no results can be written there, "" where they can."""
     if not results.absolute().parent.is_dir():
         return f"--results: the directory of {results} does not exist"
+    if ".git" in map(str.lower, results.resolve().parts):
+        return f"--results: {results} lies in a folder .git, which is git's own; name another place"
     if not os.path.lexists(results):
         return ""
     if results.is_symlink() or not results.is_dir():

@@ -34,7 +34,7 @@ from localagent.agent.tools.catalogue import TOOLS
 from localagent.agent.tools.tool import Workshop, parse_arguments
 from localagent.agent.tools.working_copy import WorkingCopy
 from localagent.app.agent.change_review import GateReview
-from localagent.app.agent.chat_model import open_chat_model, weaknesses
+from localagent.app.agent.chat_model import MODEL_REMEDY, open_chat_model, weaknesses
 from localagent.app.agent.data_analysis import DataAnalysis, copy_data, holds_data
 from localagent.app.agent.graph_search import GraphSearch
 from localagent.app.agent.jail_runs import JailRuns, jail_for, opened_runs
@@ -250,6 +250,8 @@ def _model_for(
         yield model
         return
     recipe = _recipe(request, events)
+    if request.files and not request.model:
+        raise AnswerIsNo("no model was given, and no analysis of data is made without one", remedy=MODEL_REMEDY)
     model = NoModel()
     with contextlib.ExitStack() as stack:
         if request.model or (recipe is None and not request.from_tests):
@@ -312,7 +314,8 @@ def _answer(session: _Session, *, resumed: bool) -> TaskResult:
     try:
         return _worked(session, resumed=resumed)
     except (KeyboardInterrupt, Interrupted):
-        reason = "interrupted; the tree is as it was"
+        results = session.request.results
+        reason = "interrupted; the tree is as it was" if results is None else f"interrupted; {results} was not written"
         remedy = f"`localagent session resume {session.record.id}` goes on"
         return TaskResult(verdict=Verdict.INTERRUPTED, reason=reason, exit=130, remedy=remedy)
     except CannotEnforce as fault:

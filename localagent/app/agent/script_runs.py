@@ -28,10 +28,12 @@ from localagent.jail.limits.policy_limits import BoundedJail, PolicyLimits
 from localagent.ports import Jail
 from localagent.text.escaping import escaped_name
 from localagent.text.secret_redaction import Sanitizer
+from localagent.text.visible_text import one_line
 
 REPORT_NAME = "analysis.json"
 PRINTED_NAME = "analysis.txt"
 _MOST_ERRORS = 3_000
+_MOST_LINE = 200
 _MOST_OBSERVED = 250_000
 _SHOWN = 20
 
@@ -147,7 +149,8 @@ class JailedScript:
         if ran.ending is not JailOutcome.EXITED:
             return f"it was ended: {ran.ending} after {ran.wall_seconds:.1f} s"
         if ran.returncode:
-            return f"it ended with exit {ran.returncode}"
+            last = one_line(ran.stderr.rstrip().rpartition("\n")[2], _MOST_LINE)
+            return f"it ended with exit {ran.returncode}" + (f": {last}" if last else "")
         ours = {self.sanitizer.clean_text("/".join(map(escaped_name, path.parts))).text for path in self.data.entries}
         names = [file.name for file in ran.files]
         if changed := [name for name in names if name in ours]:

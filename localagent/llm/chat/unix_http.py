@@ -90,7 +90,6 @@ def exchange(path: Path, method: str, target: str, body: bytes | None, patience:
 
 
 def _connected(path: Path, patience: Patience) -> socket.socket:
-    remedy = "start the model server, or name its socket: --model unix:PATH"
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     connection.setblocking(False)
     while True:
@@ -106,7 +105,7 @@ def _connected(path: Path, patience: Patience) -> socket.socket:
         except (OSError, ValueError) as fault:
             connection.close()
             why = getattr(fault, "strerror", None) or str(fault)
-            raise NoReply(ChatFault.UNREACHABLE, f"no model server at {path}: {why}; {remedy}") from None
+            raise NoReply(ChatFault.UNREACHABLE, f"cannot connect to {path}: {why}") from None
         else:
             return connection
 

@@ -274,7 +274,7 @@ class _Verdict:
             (self.turned if good else self.still).append(name)
         new_bad = [i for i in sorted(self._now.ids - before - unsure) if not _good(self._now.results.get(i))]
         if new_bad:
-            self.reasons.append(f"tests that could not be collected before and do not pass: {_names(new_bad)}")
+            self.reasons.append(f"tests that can only be collected with the patch, and do not pass: {_names(new_bad)}")
 
     def _tests(self) -> None:
         before = {t.id: t for t in self._baseline.tests}
