@@ -205,10 +205,18 @@ def resume_do(
     on_text: Callable[[str], None] | None = None,
     work: Work = Work.MODEL,
 ) -> DoOutcome:
-    """A kept session goes on at its last complete event. AnswerIsNo for one that is finished, or applied."""
+    """A kept session goes on at its last complete event. AnswerIsNo for one that is finished, or applied.
+
+    One that was killed between its end and its report has no patch yet: a model's finished work is proven again.
+    """
     refuse_applied(kept)
     if kept.state == EndKind.FINISHED.value:
-        raise AnswerIsNo(f"session {kept.record.id} is finished", remedy=f"`localagent show {kept.record.id}` shows it")
+        if kept.request.files or (kept.record.result_json() or {}).get("outcome") == Verdict.ACCEPTED.value:
+            shows = f"`localagent show {kept.record.id}` shows it"
+            raise AnswerIsNo(f"session {kept.record.id} is finished", remedy=shows)
+        if any(isinstance(event, Replied) for event in kept.events):
+            work = Work.PROOF
+        kept = replace(kept, events=kept.events[:-1])
     request = kept.request
     opened = open_policy(settings, request.policy, request.repo)
     stop = stop or Stop()
