@@ -3,11 +3,11 @@
     python bench/agent_crash.py                      # 200 kills
     python bench/agent_crash.py --kills 20 --seed 7
 
-A scripted model server says the same conversation each time, by the results that the session has. Every second kill
-comes after a random time, the others before a random one of the calls that change a file, which the process counts
-itself: rare moments are met so. A resumed session may be killed again. Then, of every session: what its journal held
-at a kill stands in it unchanged, no call was started or answered twice, no step was done twice or left out, the patch is
-the undisturbed one, the repository is the same byte for byte, no process is left; and the audit journal holds.
+A scripted model server says the same conversation each time, by the results in it. Half of the kills come
+after a random time, the others before a random one of the calls that change a file, which the process counts itself:
+rare moments are met so. A resumed session may be killed again. Then, of every session: what its journal held at a kill
+stands in it unchanged, no call was started or answered twice, no step was done twice or left out, the patch is the
+undisturbed one, the repository is the same byte for byte, no process is left; and the audit journal holds.
 Ends with 1 when one of these fails. Seeded; which moment a time meets depends on the machine.
 """
 
