@@ -202,11 +202,14 @@ def undisturbed(place: Place) -> tuple[bytes, float, int]:
     return place.patch(), time.monotonic() - began, int((place.root / "calls").read_text())
 
 
-def struck(place: Place, most: int, seconds: float, calls: int, dice: random.Random) -> tuple[list[str], list[bytes]]:
-    """Kill and go on until it ends: where each kill fell, and the journal as it stood then."""
+def struck(
+    place: Place, most: int, seconds: float, calls: int, dice: random.Random
+) -> tuple[list[str], list[bytes], float]:
+    """Kill and go on until it ends: where each kill fell, the journal as it stood then, and the last run's seconds."""
     where: list[str] = []
     kept: list[bytes] = []
     while True:
+        began = time.monotonic()
         kill = len(where) < most
         first = calls - NEAR_THE_END if dice.random() < 0.5 else 1
         call = dice.randrange(first, calls + 1) if kill and dice.random() < 0.5 else 0
@@ -223,7 +226,8 @@ def struck(place: Place, most: int, seconds: float, calls: int, dice: random.Ran
             where.append(f"{f'call {call}' if call else f'{moment:.1f} s'}: {last}")
             continue
         said = (place.root / "said").read_text(errors="replace").strip()
-        return [*where, *([f"ended with {code}: {said[-400:]}"] if code else [])], kept
+        where += [f"ended with {code}: {said[-400:]}"] if code else []
+        return where, kept, time.monotonic() - began
 
 
 def main() -> int:
@@ -248,8 +252,8 @@ def main() -> int:
             place = Place(Path(name) / f"{sessions}", server.socket)
             asked = len(server.bodies)
             most = min(args.kills - done, dice.randrange(1, args.each + 1))
-            where, kept = struck(place, most, seconds, calls, dice)
-            faults = wrong(place, kept, patch)
+            where, kept, seconds = struck(place, most, seconds, calls, dice)
+            faults = wrong(place, kept, patch) + [text for text in where if text.startswith("ended with")]
             if (more := len(server.bodies) - asked - len(REPLIES) - 2 * len(kept)) > 0:
                 faults.append(f"the model was asked {more} times too often")
             done += len(kept)

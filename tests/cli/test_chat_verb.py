@@ -69,7 +69,8 @@ def _words(repo: Repo, server: FalseModelServer) -> list[str]:
 
 @pytest.mark.long
 def test_an_instruction_is_shown_and_applied(repo: Repo, tmp_path: Path) -> None:
-    with false_model_server(_script([*SHOUT, FINISH])) as server, chat(*_words(repo, server)) as terminal:
+    plan = ("plan", {"steps": ["write shop/extra.py", "tests/test_extra.py"]})  # nobody is asked about it
+    with false_model_server(_script([plan, *SHOUT, FINISH])) as server, chat(*_words(repo, server)) as terminal:
         terminal.until("> ")
         terminal.type("/nonsense", "/nonsense is no command")
         terminal.type("/diff", "nothing was asked yet")
@@ -79,6 +80,7 @@ def test_an_instruction_is_shown_and_applied(repo: Repo, tmp_path: Path) -> None
         terminal.type("/model", f"model: unix:{server.socket}")
         terminal.type("add shout \\", "... ")
         terminal.type("to shop/extra.py", "/apply writes it into your files")
+        terminal.type("/plan", "2. tests/test_extra.py")
         assert "+def shout(text):" in terminal.type("/diff", "return text.upper()")
         terminal.type("/why", "for the claim 'adds'")
         assert not (repo.folder / "shop/extra.py").exists()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from localagent.agent.agent_ports import JudgeAnswer, Person
-from localagent.agent.approval import ChokePoint
+from localagent.agent.approval import ChokePoint, Trust
 from localagent.agent.context import result_limit
 from localagent.agent.events import (
     AgentEvent,
@@ -523,6 +523,7 @@ def _loop(
             limit=result_limit(session.model.context_tokens),
             assume=request.assume,
             made_edits=lambda: _made_edits(log.events),
+            plan_is_asked=request.trust is not Trust.AUTO,
         ),
         choke=ChokePoint(
             review=review,
