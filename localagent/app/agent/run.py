@@ -615,6 +615,10 @@ def _result(session: _Session, ended: Ended, judge: VerifyJudge) -> TaskResult:
     if ended.kind is EndKind.NEEDS_PERSON:
         answer = f"say it in the instruction; or `localagent session resume {session.record.id} --say TEXT`"
         return replace(base, verdict=Verdict.NEEDS_PERSON, reason=ended.reason, remedy=answer)
+    if ended.kind is EndKind.LIMITS_EXCEEDED:
+        return replace(
+            base, remedy=f"`localagent session resume {session.record.id}` goes on, with the same budget again"
+        )
     if session.request.from_tests and isinstance(session.model, NoModel) and writes_of(session.log.events):
         name = session.record.id
         by_model = f"`localagent session resume {name} --model M` has a model write the rest"
