@@ -1,14 +1,17 @@
 """Whether `localagent debug` finds the root cause of bugs whose repair is known, against the localization of `fix`.
 
     .venv/bin/python bench/debug.py CASES.jsonl --every 4 --seconds 30 --json out.json
+    .venv/bin/python bench/debug.py --drawn 12 --no-edits
 
-A case is one of `bench/cases/own.jsonl` (docs in bench/README.md). The root cause are the lines of the wrong files that
-the oracle changes. Per case one baseline and one traced run give both rankings, and, unless `--no-experiments`, the
-experiments of `debug`. Printed: root cause among the first 5 and 10 statements for both rankings, confirmed hypotheses
-that name it and that do not, seconds.
+A case is one of `bench/cases/own.jsonl` (docs in bench/README.md), with `--drawn` a fault that an operator of the edit
+space wrote into a small case (`bench/right/mutated.jsonl`). The root cause are the lines of the wrong files that the
+oracle changes. Per case one baseline and the traced runs give two rankings, the values that `debug` forces the third;
+then, unless `--no-edits`, the search's edits are tried. Printed: root cause among the first statements of each ranking,
+confirmed hypotheses that name it and that do not, seconds.
 """
 
 import argparse
+import dataclasses
 import difflib
 import json
 import sys
@@ -18,12 +21,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from casefile import Case
+from casefile import Case, read_all
 
 from localagent.app import Settings
-from localagent.app.debug.debug import chosen_failure, experiments, hypotheses_of, localized
+from localagent.app.debug.debug import chosen_failure, experiments, hypotheses_of, localized, run_value_experiments
 from localagent.app.policies import open_policy
 from localagent.app.review.patch_tests import ProofRequest, open_tested_snapshot
+from localagent.debug.value_outcomes import with_experiments
 from localagent.errors import LocalagentError
 
 
@@ -55,7 +59,7 @@ def rank(ranked, wanted):
     return 0
 
 
-def measure(case, seconds, settings, *, with_experiments):
+def measure(case, seconds, settings, *, with_edits):
     wanted = causes(case)
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "repo"
@@ -68,9 +72,12 @@ def measure(case, seconds, settings, *, with_experiments):
             baseline = ground.verifier.baseline()
             test, _ = chosen_failure(baseline, "")
             located = localized(ground, baseline, test)
+            left = lambda: seconds - (time.monotonic() - begin)  # noqa: E731
+            values = run_value_experiments(ground, baseline, test, located, left)
+            passes = {(e.forced.path, e.forced.line) for e in values if e.outcome.value == "passes"}
+            forced_seconds = time.monotonic() - begin
             found = ()
-            if with_experiments:
-                left = lambda: seconds - (time.monotonic() - begin)  # noqa: E731
+            if with_edits:
                 result = experiments(ground, baseline, located.ranked, settings, policy, Quiet(), left)
                 found = hypotheses_of(result, baseline)
         confirmed = [h for h in found if h.outcome.value == "confirmed"]
@@ -78,6 +85,13 @@ def measure(case, seconds, settings, *, with_experiments):
             "case": case.id,
             "plain": rank(located.plain, wanted),
             "slice": rank(located.ranked, wanted),
+            "forced": rank(with_experiments(located.ranked, values), wanted),
+            "values": len(values),
+            "passes": len(passes),
+            "passes_at_cause": bool(passes & wanted),
+            "forced_seconds": round(forced_seconds, 1),
+            "cause": sorted(f"{path}:{line}" for path, line in wanted),
+            "said": [e.sentence for e in values],
             "traced": located.run is not None,
             "confirmed": bool(confirmed),
             "right": bool(confirmed) and all((h.path, h.line) in wanted for h in confirmed),
@@ -85,32 +99,56 @@ def measure(case, seconds, settings, *, with_experiments):
         }
 
 
+RIGHT = Path(__file__).resolve().parent / "right"
+
+
+def drawn_cases(count):
+    """So many faults that an operator wrote into a small case, spread over all of them."""
+    faults = [json.loads(line) for line in (RIGHT / "mutated.jsonl").read_text().splitlines()]
+    small = {case.id: case for case in read_all(RIGHT / "small")}
+    step = max(1, len(faults) // max(1, count))
+    return [mutated_case(small[fault["case"]], fault) for fault in faults[::step][:count]]
+
+
+def mutated_case(case, fault):
+    repaired = {**case.files, **case.oracle}
+    broken = repaired[fault["path"]].encode()
+    for start, end, text in reversed(fault["splices"]):
+        broken = broken[:start] + text.encode() + broken[end:]
+    return dataclasses.replace(
+        case, id=fault["name"], files={**repaired, fault["path"]: broken.decode()},
+        oracle={fault["path"]: repaired[fault["path"]]},
+    )  # fmt: skip
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("cases", type=Path, nargs="+")
+    p.add_argument("cases", type=Path, nargs="*")
+    p.add_argument("--drawn", type=int, default=0, metavar="N")
     p.add_argument("--every", type=int, default=1)
     p.add_argument("--most", type=int, default=1000)
     p.add_argument("--seconds", type=float, default=60.0)
-    p.add_argument("--no-experiments", action="store_true")
+    p.add_argument("--no-edits", action="store_true")
     p.add_argument("--json", type=Path)
     args = p.parse_args()
     rows = [json.loads(line) for path in args.cases for line in path.read_text().splitlines()]
     settings = Settings.from_environ()
     done = []
-    for row in rows[:: args.every][: args.most]:
-        case = Case(**{**row, "expect": row.get("expect", {})})
+    cases = [Case(**{**row, "expect": row.get("expect", {})}) for row in rows[:: args.every][: args.most]]
+    for case in [*cases, *drawn_cases(args.drawn)]:
         try:
-            done.append(measure(case, args.seconds, settings, with_experiments=not args.no_experiments))
+            done.append(measure(case, args.seconds, settings, with_edits=not args.no_edits))
         except LocalagentError as fault:
             done.append({"case": case.id, "fault": str(fault)})
         print(json.dumps(done[-1]), flush=True)
         if args.json:
             args.json.write_text(json.dumps(done, indent=1) + "\n")
     good = [d for d in done if "fault" not in d]
-    for name in ("plain", "slice"):
-        first5 = sum(0 < d[name] <= 5 for d in good)
-        first10 = sum(0 < d[name] <= 10 for d in good)
-        print(f"{name}: first 5 {first5}/{len(good)}, first 10 {first10}/{len(good)}")
+    for name in ("plain", "slice", "forced"):
+        firsts = ", ".join(f"first {n} {sum(0 < d[name] <= n for d in good)}/{len(good)}" for n in (1, 3, 5, 10))
+        print(f"{name}: {firsts}, mean of 1/rank {sum(1 / d[name] for d in good if d[name]) / max(1, len(good)):.3f}")
+    tried = [d for d in good if d["passes"]]
+    print(f"a value made {len(tried)}/{len(good)} pass, at the cause {sum(d['passes_at_cause'] for d in tried)}")
     confirmed = [d for d in good if d["confirmed"]]
     print(f"confirmed {len(confirmed)}/{len(good)}, of them right {sum(d['right'] for d in confirmed)}")
     print(f"median seconds {sorted(d['seconds'] for d in good)[len(good) // 2] if good else 0}")

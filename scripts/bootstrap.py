@@ -47,6 +47,7 @@ CMAKE_ARGS = {"none": "", "cuda": "-DGGML_CUDA=on", "vulkan": "-DGGML_VULKAN=on"
 # to the others, and llama.cpp ends with a general protection fault on every processor with AMX tiles.
 KEEPS_STORES = "-fno-tree-dse -fno-dse"
 EVERY_SECONDS = 5.0
+NOT_HERE = 4  # the exit status of `model tune` where the model cannot be run at all (docs/errors.md)
 STEP = re.compile(r"\[(\d+)/(\d+)\]")
 
 
@@ -110,6 +111,11 @@ def environment(extra: dict[str, str]) -> dict[str, str]:
 
 def run(what: str, argv: Sequence[str | Path], extra: dict[str, str] | None = None) -> bool:
     """Runs one command with its output in the log; True if it ended with 0. Progress is shown while it runs."""
+    return ended(what, argv, extra) == 0
+
+
+def ended(what: str, argv: Sequence[str | Path], extra: dict[str, str] | None = None) -> int:
+    """The same, for its exit status."""
     progress = Progress(what)
     progress.start()
     try:
@@ -131,7 +137,7 @@ def run(what: str, argv: Sequence[str | Path], extra: dict[str, str] | None = No
                 for line in process.stdout:
                     log.write(line)
                     progress.read(line)
-                return process.wait() == 0
+                return process.wait()
             finally:
                 if process.poll() is None:
                     process.terminate()
@@ -392,7 +398,10 @@ def build_chat_shim(*, quiet: bool = False) -> None:
 def tune_model() -> None:
     """Measures which format of the model's weights is fastest here; without it the model runs as it is."""
     say("measuring which format of the model is fastest on this machine")
-    if not run("measuring the model", [VENV / "bin" / "localagent", "model", "tune"]):
+    status = ended("measuring the model", [VENV / "bin" / "localagent", "model", "tune"])
+    if status == NOT_HERE:
+        say("the model does not run on this machine, so tasks go without one; `localagent doctor` says why")
+    elif status:
         say("that failed, so the model runs as it is; `localagent model tune` says why")
 
 

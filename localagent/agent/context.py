@@ -20,6 +20,7 @@ from localagent.agent.events import (
     writes_of,
 )
 from localagent.domain.chat import ChatRole, Message, ToolCall, ToolSchema
+from localagent.text.visible_text import shortened
 
 CHARACTERS_PER_TOKEN = 3.2  # of code and JSON, on the safe side
 _LINE = 110
@@ -72,7 +73,7 @@ def _message(event: AgentEvent, *, short: bool) -> Message | None:
 def one_line(text: str) -> str:
     """The first line of a result and how much was left out."""
     first, _, rest = text.partition("\n")
-    shown = first if len(first) <= _LINE else first[: _LINE - 1] + "…"
+    shown = shortened(first, _LINE)
     return shown if not rest and shown == first else f"{shown} [{text.count(chr(10)) + 1} lines, left out: ask again]"
 
 

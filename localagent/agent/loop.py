@@ -31,6 +31,7 @@ from localagent.agent.tools.tool import Done, Tool, Workshop, bounded, parse_arg
 from localagent.agent.tools.working_copy import ToolFault, ToolRefusal
 from localagent.domain.chat import ChatFailure, ChatFault, ChatReply, ChatRequest, Sampling, ToolCall
 from localagent.ports import ChatModel
+from localagent.text.visible_text import shortened
 
 _RETRIES = 6  # of faults in a row
 _WAITS = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
@@ -176,7 +177,7 @@ class Loop:
                 self._append(Started(call_id=call.id))
                 answer, done = self._call(call)
             if self.choke.review.speaks_to_machine(quoted(answer)):
-                answer = replace(answer, injected=f"{call.name} {call.arguments[:80]}")
+                answer = replace(answer, injected=f"{call.name} {shortened(call.arguments, 80)}")
             self._append(answer)
             if done is not None and (ended := outcome_of(done)) is not None:
                 return ended
@@ -190,7 +191,7 @@ class Loop:
         tool = self.tools.get(call.name)
         try:
             if tool is None:
-                raise ToolFault(f"there is no tool {call.name[:60]!r}; the tools are {', '.join(self.tools)}")
+                raise ToolFault(f"there is no tool {shortened(call.name, 60)!r}; the tools are {', '.join(self.tools)}")
             action = tool.prepare(self.workshop, parse_arguments(tool, call.arguments))
             said = self.choke.decide(action, self.workshop.copy, self.log.events)
             if said.answer is not Answer.ALLOW:

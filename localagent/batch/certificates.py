@@ -22,6 +22,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from localagent.batch.cluster_settings import FILE_NAME, TEXT
 from localagent.errors import UsageFault
 from localagent.fs.openat import write_new
+from localagent.text.visible_text import shortened
 
 MAX_DAYS = 825
 _HOST = re.compile(r"(?=.{1,253}$)[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*")
@@ -90,7 +91,9 @@ def faults_of(folder: Path, role: CertificateRole, now: datetime | None = None) 
         if now > ends:
             faults.append(f"{pair.certificate} ran out on {ends:%Y-%m-%d}: make new ones")
     except Exception as error:  # noqa: BLE001 - whatever the library says of a file that is no certificate
-        faults.append(f"{pair.certificate} is no certificate of {authority}: {type(error).__name__}: {error}"[:300])
+        faults.append(
+            shortened(f"{pair.certificate} is no certificate of {authority}: {type(error).__name__}: {error}", 300)
+        )
     return faults
 
 

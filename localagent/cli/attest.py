@@ -102,7 +102,7 @@ def _attest(args: argparse.Namespace, settings: Settings, render: Render) -> int
         write_through(args.out, bundle)
         render.note(f"signed with key {signer.key_id[:16]}: {args.out}")
     elif note is None:
-        render.line(bundle.decode("ascii").rstrip("\n"))
+        render.text(bundle.decode("ascii").rstrip("\n"))
     if note is not None and args.write:
         write(settings, record, note)
         render.line(f"written: note for commit {note.commit} in {REF}")

@@ -65,7 +65,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     if args.json:
         render.json(bisect_json(result))
     else:
-        render.line(bisect_text(result))
+        render.text(bisect_text(result))
         if result.remedy:
             render.note(f"  what to do: {result.remedy}")
         for warning in result.warnings:

@@ -204,7 +204,7 @@ class _Talk:
 
     def diff(self, _rest: str, _stop: Stop) -> None:
         """`/diff`."""
-        self.render.line(self.chat.diff().rstrip("\n") or "nothing is changed")
+        self.render.text(self.chat.diff().rstrip("\n") or "nothing is changed")
 
     def plan(self, _rest: str, _stop: Stop) -> None:
         """`/plan`."""
@@ -219,7 +219,7 @@ class _Talk:
             specs = tuple(shlex.split(rest))
         except ValueError as error:
             raise UsageFault(f"/test: {error}", remedy="/test [SPEC ...], quoted as in a shell") from None
-        self.render.line(self.chat.test(specs, stop))
+        self.render.text(self.chat.test(specs, stop))
 
     def undo(self, rest: str, _stop: Stop) -> None:
         """`/undo [all]`."""

@@ -11,10 +11,11 @@ from localagent.cli.explain import trace_text
 from localagent.cli.fix import command_fault
 from localagent.cli.progress import PlainSink
 from localagent.cli.render import Render
-from localagent.debug.dossier import dossier_json, dossier_text
+from localagent.debug.dossier import dossier_json, dossier_page, dossier_text
 from localagent.debug.explanation_text import explanation_json, explanation_text
 from localagent.debug.tracebacks import parse_tracebacks
 from localagent.errors import UsageFault
+from localagent.fs.atomic_files import write_through
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--python", default="", metavar="PY", help="the project's interpreter or virtual environment")
     parser.add_argument("--max-seconds", type=float, default=60.0, metavar="S", help="time limit in seconds (60)")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output (docs/debug.md)")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="write a self-contained HTML page, too")
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
@@ -44,18 +46,22 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         raise UsageFault(faults)
     text = trace_text(args.what) if args.what and not args.what.endswith(".py") else None
     if text is not None and (args.what == "-" or parse_tracebacks(text)):
+        if args.html is not None:
+            raise UsageFault(["--html: only the dossier of a test or command is written as a page"])
         found = explain_text(text, args.what, args.repo, settings)
         if args.json:
             render.json({"explanations": [explanation_json(one) for one in found]})
         else:
-            render.line("\n\n".join(explanation_text(one) for one in found))
+            render.text("\n\n".join(explanation_text(one) for one in found))
         return 0
     request = DebugRequest(
         repo=args.repo, test=args.what, check=args.check, python=args.python, max_seconds=args.max_seconds
     )
     dossier = debug(request, settings, PlainSink(render, quiet=args.json))
+    if args.html is not None:
+        write_through(args.html, dossier_page(dossier))
     if args.json:
         render.json(dossier_json(dossier))
     else:
-        render.line(dossier_text(dossier))
+        render.text(dossier_text(dossier))
     return 0

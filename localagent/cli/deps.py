@@ -16,14 +16,15 @@ from localagent.deps.install import InstallOrder, install
 from localagent.deps.known_distributions import load_known
 from localagent.deps.locks import Locks, read_locks
 from localagent.deps.requirement import parse_requirement
+from localagent.deps.setup_files import parse_setup_config, parse_setup_script
 from localagent.deps.site_packages import Environment, environment, fresh_target
-from localagent.deps.sources import MOST_FILE_BYTES, Item, parse_project, parse_requirements
+from localagent.deps.sources import MOST_FILE_BYTES, Item, names_dependencies, parse_project, parse_requirements
 from localagent.deps.squat import KnownNames
 from localagent.deps.wheelhouse import index_folder
 from localagent.domain.dependency import DependencyVerdict, Ruling, Wanted
 from localagent.domain.policy import Permission, Policy
 from localagent.errors import UsageFault
-from localagent.fs.bounded_read import read_below, read_named
+from localagent.fs.bounded_read import matches_below, read_below, read_named
 from localagent.jail.api import NamespaceJail, open_jail
 from localagent.record.approval_journal import dependency_approvals
 
@@ -214,14 +215,38 @@ def wanted_items(args: argparse.Namespace, known: KnownNames) -> list[Item]:
 
 
 def project_items(args: argparse.Namespace, known: KnownNames) -> list[Item]:
-    """What the repository's pyproject.toml asks for."""
+    """What the repository asks for: by pyproject.toml's [project], or else by all the older files that say it."""
+    data = _read(args.repo, PROJECT)
+    items = [] if data is None else parse_project(data, PROJECT, known)
+    if data is not None and names_dependencies(data):
+        return items
+    found = [PROJECT] if data is not None else []
+    for name, parse in (("setup.cfg", parse_setup_config), ("setup.py", parse_setup_script)):
+        if (data := _read(args.repo, name)) is not None:
+            found.append(name)
+            items += parse(data, name, known)
+    for name in matches_below(args.repo, "*requirements*.txt"):
+        if (data := _read(args.repo, name)) is not None:
+            found.append(name)
+            items += parse_requirements(data, name, known)
+    if not found:
+        raise UsageFault(
+            f"{args.repo}: no {PROJECT}, setup.cfg, setup.py or requirements file there",
+            remedy="name requirements or -r FILE",
+        )
+    return items
+
+
+def _read(folder: Path, name: str) -> bytes | None:
+    """A file of the repository, None where there is none."""
     try:
-        data = read_below(args.repo, PROJECT, MOST_FILE_BYTES)
+        return read_below(folder, name, MOST_FILE_BYTES)
+    except FileNotFoundError:
+        return None
     except OSError as error:
         raise UsageFault(
-            f"{args.repo / PROJECT}: cannot be read: {error.strerror or error}", remedy="name requirements or -r FILE"
+            f"{folder / name}: cannot be read: {error.strerror or error}", remedy="name requirements or -r FILE"
         ) from error
-    return parse_project(data, PROJECT, known)
 
 
 def overall(rulings: Iterable[Ruling]) -> DependencyVerdict:

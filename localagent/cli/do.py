@@ -112,7 +112,7 @@ def show_outcome(outcome: DoOutcome, args: argparse.Namespace, render: Render) -
         show_analysis(outcome, analysis, render)
         return
     if shown := outcome.diff or outcome.proposal:
-        render.line(shown.decode("utf-8", "replace").rstrip("\n"))
+        render.text(shown.decode("utf-8", "replace").rstrip("\n"))
         render.line()
     render.line(outcome.reason)
     agent = outcome.report.get("agent", {})

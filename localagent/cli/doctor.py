@@ -219,6 +219,7 @@ def model_rows(settings: Settings) -> Iterator[DiagnosisRow]:
             part="model", name=model.name, state=ProbeState.WORKS, detail=f"{model.path}, {model.bytes} bytes"
         )
         yield _tuned_row(model, settings)
+        yield _trial_row(model, settings)
     except LocalagentError as fault:
         yield DiagnosisRow(
             part="model", name="default model", state=ProbeState.ABSENT, detail=str(fault), remedy=remedy
@@ -231,6 +232,17 @@ def model_rows(settings: Settings) -> Iterator[DiagnosisRow]:
         yield DiagnosisRow(
             part="model", name="llama.cpp", state=ProbeState.FAULTY, detail=str(fault), remedy=fault.remedy
         )
+
+
+def _trial_row(model: ModelFile, settings: Settings) -> DiagnosisRow:
+    """Whether its process runs here; without it tasks go on, and worse."""
+    from localagent.app.models.trial import try_model  # noqa: PLC0415 - heavy, only here
+
+    try:
+        state, detail, remedy = ProbeState.WORKS, try_model(model, settings), ""
+    except LocalagentError as fault:
+        state, detail, remedy = ProbeState.FAULTY, str(fault), fault.remedy
+    return DiagnosisRow(part="model", name="model runs", state=state, detail=detail, remedy=remedy)
 
 
 def _tuned_row(model: ModelFile, settings: Settings) -> DiagnosisRow:

@@ -37,7 +37,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     for number, one in enumerate(found):
         if number:
             render.line()
-        render.line(explanation_text(one))
+        render.text(explanation_text(one))
     return 0
 
 

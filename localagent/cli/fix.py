@@ -3,8 +3,7 @@
 import argparse
 import math
 import shlex
-import sys
-from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 from localagent.app import Settings
@@ -16,14 +15,13 @@ from localagent.app.fix.run import run_fix
 from localagent.cli.backend import add_backend, backend_of
 from localagent.cli.exit_signals import stop_on_signals
 from localagent.cli.gpu_layers import add_gpu_layers
-from localagent.cli.progress import JsonSink, PlainSink, TerminalSink
+from localagent.cli.progress import JsonSink, progress_sink
 from localagent.cli.render import Render
 from localagent.daemon.client.fix_client import run_remote
 from localagent.domain.guard import DEFAULT_SECONDS, guard_faults, guard_of
 from localagent.domain.task import Budget, Choosing
 from localagent.errors import UsageFault
 from localagent.llm.model.gpu import checked_layers
-from localagent.ports import Sink
 from localagent.protocol.http_client import DEFAULT_SOCKET
 from localagent.report.guard_text import guard_line
 from localagent.report.strength_text import assessment_lines
@@ -104,14 +102,11 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     request = _request(args)
     stop = Stop()
     stop_on_signals(stop)
-    sink, close = _sink(args, render)
-    try:
+    with nullcontext(JsonSink(render)) if args.json else progress_sink(render, quiet=args.quiet) as sink:
         if args.daemon is not None:
             outcome = run_remote(request, Path(args.daemon), settings, sink)
         else:
             outcome = run_fix(request, settings, sink, stop)
-    finally:
-        close()
     if args.json:
         render.json({"event": "result", "task": outcome.task_id, "report": outcome.report})
     else:
@@ -182,25 +177,10 @@ def command_fault(command: str) -> str:
         return f"--check {command!r}: {fault}"
 
 
-def _sink(args: argparse.Namespace, render: Render) -> tuple[Sink, Callable[[], None]]:
-    if args.json:
-        return JsonSink(render), _nothing
-    if args.quiet:
-        return PlainSink(render, quiet=True), _nothing
-    if sys.stderr.isatty():
-        live = TerminalSink()
-        return live, live.close
-    return PlainSink(render), _nothing
-
-
-def _nothing() -> None:
-    return None
-
-
 def show_outcome(outcome: FixOutcome, render: Render) -> None:
     """What `fix` says at its end."""
     if outcome.diff:
-        render.line(outcome.diff.decode("utf-8", "replace").rstrip("\n"))
+        render.text(outcome.diff.decode("utf-8", "replace").rstrip("\n"))
         render.line()
     render.line(outcome.reason)
     if outcome.remedy:

@@ -75,7 +75,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     if args.json:
         render.json(review_json(review))
     else:
-        render.line(review_text(review))
+        render.text(review_text(review))
     return review.exit
 
 

@@ -20,7 +20,7 @@ from localagent.lint.rules import BY_ID, RULES
 from localagent.precommit import fix_files
 from localagent.precommit.attestation import Attesting
 from localagent.precommit.fix_files import FileReport
-from localagent.precommit.tool_config import ignored_rules
+from localagent.precommit.tool_config import ToolConfig, tool_config
 from localagent.repo.discover import repository_root
 
 if TYPE_CHECKING:
@@ -123,13 +123,14 @@ def _named(
     gates, attesting = _judged(args, settings, root)
     if args.hook_verb == "fix":
         _settle(root, settings, render)
-    running = _running(args, root, rules, render)
+    config = _configured(root, render)
+    running = _running(args, config, rules)
     reports = []
     for path, data in fix_files.read_named(root, folder, args.files):
         reports.append(
             fix_files.unreadable(path, data)
             if isinstance(data, str)
-            else _report(args, path, data, running(path), gates)
+            else _report(args, path, data, running(path), gates, config)
         )
     if args.hook_verb == "fix":
         fix_files.write_named(root, reports, settings.state_dir, attesting.around)
@@ -150,11 +151,12 @@ def _staged(
         _settle(root, settings, render)
     files = {file.path: file for file in staged_files(git)}
     gates, attesting = _judged(args, settings, root)
-    running = _running(args, root, rules, render)
+    config = _configured(root, render)
+    running = _running(args, config, rules)
     reports = [
         fix_files.unreadable(path, file.reason)
         if file.data is None
-        else _report(args, path, file.data, running(path), gates)
+        else _report(args, path, file.data, running(path), gates, config)
         for path, file in files.items()
     ]
     if args.hook_verb == "fix":
@@ -162,16 +164,20 @@ def _staged(
     return reports, attesting
 
 
+def _configured(root: Path, render: Render) -> ToolConfig:
+    config = tool_config(root)
+    for fault in config.faults:
+        render.note(fault)
+    return config
+
+
 def _running(
-    args: argparse.Namespace, root: Path, rules: Sequence[LintRule], render: Render
+    args: argparse.Namespace, config: ToolConfig, rules: Sequence[LintRule]
 ) -> Callable[[RepoPath], Sequence[LintRule]]:
     """The rules for a file: without those that the project's linters ignore there, unless they were selected."""
     if args.select:
         return lambda _: rules
-    ignored = ignored_rules(root)
-    for fault in ignored.faults:
-        render.note(fault)
-    return lambda path: [rule for rule in rules if rule.id not in ignored.at(path)]
+    return lambda path: [rule for rule in rules if rule.id not in config.at(path)]
 
 
 def _settle(root: Path, settings: Settings, render: Render) -> None:
@@ -198,11 +204,17 @@ def _attested(attesting: Attesting) -> dict[str, object]:
 
 
 def _report(
-    args: argparse.Namespace, path: RepoPath, data: bytes, rules: Sequence[LintRule], gates: fix_files.Gates
+    args: argparse.Namespace,
+    path: RepoPath,
+    data: bytes,
+    rules: Sequence[LintRule],
+    gates: fix_files.Gates,
+    config: ToolConfig,
 ) -> FileReport:
     if args.hook_verb == "check":
         return fix_files.check(path, data, rules)
-    return fix_files.fix(path, data, rules, gates, suggestions=args.suggestions)
+    longest = config.longest_line
+    return fix_files.fix(path, data, rules, gates, suggestions=args.suggestions, longest_line=longest)
 
 
 def _shown(
@@ -227,7 +239,7 @@ def _shown(
             kind = f"not repaired: {reasons[id(f)]}" if id(f) in reasons else kind
             render.line(f"{report.path}:{f.line}:{f.column + 1}: [{f.rule}] {f.message} ({kind})")
         for diff in report.suggestions:
-            render.line(diff.rstrip("\n"))
+            render.text(diff.rstrip("\n"))
     changed = sum(r.after is not None for r in reports)
     count, left = _count(len(reports), "file"), _count(sum(len(r.findings) for r in reports), "finding")
     render.note(f"{count} checked, {changed} changed, {left}{' left' if changed else ''}")

@@ -71,7 +71,7 @@ def show(made: list[dict[str, Any]], remarks: list[str], render: Render) -> None
         who = ", verified by the daemon" if one["found_by"] == "daemon" else ""
         likely = f", {confidence_line(one['confidence'])}" if one["confidence"] else ""
         render.line(f"suggestion: {what} {'; '.join(one['titles'])} ({', '.join(one['tests'])}){who}{likely}")
-        render.line(one["patch"].encode("utf-8", "surrogateescape").decode("utf-8", "replace").rstrip("\n"))
+        render.text(one["patch"].encode("utf-8", "surrogateescape").decode("utf-8", "replace").rstrip("\n"))
         render.line(f"to apply it: git apply {one['kept_at']}")
     for remark in remarks:
         render.note(f"suggestions: {remark}")

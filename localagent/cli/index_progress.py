@@ -1,14 +1,18 @@
-"""Opens the index for a verb, with a line on standard error every second that it takes."""
+"""Opens the index for a verb; says how far it is where that takes more than a second."""
 
 import argparse
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 from localagent.app import Settings
 from localagent.app.code.repository_index import RepositoryIndex, open_index
+from localagent.cli.progress import progress_sink
 from localagent.cli.render import Render
+from localagent.domain.task import Event
+from localagent.ports import Sink
 
-_EVERY_SECONDS = 1.0
+_QUIET_SECONDS = 1.0
 
 
 def add_repo(parser: argparse.ArgumentParser) -> None:
@@ -18,15 +22,20 @@ def add_repo(parser: argparse.ArgumentParser) -> None:
 
 def opened(args: argparse.Namespace, settings: Settings, render: Render, *, rebuild: bool = False) -> RepositoryIndex:
     """The index of `--repo`, up to date; says what it began anew."""
-    next_at = time.monotonic() + _EVERY_SECONDS
+    started = time.monotonic()
+    sink: Sink | None = None
+    with ExitStack() as stack:
 
-    def progress(done: int, total: int) -> None:
-        nonlocal next_at
-        if time.monotonic() >= next_at:
-            render.note(f"indexing: {done} of {total} files")
-            next_at = time.monotonic() + _EVERY_SECONDS
+        def progress(done: int, total: int) -> None:
+            nonlocal sink
+            seconds = time.monotonic() - started
+            if sink is None and seconds >= _QUIET_SECONDS:
+                sink = stack.enter_context(progress_sink(render))
+                sink.emit(Event(kind="stage", at_seconds=seconds, data={"stage": "index"}))
+            if sink is not None:
+                sink.emit(Event(kind="progress", at_seconds=seconds, data={"indexed": done, "files": total}))
 
-    index = open_index(args.repo, settings, progress=progress, rebuild=rebuild)
+        index = open_index(args.repo, settings, progress=progress, rebuild=rebuild)
     rebuilt = index.status().rebuilt
     if rebuilt and not rebuild:
         render.note(f"the index was built anew: {rebuilt}")

@@ -204,10 +204,7 @@ def show(executed: Executed, render: Render, *, raw: bool, json: bool) -> None:
     if raw:
         render.raw(executed.raw_stdout, executed.raw_stderr)
     else:
-        if executed.stdout:
-            render.line(executed.stdout.removesuffix("\n"))
-        if executed.stderr:
-            render.note(executed.stderr.removesuffix("\n"))
+        render.output(executed.stdout, executed.stderr)
     for file in executed.files:
         render.note(f"file: {file.name}, {file.bytes:,} bytes, {file.digest}" + (", copied" if file.copied else ""))
     for one in executed.left_out:

@@ -93,7 +93,7 @@ def _export(args: argparse.Namespace, ring: KeyRing, render: Render) -> int:
         write_through(args.out, note.public.encode("ascii"))
         render.note(f"key {note.id} written to {args.out}")
     else:
-        render.line(note.public.rstrip("\n"))
+        render.text(note.public.rstrip("\n"))
     return 0
 
 

@@ -17,6 +17,7 @@ from localagent.app import Settings
 from localagent.cli.render import ReaderGone, Render
 from localagent.errors import InternalFault, LocalagentError, UsageFault
 from localagent.record.state_schema import base_of, ready
+from localagent.text.visible_text import one_line
 
 # group -> verb -> (module in localagent.cli, one line of help). Imported only when used: starting must stay quick.
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
@@ -115,6 +116,7 @@ class _Parser(argparse.ArgumentParser):
         return parsed, unknown
 
     def error(self, message: str) -> NoReturn:
+        message = one_line(message, 2000)  # it quotes arguments, which may be names of hostile files
         if self._given:
             self.print_usage(sys.stderr)
             self.exit(UsageFault.exit_code, f"{self.prog}: error: {message}\n  what to do: {self.prog} --help\n")

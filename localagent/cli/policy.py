@@ -16,6 +16,7 @@ from localagent.errors import UsageFault
 from localagent.gate.gate_rules_page import explained, explained_ids, page
 from localagent.policy.flat_keys import facts
 from localagent.policy.load import load_policy
+from localagent.text.visible_text import shortened
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -78,7 +79,7 @@ def _show(args: argparse.Namespace, opened: OpenPolicy, render: Render) -> int:
         for line in _layer_lines(opened, values):
             render.line(line)
     else:
-        render.line(opened.source.decode("utf-8").rstrip("\n"))
+        render.text(opened.source.decode("utf-8").rstrip("\n"))
         if len(layered.layers) > 1:
             render.note(f"this is the base policy only; {len(layered.layers) - 1} more layers tighten it: use --layers")
     return 0
@@ -113,13 +114,13 @@ def _short(value: object) -> str:
         if lists and len(lists) == len(value):
             return " and ".join(_short(v) for v in lists)
         text = ", ".join(map(str, value)) or "nothing"
-        return text if len(text) <= 100 else f"{text[:97]}... ({len(value)})"
+        return text if len(text) <= 100 else f"{shortened(text, 100)} ({len(value)})"
     return str(value)
 
 
 def _explain(args: argparse.Namespace, policy: Policy, render: Render) -> int:
     if args.rule is None and not args.json:
-        render.line(page(policy).rstrip("\n"))
+        render.text(page(policy).rstrip("\n"))
         return 0
     rules = explained_ids(policy) if args.rule is None else (args.rule,)
     found = [one for rule in rules for one in explained(rule, policy)]
@@ -134,7 +135,7 @@ def _explain(args: argparse.Namespace, policy: Policy, render: Render) -> int:
     for number, one in enumerate(found):
         if number:
             render.line()
-        render.line(one.text.rstrip("\n"))
+        render.text(one.text.rstrip("\n"))
     return 0
 
 

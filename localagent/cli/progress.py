@@ -1,17 +1,22 @@
 """Progress of a task: a live line on a terminal, plain lines elsewhere, JSON events for programs."""
 
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console
 from rich.status import Status
+from rich.text import Text
 
-from localagent.cli.render import Render
+from localagent.cli.render import Render, indented
+from localagent.cli.safe_console import SafeConsole
 from localagent.domain.task import Event
-from localagent.text.visible_text import one_line, visible
+from localagent.ports import Sink
+from localagent.text.visible_text import one_line
 
 _STAGES = {
+    "index": "bringing the index up to date",
     "snapshot": "reading the tree",
     "baseline": "running the tests without a patch, in the jail",
     "localize": "ranking suspicious statements",
@@ -47,8 +52,10 @@ def describe(event: Event) -> str:
             failing = list(data.get("failing", []))
             more = f" and {len(failing) - 3} more" if len(failing) > 3 else ""
             flaky = f", {len(data['flaky'])} flaky (ignored)" if data.get("flaky") else ""
+            if explained := len(data.get("explained", [])):
+                flaky += f", {explained} fail for what no edit mends"
             if not failing:
-                return f"  {data.get('passing')} pass, none fails{flaky}"
+                return f"  {data.get('passing')} pass{'' if explained else ', none fails'}{flaky}"
             return f"  {data.get('passing')} pass, {len(failing)} fail{flaky}: {', '.join(failing[:3])}{more}"
         case "localized":
             return f"  most suspicious: {', '.join(data.get('top', [])[:4])}"
@@ -122,7 +129,7 @@ class TerminalSink:
     """A live status line below the lines that stay."""
 
     def __init__(self) -> None:
-        self._console = Console(stderr=True, highlight=False)
+        self._console = SafeConsole(stderr=True, highlight=False)
         self._status: Status | None = Status("starting", console=self._console)
         self._status.start()
         self._rate = _Rate(every_seconds=0.4)
@@ -132,19 +139,32 @@ class TerminalSink:
         if self._status is None:
             return
         if event.kind == "stage":
-            self._status.update(visible(describe(event)))
+            self._status.update(Text(describe(event)))
         text = describe(event)
         if text:
-            self._console.print(f"[{event.at_seconds:6.1f}s] {visible(text)}", markup=False)
+            self._console.print(f"[{event.at_seconds:6.1f}s] {indented(text)}", markup=False)
         rate = self._rate.line(event)
         if rate:
-            self._status.update(visible(rate.strip()))
+            self._status.update(Text(rate.strip()))
 
     def close(self) -> None:
         """Ends the live line."""
         if self._status is not None:
             self._status.stop()
             self._status = None
+
+
+@contextmanager
+def progress_sink(render: Render, *, quiet: bool = False) -> Iterator[Sink]:
+    """A live line where standard error is a terminal, plain lines elsewhere."""
+    if quiet or not sys.stderr.isatty():
+        yield PlainSink(render, quiet=quiet)
+        return
+    live = TerminalSink()
+    try:
+        yield live
+    finally:
+        live.close()
 
 
 class _Rate:
@@ -163,6 +183,8 @@ class _Rate:
         if now - self._shown < self._every:
             return ""
         self._shown = now
+        if "indexed" in event.data:
+            return f"  {event.data['indexed']:,} of {event.data.get('files'):,} files read"
         if "guard_ran" in event.data:
             return f"  guard: {event.data['guard_ran']} of {event.data.get('guard_found')} tests ran"
         seconds = event.at_seconds - self._first[0]

@@ -22,6 +22,7 @@ from localagent.errors import UsageFault
 from localagent.fs.atomic_files import write_through
 from localagent.precommit.fix_files import Gates
 from localagent.precommit.sarif_fixes import FindingState, Open, Remediated, Remediation, RemediationWork, reading
+from localagent.precommit.tool_config import tool_config
 from localagent.repo.diff.write_diff import unified_diff
 from localagent.report.sarif_input import MAX_BYTES, SarifLog, answered, read_log
 
@@ -106,7 +107,9 @@ def _on_record(
         with reading(root) as read:
             gates = Gates(lambda: opened.policy, whole=True)
             tests: Open = lambda: _prover(args, root, settings, opened.policy, render, provers)  # noqa: E731
-            done = RemediationWork(read, gates, tests, suggestions=args.suggestions).remediate(log.results)
+            longest = tool_config(root).longest_line
+            work = RemediationWork(read, gates, tests, suggestions=args.suggestions, longest_line=longest)
+            done = work.remediate(log.results)
         for one in done.findings:
             task.answered(_finding_json(one))
         borne = provers[0].borne(done.patch) if provers else None
@@ -207,7 +210,7 @@ def _shown(args: argparse.Namespace, render: Render, done: Remediation, diff: by
         render.note(f"{place}: {f.reported.tool} {f.reported.rule}: {f.state}: {f.why}{proof}")
     render.note(_counted(done))
     if diff and args.out is None and not args.apply:
-        render.raw(diff, b"")
+        render.patch(diff)
     if task:
         said = "to revert it: localagent undo" if args.apply else "to write it: localagent apply"
         render.note(f"{said} {task}")

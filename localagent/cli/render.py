@@ -1,4 +1,7 @@
-"""The only module that prints. Everything shown has its control characters made visible first."""
+"""The way to the terminal, but for live displays. Everything shown has its control characters made visible first.
+
+A test says that no module but this one and `safe_console` prints, writes to a standard stream or makes a console.
+"""
 
 import contextlib
 import json
@@ -25,8 +28,8 @@ class Render:
         self._within_line = False
 
     def line(self, text: str = "") -> None:
-        """An answer: to stdout."""
-        self._write(self._out, text)
+        """An answer: to stdout. A line end within it, as names of files may hold, begins no line of its own."""
+        self._write(self._out, indented(text))
 
     def part(self, text: str) -> None:
         """A piece of an answer that is not whole yet: to stdout, without an end of line. The next line begins anew."""
@@ -37,17 +40,35 @@ class Render:
     def note(self, text: str) -> None:
         """Progress and remarks: to stderr, nothing when quiet."""
         if not self.quiet:
-            self._write(self._err, text)
+            self._write(self._err, indented(text))
+
+    def text(self, text: str) -> None:
+        """An answer of several lines, laid out by whoever made it: to stdout."""
+        self._write(self._out, text)
+
+    def output(self, stdout: str, stderr: str) -> None:
+        """What a program wrote, as text, to the same streams; its stderr not when quiet."""
+        if stdout:
+            self._write(self._out, stdout.removesuffix("\n"))
+        if stderr and not self.quiet:
+            self._write(self._err, stderr.removesuffix("\n"))
 
     def error(self, text: str, remedy: str = "") -> None:
         """A refusal or fault: to stderr, always."""
-        self._write(self._err, f"localagent: {text}")
+        self._write(self._err, f"localagent: {indented(text)}")
         if remedy:
-            self._write(self._err, f"  what to do: {remedy}")
+            self._write(self._err, f"  what to do: {indented(remedy)}")
 
     def json(self, value: Mapping[str, Any] | list[Any]) -> None:
         """One JSON value on one line, ASCII only."""
         self._print(self._out, json.dumps(value, ensure_ascii=True, sort_keys=False))
+
+    def patch(self, diff: bytes) -> None:
+        """A patch, to stdout: its bytes for a file or program, visible text for a terminal."""
+        if self._out.isatty():
+            self.text(diff.decode("utf-8", "surrogateescape").removesuffix("\n"))
+        else:
+            self.raw(diff, b"")
 
     def raw(self, out: bytes, err: bytes) -> None:
         """A program's bytes, unchanged, to stdout and stderr: only where the user asked for just that."""
@@ -82,3 +103,8 @@ class Render:
         with contextlib.suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:  # noqa: PTH123
             os.dup2(nowhere.fileno(), stream.fileno())  # or the flush at exit fails once more
         return ReaderGone("standard output was closed")
+
+
+def indented(text: str) -> str:
+    """The text with what follows its line ends moved in, so that a name with line ends forges no line."""
+    return text.replace("\n", "\n    ")

@@ -65,8 +65,8 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         render.json(reproduction_json(found))
         return found.exit
     if found.file and args.out is None:
-        render.line(found.file.decode("utf-8", "backslashreplace"))
-    render.line(reproduction_text(found))
+        render.text(found.file.decode("utf-8", "backslashreplace"))
+    render.text(reproduction_text(found))
     return found.exit
 
 

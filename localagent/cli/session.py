@@ -83,7 +83,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     if out is not None:
         write_through(out, data)
     else:
-        render.line(data.decode("utf-8", "replace").rstrip("\n"))
+        render.text(data.decode("utf-8", "replace").rstrip("\n"))
     return 0
 
 

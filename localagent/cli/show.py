@@ -58,5 +58,5 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     if args.json:
         render.json(report)
     else:
-        render.line(render_text(report))
+        render.text(render_text(report))
     return 0

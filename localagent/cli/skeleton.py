@@ -43,5 +43,5 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         render.note("nothing is missing: every module and name that these tests import is there")
         return 1
     if args.out is None:
-        render.raw(diff, b"")
+        render.patch(diff)
     return 0

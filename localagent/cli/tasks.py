@@ -11,7 +11,7 @@ from localagent.errors import UsageFault
 from localagent.protocol.http_client import DEFAULT_SOCKET, Client
 from localagent.protocol.task_order import TASK_ID, aim_of
 from localagent.report.confidence_text import confidence_line, likeliest_first
-from localagent.text.visible_text import one_line
+from localagent.text.visible_text import one_line, shortened
 
 _SHOWN = 50
 
@@ -93,4 +93,5 @@ def _line(task: dict[str, Any]) -> str:
     exit_code = "" if task["exit"] is None else f" ({task['exit']})"
     whose = f"user {task['uid']}  " if "uid" in task else ""
     likely = f"{confidence_line(told)}  " if (told := task.get("confidence")) else ""
-    return f"{task['id']}  {task['state']}{exit_code}  {whose}{what}  {likely}{task['reason'][:100]}".rstrip()
+    why = shortened(task["reason"], 100)
+    return f"{task['id']}  {task['state']}{exit_code}  {whose}{what}  {likely}{why}".rstrip()

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
 from localagent.app import Settings
 from localagent.cli.render import Render
+from localagent.cli.safe_console import SafeConsole
 from localagent.errors import UsageFault
 from localagent.protocol.http_client import DEFAULT_SOCKET, Client, DaemonGone, DaemonRefuses, wait_after
 from localagent.protocol.task_order import aim_of
@@ -73,7 +74,7 @@ class Watching:
 
     def __init__(self, version: Mapping[str, Any]) -> None:
         self._version = version
-        self._live = Live(console=Console(highlight=False), auto_refresh=False, transient=False)
+        self._live = Live(console=SafeConsole(highlight=False), auto_refresh=False, transient=False)
         self._live.start()
 
     def show(self, found: Mapping[str, Any]) -> None:

@@ -69,7 +69,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     if args.json:
         render.json(verification_json(verification))
     else:
-        render.line(verification_text(verification))
+        render.text(verification_text(verification))
         for warning in verification.warnings:
             render.note(f"warning: {warning}")
     return verification.exit

@@ -29,6 +29,7 @@ from localagent.code.name_resolver import (
 from localagent.code.names import imports_of, last_name
 from localagent.code.regions import OPERATORS, Snippet, SourceFile, walk
 from localagent.code.string_folding import texts_of
+from localagent.text.visible_text import shortened
 
 _WRITERS = {"builtins.setattr", "builtins.delattr"}
 _MODE_CHARACTERS = frozenset("rwxabtU+:|gz")
@@ -189,7 +190,7 @@ class _Finder(Resolver):
             if name == _HOOK:
                 yield NameUse("attribute", f"{_HOOK}:defined")
             if isinstance(value, ast.Constant | ast.UnaryOp | ast.List | ast.Tuple):
-                yield NameUse("setting", f"{name}={ast.unparse(value)[:80]}")
+                yield NameUse("setting", f"{name}={shortened(ast.unparse(value), 80)}")
             elif isinstance(value, ast.Name | ast.Attribute):
                 found = self.resolve(value) or {last_name(value)}
                 yield from (NameUse("setting", f"{name}={one}") for one in found)

@@ -5,13 +5,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from localagent.debug.departure import Departure
 from localagent.debug.exception_meanings import meaning_of
 from localagent.debug.explanation import change_text
+from localagent.debug.value_outcomes import ValueExperiment
 from localagent.domain.failure_run import FailureRun, WrittenValue
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
 from localagent.repo.line_history import LineChange
+from localagent.report.html import render
+from localagent.text.visible_text import shortened
 
 MOST_SUSPECTS = 10
 MOST_LOCALS = 8
@@ -56,29 +60,51 @@ class Dossier:
     run: FailureRun | None
     sources: dict[str, str]
     writes: tuple[WrittenValue, ...]
+    departure: Departure | None
     suspects: tuple[Suspect, ...]
+    values: tuple[ValueExperiment, ...]
     hypotheses: tuple[Hypothesis, ...]
     seconds: float
 
 
 def dossier_text(d: Dossier) -> str:
     """One section after the other; those with nothing to say are left out."""
-    lines = [f"{d.test} fails" + (f" (and {d.failing - 1} other tests)" if d.failing > 1 else "")]
-    first = d.failure.message.split("\n", 1)[0][:300]
-    lines.append(f"  {d.failure.exception}: {first}" if first else f"  {d.failure.exception}")
+    lines = [_title(d), *(f"  {line}" for line in _head(d))]
+    for title, body in _sections(d):
+        lines += ["", title, *(f"  {line}" for line in body)]
+    return "\n".join(lines)
+
+
+def dossier_page(d: Dossier) -> bytes:
+    """The same as one HTML page, without script and link."""
+    return render("debug.html", title=_title(d), head=list(_head(d)), sections=list(_sections(d)))
+
+
+def _title(d: Dossier) -> str:
+    return f"{d.test} fails" + (f" (and {d.failing - 1} other tests)" if d.failing > 1 else "")
+
+
+def _head(d: Dossier) -> Iterator[str]:
+    first = shortened(d.failure.message.split("\n", 1)[0], 300)
+    yield f"{d.failure.exception}: {first}" if first else d.failure.exception
     meaning = meaning_of(d.failure.exception, d.failure.message)
     if meaning is not None:
-        lines += [f"  it means: {meaning.sentence}", f"  look at: {meaning.look}"]
+        yield f"it means: {meaning.sentence}"
+        yield f"look at: {meaning.look}"
+
+
+def _sections(d: Dossier) -> Iterator[tuple[str, list[str]]]:
     for title, body in (
         ("Frames, outermost first", _frames(d)),
         ("Last writes of the names in the failing statement", _writes(d)),
+        ("Where it departs from the nearest test that passes", _departure(d)),
         ("Suspicious statements", _suspects(d)),
+        ("Values that were forced, one at a time", (one.sentence for one in d.values)),
         ("Edits that were tried, and what became of the tests", _hypotheses(d)),
     ):
         told = list(body)
         if told:
-            lines += ["", title, *(f"  {line}" for line in told)]
-    return "\n".join(lines)
+            yield title, told
 
 
 def _frames(d: Dossier) -> Iterator[str]:
@@ -98,6 +124,13 @@ def _frames(d: Dossier) -> Iterator[str]:
 def _writes(d: Dossier) -> Iterator[str]:
     for one in d.writes[-MOST_WRITES:]:
         yield f"{one.path}:{one.line}  {one.name} = {one.value}"
+
+
+def _departure(d: Dossier) -> Iterator[str]:
+    if d.departure is not None:
+        one = d.departure
+        yield f"after {one.after[0]}:{one.after[1]} it goes on at {one.line[0]}:{one.line[1]}"
+        yield f"  {one.test} goes on at {one.passing_line[0]}:{one.passing_line[1]}"
 
 
 def _suspects(d: Dossier) -> Iterator[str]:
@@ -126,6 +159,18 @@ def dossier_json(d: Dossier) -> dict[str, Any]:
             {"path": f.path, "line": f.line, "function": f.function, "locals": dict(f.values)} for f in frames
         ],
         "writes": [{"path": w.path, "line": w.line, "name": w.name, "value": w.value} for w in d.writes],
+        "departure": None
+        if d.departure is None
+        else {
+            "test": d.departure.test, "path": d.departure.line[0], "line": d.departure.line[1],
+            "after": ":".join(map(str, d.departure.after)),
+            "passing": ":".join(map(str, d.departure.passing_line)),
+        },
+        "values": [
+            {"path": v.forced.path, "line": v.forced.line, "forced": v.forced.what, "origin": v.forced.origin,
+             "outcome": v.outcome.value, "shown": v.sentence}
+            for v in d.values
+        ],
         "suspects": [
             {"path": s.suspicion.path, "line": s.suspicion.line, "end_line": s.suspicion.end_line, "text": s.text,
              "score": round(s.suspicion.score, 4), "why": s.suspicion.why,

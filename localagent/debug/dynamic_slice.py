@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from localagent.code.names import last_name
 from localagent.code.source_text import parse_or_none
 from localagent.code.spans import blocks, clauses, head_end
-from localagent.domain.failure_run import FailureRun, TraceKind
+from localagent.domain.failure_run import RETURN_NAME, FailureRun, TraceKind
 from localagent.domain.paths import RepoPath
 
 CONTROL_COST = 2
@@ -28,6 +28,7 @@ class Access:
     attribute_writes: frozenset[str]
     control: int
     returns: bool  # it may give a value to the caller
+    stored: frozenset[str]  # attributes of names that it sets, as `self.count`
 
 
 def accesses(source: bytes) -> Mapping[int, Access]:
@@ -50,7 +51,7 @@ def accesses(source: bytes) -> Mapping[int, Access]:
 def _access(node: ast.stmt, control: int) -> Access:
     names: dict[bool, set[str]] = {True: set(), False: set()}
     attributes: dict[bool, set[str]] = {True: set(), False: set()}
-    for part in _own(node):
+    for part in own_parts(node):
         if isinstance(part, ast.Name):
             names[isinstance(part.ctx, ast.Load)].add(part.id)
         elif isinstance(part, ast.Attribute):
@@ -74,11 +75,16 @@ def _access(node: ast.stmt, control: int) -> Access:
         attribute_reads=frozenset(attributes[True]),
         attribute_writes=frozenset(attributes[False] - {""}),
         control=control,
-        returns=any(isinstance(part, ast.Return | ast.Yield | ast.YieldFrom) for part in _own(node)),
+        stored=frozenset(
+            f"{part.value.id}.{part.attr}"
+            for part in own_parts(node)
+            if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store) and isinstance(part.value, ast.Name)
+        ),
+        returns=any(isinstance(part, ast.Return | ast.Yield | ast.YieldFrom) for part in own_parts(node)),
     )
 
 
-def _own(node: ast.stmt) -> Iterator[ast.AST]:
+def own_parts(node: ast.stmt) -> Iterator[ast.AST]:
     """The parts of a statement without the statements of its body."""
     waiting: list[ast.AST] = [node]
     while waiting:
@@ -215,5 +221,9 @@ def _instances(
 
 
 def written_names(source: bytes) -> Mapping[int, Sequence[str]]:
-    """The names that each statement binds, by its first line."""
-    return {a.line: sorted(a.writes)[:8] for a in accesses(source).values() if a.writes}
+    """Names and attributes of names that each statement sets, by its first line; `RETURN_NAME` where it may return."""
+    found = {
+        a.line: [*sorted(a.writes | a.stored)[:8], *([RETURN_NAME] if a.returns else [])]
+        for a in accesses(source).values()
+    }
+    return {line: names for line, names in found.items() if names}

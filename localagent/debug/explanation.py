@@ -15,6 +15,7 @@ from localagent.debug.frame_mapping import FrameMapper, frame_lines
 from localagent.domain.paths import RepoPath
 from localagent.domain.traceback import FrameMatch, MappedFrame, Traceback, TracedException, TraceFrame
 from localagent.repo.line_history import LineChange
+from localagent.text.visible_text import shortened
 
 Sources = Mapping[RepoPath, bytes]
 History = Callable[[RepoPath, tuple[int, ...]], Mapping[int, LineChange]]
@@ -75,7 +76,7 @@ def explain_traceback(traceback: Traceback, mapper: FrameMapper, sources: Source
 
 
 def _said(exception: TracedException) -> str:
-    first = exception.message.split("\n", 1)[0][:300]
+    first = shortened(exception.message.split("\n", 1)[0], 300)
     kind = exception.type or "an exception whose name is cut off"
     return f"{kind}: {first}" if first else kind
 
@@ -157,17 +158,17 @@ def _blamed(origin: TracedException, node: ast.AST | None) -> Iterator[str]:
     attribute = message.rpartition("attribute '")[2].split("'", 1)[0] if "has no attribute '" in message else ""
     for part in ast.walk(node):
         if attribute and isinstance(part, ast.Attribute) and part.attr == attribute:
-            yield f"`{ast.unparse(part.value)[:120]}` {'was None' if none else f'has no `.{attribute}`'}"
+            yield f"`{shortened(ast.unparse(part.value), 120)}` {'was None' if none else f'has no `.{attribute}`'}"
         elif none and "subscriptable" in message and isinstance(part, ast.Subscript):
-            yield f"`{ast.unparse(part.value)[:120]}` was None"
+            yield f"`{shortened(ast.unparse(part.value), 120)}` was None"
         elif none and "not callable" in message and isinstance(part, ast.Call):
-            yield f"`{ast.unparse(part.func)[:120]}` was None"
+            yield f"`{shortened(ast.unparse(part.func), 120)}` was None"
         elif none and "not iterable" in message and isinstance(part, ast.For | ast.comprehension):
-            yield f"`{ast.unparse(part.iter)[:120]}` was None"
+            yield f"`{shortened(ast.unparse(part.iter), 120)}` was None"
         elif origin.name in ("KeyError", "IndexError") and isinstance(part, ast.Subscript):
-            yield f"`{ast.unparse(part.value)[:80]}` has no item `{ast.unparse(part.slice)[:80]}`"
+            yield f"`{shortened(ast.unparse(part.value), 80)}` has no item `{shortened(ast.unparse(part.slice), 80)}`"
         elif origin.name == "ZeroDivisionError" and isinstance(part, ast.BinOp) and isinstance(part.op, _DIVIDING):
-            yield f"`{ast.unparse(part.right)[:120]}` was zero"
+            yield f"`{shortened(ast.unparse(part.right), 120)}` was zero"
 
 
 def statement_at(source: bytes, line: int) -> ast.AST | None:
@@ -196,7 +197,7 @@ def change_text(change: LineChange) -> str:
     """A change of a line in words."""
     if not change.commit:
         return "not committed yet"
-    return f"{change.commit[:10]} {change.date} {change.author[:80]}: {change.summary[:160]}"
+    return f"{change.commit[:10]} {change.date} {shortened(change.author, 80)}: {shortened(change.summary, 160)}"
 
 
 def explain_line(path: RepoPath, line: int, sources: Sources, history: History) -> Explanation:

@@ -17,6 +17,7 @@ from localagent.deps.wheel import Wheel, read_wheel, sha256_of
 from localagent.deps.wheelhouse import Wheelhouse
 from localagent.domain.dependency import Locked, Wanted
 from localagent.errors import AnswerIsNo
+from localagent.text.visible_text import shortened
 
 MOST_WHEEL_BYTES = 2 << 30
 _CHUNK = 1 << 20
@@ -134,7 +135,8 @@ def missing(chosen: Sequence[Chosen], wanted: Sequence[Wanted], present: Mapping
                 applies = need.marker is None or any(_true(need.marker, extra) for extra in ("", *extras))
             except (InvalidRequirement, UndefinedComparison, UndefinedEnvironmentName, RecursionError) as error:
                 lines.append(
-                    f"{one.wheel.name} needs {text[:80]!r}, which cannot be understood: {str(error).splitlines()[0]}"
+                    f"{one.wheel.name} needs {shortened(text, 80)!r}, which cannot be understood: "
+                    f"{str(error).splitlines()[0]}"
                 )
                 continue
             version = versions.get(canonicalize_name(need.name))

@@ -7,6 +7,7 @@ from localagent.deps.sources import text_of
 from localagent.deps.squat import KnownNames
 from localagent.errors import UsageFault
 from localagent.fs.bounded_read import read_named
+from localagent.text.visible_text import shortened
 
 MOST_BYTES = 4 << 20
 MOST_NAMES = 50_000
@@ -23,7 +24,7 @@ def load_known(path: Path) -> KnownNames:
             if _NAME.fullmatch(word):
                 names.append(word)
             else:
-                faults.append(f"{path}:{number}: {word[:80]!r} is not a normalised name (PEP 503)")
+                faults.append(f"{path}:{number}: {shortened(word, 80)!r} is not a normalised name (PEP 503)")
     if not names and not faults:
         faults.append(f"{path}: no name stands there, so no imitation could be told")
     if len(names) > MOST_NAMES:

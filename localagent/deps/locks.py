@@ -21,6 +21,7 @@ from localagent.domain.dependency import Locked, UnreadableRequirement, Wanted
 from localagent.errors import UsageFault
 from localagent.fs.bounded_read import matches_below, read_below
 from localagent.text.strict_json import load
+from localagent.text.visible_text import shortened
 
 _PIN = re.compile(r"==([^*,\s]+)")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -125,7 +126,7 @@ def _package_tables(data: bytes, name: str) -> list[Locked]:
     try:
         top = tomllib.loads(text_of(data, name))
     except (ValueError, RecursionError) as error:
-        raise _NoLockError(f"not a lock: not TOML: {str(error)[:200]}") from error
+        raise _NoLockError(f"not a lock: not TOML: {shortened(str(error), 200)}") from error
     packages = top.get("package")
     if not isinstance(packages, list) or not packages:
         raise _NoLockError("not a lock: no [[package]] stands there")
@@ -176,7 +177,7 @@ def _locked(called: str, version: str, hashes: Sequence[object] | None, lock: st
     """An entry; without digests, so that it lets nothing in, where `hashes` is None: not of an index."""
     digests = frozenset(str(one).removeprefix("sha256:") for one in hashes or ())
     if hashes is not None and not (digests and version and all(_SHA256.fullmatch(digest) for digest in digests)):
-        raise _NoLockError(f"not a lock: {called[:80]}: a version or a file without a SHA-256")
+        raise _NoLockError(f"not a lock: {shortened(called, 80)}: a version or a file without a SHA-256")
     return Locked(name=canonicalize_name(called), version=version, hashes=digests, lock=lock)
 
 

@@ -7,6 +7,7 @@ from packaging.utils import canonicalize_name
 
 from localagent.deps.squat import KnownNames
 from localagent.domain.dependency import UnreadableRequirement, Wanted
+from localagent.text.visible_text import shortened
 
 MOST_CHARACTERS = 1000
 MOST_NAME_CHARACTERS = 100
@@ -23,7 +24,7 @@ def parse_requirement(
     shown = text.strip()
     if len(shown) > MOST_CHARACTERS:
         return UnreadableRequirement(
-            shown=shown[:80] + "...", source=source, why=f"longer than {MOST_CHARACTERS} characters"
+            shown=shortened(shown, 80), source=source, why=f"longer than {MOST_CHARACTERS} characters"
         )
     if why := _not_by_name(shown):
         return UnreadableRequirement(shown=shown, source=source, why=why)

@@ -146,6 +146,12 @@ def parse_project(data: bytes, source: str, known: KnownNames) -> list[Item]:
     return items
 
 
+def names_dependencies(data: bytes) -> bool:
+    """Whether a pyproject.toml says itself what the project needs, in [project] or in a table of another tool."""
+    top = tomllib.loads(data.decode("utf-8-sig"))
+    return "project" in top or any("dependencies" in _table(table) for table in _table(top.get("tool")).values())
+
+
 def _table(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 

@@ -21,6 +21,7 @@ from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel
 from packaging.version import InvalidVersion, Version
 
 from localagent.deps.archive import Archive, WheelRefused, open_archive, path_fault, refuse_all
+from localagent.text.visible_text import shortened
 
 MOST_METADATA_BYTES = 8 << 20
 _RECORD_ALGORITHMS = ("sha256", "sha384", "sha512")
@@ -128,7 +129,7 @@ def _record(archive: Archive, dist_info: str) -> dict[str, str]:
     recorded: dict[str, tuple[str, str]] = {}
     for row in rows:
         if len(row) != 3 or path_fault(row[0]) or row[0] in recorded:
-            faults.append(f"RECORD: {','.join(row)[:80]!r} is no entry, or stands twice")
+            faults.append(f"RECORD: {shortened(','.join(row), 80)!r} is no entry, or stands twice")
         else:
             recorded[row[0]] = (row[1], row[2])
     faults += [f"{path} is in RECORD but not there" for path in recorded.keys() - archive.members.keys() - exempt]

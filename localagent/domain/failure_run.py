@@ -6,6 +6,8 @@ from enum import IntEnum
 
 from localagent.domain.paths import RepoPath
 
+RETURN_NAME = "return"  # no name can be: what a statement returned
+
 
 class TraceKind(IntEnum):
     """What an event is."""
@@ -27,7 +29,7 @@ class TraceEvent:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WrittenValue:
-    """What a statement left in a name, as a bounded text."""
+    """What a statement left in a name, or returned (`RETURN_NAME`), as a bounded text."""
 
     path: RepoPath
     line: int

@@ -136,13 +136,23 @@ class CauseKind(StrEnum):
     SYSTEM = "system"  # a shared library, a locale, a display
     SERVICE = "service"
     NOT_WRITTEN = "not-written"
+    BROKEN_TEST = "broken-test"  # a test file that does not parse, a conftest.py that refuses
+    SAME_NAME = "same-name"  # two test files that pytest would import as one module
+    LINTER_FINDING = "linter-finding"  # a linter that runs as a pytest plugin reports something
 
     @property
     def origin(self) -> CauseOrigin:
         """Where causes of this kind lie."""
-        if self in (CauseKind.UNKNOWN_FIXTURE, CauseKind.UNMARKED_ASYNC):
+        if self in _OF_THE_TESTS:
             return CauseOrigin.TEST
-        return CauseOrigin.CODE if self is CauseKind.NOT_WRITTEN else CauseOrigin.ENVIRONMENT
+        return (
+            CauseOrigin.CODE if self in (CauseKind.NOT_WRITTEN, CauseKind.LINTER_FINDING) else CauseOrigin.ENVIRONMENT
+        )
+
+
+_OF_THE_TESTS = frozenset(
+    {CauseKind.UNKNOWN_FIXTURE, CauseKind.UNMARKED_ASYNC, CauseKind.BROKEN_TEST, CauseKind.SAME_NAME}
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

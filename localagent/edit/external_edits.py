@@ -19,6 +19,7 @@ from localagent.edit.space import made_edit, unit_scope
 from localagent.edit.unit import Stmt, Unit
 from localagent.edit.unit_builder import build
 from localagent.ports import Sources
+from localagent.text.visible_text import shortened
 
 _MAX_KNOWN_FILES = 30
 _MAX_KNOWN_BYTES = 600_000
@@ -71,6 +72,11 @@ class Page:
     def text(self) -> bytes:
         """The file in UTF-8; offsets of places are into it."""
         return self._source.utf8 if self._source is not None else b""
+
+    def offset(self, line: int, column: int) -> int:
+        """Offset of a 1-based line and a 0-based byte column."""
+        assert self._source is not None
+        return self._source.offset(line, column)
 
     def code_lines(self, lines: Iterable[int]) -> list[CodeLine]:
         """The lines of code among some lines, in the order given."""
@@ -292,5 +298,4 @@ def _flat(text: str) -> str:
 
 
 def _shown(text: str) -> str:
-    line = _flat(text)
-    return line if len(line) <= _MAX_NOTE else line[: _MAX_NOTE - 3] + "..."
+    return shortened(_flat(text), _MAX_NOTE)

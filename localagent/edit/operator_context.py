@@ -11,6 +11,7 @@ from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.edit.bound_names import Names
 from localagent.edit.unit import Expr, Stmt, Unit
+from localagent.text.visible_text import shortened
 
 N = TypeVar("N", bound=cst.CSTNode)
 _MAX_NOTE = 200
@@ -170,5 +171,4 @@ def _note(text: str) -> str:
 
 
 def _short(text: str, most: int = 40) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= most else flat[: most - 3] + "..."
+    return shortened(" ".join(text.split()), most)

@@ -27,6 +27,7 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.policy import InstructionRules, Permission, Policy
 from localagent.gate.files.editable_paths import NOT_IN_TREE
 from localagent.gate.tests import side_effects
+from localagent.text.visible_text import shortened
 
 _NO_SECTION = (
     "the policy has no section [instruction], so a change for an instruction may be what a repair may be: no file "
@@ -98,7 +99,7 @@ def _outside(entries: Sequence[TreeChange], policy: Policy) -> list[Decision]:
             stood = {text for text, _ in _places_opened(entry.before)}
             found += [
                 side_effects.DESTROYS.finding(
-                    entry.path, line, f"a test reaches for {text[:60]!r}, outside the repository"
+                    entry.path, line, f"a test reaches for {shortened(text, 60)!r}, outside the repository"
                 )
                 for text, line in _places_opened(entry.after)
                 if text not in stood

@@ -100,8 +100,10 @@ class FixedFile:
     withheld: tuple[tuple[LintFinding, str], ...] = ()
 
 
-def repair(view: FileView, rules: Sequence[LintRule], found: list[LintFinding] | None = None) -> FixedFile:
-    """Every safe repair that can be proven."""
+def repair(
+    view: FileView, rules: Sequence[LintRule], found: list[LintFinding] | None = None, longest_line: int = 0
+) -> FixedFile:
+    """Every safe repair that can be proven, and that makes no line longer than `longest_line` (0: any may be)."""
     before = view.source.raw
     applied: list[LintFinding] = []
     withheld: dict[tuple[str, str], tuple[LintFinding, str]] = {}
@@ -110,7 +112,7 @@ def repair(view: FileView, rules: Sequence[LintRule], found: list[LintFinding] |
         chosen = _chosen(f for f in found if f.repairable and _key(view, f) not in withheld)
         if not chosen:
             break
-        chosen = _confirmed(view, chosen, withheld)
+        chosen = _fitting(view, _confirmed(view, chosen, withheld), withheld, longest_line)
         done, after = _proven(view, chosen, withheld)
         if after is not None:
             applied += done
@@ -158,6 +160,36 @@ def _confirmed(
     for n, reason in reasons.items():
         withheld[_key(view, chosen[n])] = (chosen[n], reason)
     return [f for n, f in enumerate(chosen) if n not in reasons]
+
+
+def _fitting(
+    view: FileView,
+    chosen: list[LintFinding],
+    withheld: dict[tuple[str, str], tuple[LintFinding, str]],
+    longest_line: int,
+) -> list[LintFinding]:
+    """Those whose lines are not too long afterwards."""
+    fitting = []
+    for finding in chosen:
+        after = after_repairs(view, [finding]) if longest_line else None
+        if after is not None and lengthened(view, after, longest_line):
+            withheld[_key(view, finding)] = (finding, too_long(longest_line))
+        else:
+            fitting.append(finding)
+    return fitting
+
+
+def too_long(longest_line: int) -> str:
+    """Why a repair that lengthens a line is not made."""
+    return f"a line would be longer than the {longest_line} characters of the project's linters"
+
+
+def lengthened(before: FileView, after: FileView, longest_line: int) -> bool:
+    """Whether a line is new and longer than so many characters (0: none is too long)."""
+    if not longest_line:
+        return False
+    old = set(before.source.utf8.splitlines())
+    return any(len(line.decode("utf-8")) > longest_line for line in after.source.utf8.splitlines() if line not in old)
 
 
 def _proven(

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 from localagent.errors import UsageFault
+from localagent.text.visible_text import shortened
 
 # The line on which each key of a TOML file stands. For messages only: the file was parsed by `tomllib` before.
 #
@@ -324,4 +325,4 @@ def _kind(value: object) -> str:
         shown = repr(value)
     except ValueError:  # a number of more digits than Python writes
         return "so large a number"
-    return shown if len(shown) <= 40 else f"{shown[:37]}..."
+    return shortened(shown, 40)

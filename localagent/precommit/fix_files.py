@@ -19,7 +19,7 @@ from localagent.errors import AnswerIsNo, UsageFault
 from localagent.fs import openat
 from localagent.lint.engine import NEWER_PYTHON, UNREADABLE, LintFinding, find
 from localagent.lint.file_view import MAX_BYTES, CannotReadError, NewerPythonError, view_of
-from localagent.lint.fixer import after_repairs, repair
+from localagent.lint.fixer import after_repairs, lengthened, repair
 from localagent.lint.lint_rule import FixGrade, LintRule
 from localagent.repo.diff.write_diff import unified_diff
 
@@ -76,14 +76,25 @@ def check(path: RepoPath, raw: bytes, rules: Sequence[LintRule]) -> FileReport:
         return _not_read(path, error)
 
 
-def fix(path: RepoPath, raw: bytes, rules: Sequence[LintRule], gates: "Gates", *, suggestions: bool) -> FileReport:
-    """A file repaired in memory, and judged by the gates. `suggestions` asks for the diffs of the others."""
+def fix(
+    path: RepoPath,
+    raw: bytes,
+    rules: Sequence[LintRule],
+    gates: "Gates",
+    *,
+    suggestions: bool,
+    longest_line: int = 0,
+) -> FileReport:
+    """A file repaired in memory, and judged by the gates. `suggestions` asks for the diffs of the others.
+
+    A repair that makes a line longer than `longest_line` characters is withheld (0: as long as it likes).
+    """
     try:
         view = view_of(raw, path.name)
     except CannotReadError as error:
         return _not_read(path, error)
     found = find(view, rules)
-    done = repair(view, rules, found) if any(f.repairable for f in found) else None
+    done = repair(view, rules, found, longest_line) if any(f.repairable for f in found) else None
     after, refused = None, ""
     if done is not None and done.after != raw:
         after = done.after
@@ -101,16 +112,16 @@ def fix(path: RepoPath, raw: bytes, rules: Sequence[LintRule], gates: "Gates", *
         withheld=done.withheld if done else (),
         refused=refused,
     )
-    return replace(report, suggestions=tuple(_diffs(report, rules))) if suggestions else report
+    return replace(report, suggestions=tuple(_diffs(report, rules, longest_line))) if suggestions else report
 
 
-def _diffs(report: FileReport, rules: Sequence[LintRule]) -> list[str]:
+def _diffs(report: FileReport, rules: Sequence[LintRule], longest_line: int) -> list[str]:
     """Each repair that was not made, as a diff on its own against the file as it will be."""
     view = view_of(report.before if report.after is None else report.after, report.path.name)
     diffs = []
     for finding in find(view, rules):
         after = after_repairs(view, [finding]) if finding.cuts and finding.grade is FixGrade.SUGGESTION else None
-        if after is not None:
+        if after is not None and not lengthened(view, after, longest_line):
             change = FileChange(path=report.path, before=view.source.raw, after=after.source.raw)
             diffs.append(unified_diff(Patch(changes=(change,))).decode("utf-8", "surrogateescape"))
     return diffs

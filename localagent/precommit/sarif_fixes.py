@@ -19,7 +19,7 @@ from localagent.fs import openat
 from localagent.lint.engine import LintFinding, find_all, find_despite_other_tools
 from localagent.lint.equivalents import PERSON, rules_for
 from localagent.lint.file_view import MAX_BYTES, CannotReadError, FileView, view_of
-from localagent.lint.fixer import after_repairs
+from localagent.lint.fixer import after_repairs, lengthened, too_long
 from localagent.lint.lint_rule import FixGrade
 from localagent.lint.rules import BY_ID
 from localagent.lint.selected_fixes import repair_targets
@@ -175,13 +175,17 @@ def reading(root: Path) -> Iterator[Read]:
 
 
 class RemediationWork:
-    """Findings and the files they lie in. `prover` is opened only if there is something to prove."""
+    """Findings and the files they lie in. `prover` is opened only if there is something to prove.
 
-    def __init__(self, read: Read, gates: Gates, prover: Open, *, suggestions: bool) -> None:
+    A repair that makes a line longer than `longest_line` characters is left out (0: as long as it likes).
+    """
+
+    def __init__(self, read: Read, gates: Gates, prover: Open, *, suggestions: bool, longest_line: int = 0) -> None:
         self._read = read
         self._gates = gates
         self._open = prover
         self._suggestions = suggestions
+        self._longest_line = longest_line
         self._answers: dict[int, Remediated] = {}
         self._reported: Sequence[Reported] = ()
         self._files: dict[RepoPath, FoundIn] = {}
@@ -319,6 +323,11 @@ class RemediationWork:
         if prover is not None and not prover.same(path, file.view.source.raw):
             self._tell(target, FindingState.FAILED, "the file was changed meanwhile")
             return False
+        if self._longest_line:
+            after = after_repairs(file.view, [file.found[target[1]]])
+            if after is not None and lengthened(file.view, after, self._longest_line):
+                self._tell(target, FindingState.SKIPPED, too_long(self._longest_line))
+                return False
         if self._suggestions or self._proof(target, prover) is not FixProof.ASKED:
             return True
         why = "no test that passes runs it" if prover is not None else "no test was named to vouch for it"

@@ -39,6 +39,7 @@ from localagent.ports import Jail, Sink
 from localagent.precommit.daemon_suggest import SHARE, AtDaemon, NoRepair
 from localagent.precommit.fix_files import Gates
 from localagent.precommit.sarif_fixes import FindingState, RemediationWork
+from localagent.precommit.tool_config import ToolConfig, tool_config
 from localagent.report import repair_reasons
 from localagent.report.sarif_input import Reported
 from localagent.verify.checks.static_tools import Silence
@@ -163,12 +164,19 @@ class LocalSuggester:
         """Repairs of findings that tests vouch for, as one patch."""
         if not baseline.passing:
             return
-        reported = [*_reported(request.changed), *self._linted(request, ground, left)]
+        config = tool_config(request.repo)
+        reported = [*_reported(request.changed, config), *self._linted(request, ground, config, left)]
         if not reported:
             return
         prover = Prover(ground, baseline)
         gates = Gates(lambda: policy, whole=True)
-        work = RemediationWork(request.changed.__getitem__, gates, lambda: nullcontext(prover), suggestions=False)
+        work = RemediationWork(
+            request.changed.__getitem__,
+            gates,
+            lambda: nullcontext(prover),
+            suggestions=False,
+            longest_line=config.longest_line,
+        )
         done = work.remediate(reported)
         if done.patch.changes:
             fixed = [f for f in done.findings if f.state is FindingState.FIXED]
@@ -177,7 +185,9 @@ class LocalSuggester:
                 origin=SuggestionOrigin.FINDINGS, titles=tuple(titles), patch=done.patch, tests=ground.task.tests
             )
 
-    def _linted(self, request: SuggestRequest, ground: TestedSnapshot, left: Callable[[], float]) -> Iterator[Reported]:
+    def _linted(
+        self, request: SuggestRequest, ground: TestedSnapshot, config: ToolConfig, left: Callable[[], float]
+    ) -> Iterator[Reported]:
         """What ruff and bandit find and do not repair, as far as a rule of ours may; while there is time."""
         for tool in ("ruff", "bandit"):
             if left() < LEAST_LINT_SECONDS:
@@ -188,7 +198,8 @@ class LocalSuggester:
                 continue
             for n, one in enumerate(found):
                 ours = rules_for(tool, one.rule) or ()
-                if ours and not one.fixable and not set(ours) & set(PERSON):
+                kept = [name for name in ours if name not in config.at(one.path)]
+                if kept and not one.fixable and not set(ours) & set(PERSON):
                     yield Reported(
                         run=0,
                         number=n,
@@ -209,7 +220,7 @@ def _first_line(change: FileChange) -> int:
     return next(same, min(len(before), len(after)) + 1)
 
 
-def _reported(changed: Mapping[RepoPath, bytes]) -> list[Reported]:
+def _reported(changed: Mapping[RepoPath, bytes], config: ToolConfig) -> list[Reported]:
     """Findings whose repair is never made without asking, and is no claim that only a person can make."""
     found: list[Reported] = []
     for path, data in sorted(changed.items()):
@@ -217,7 +228,7 @@ def _reported(changed: Mapping[RepoPath, bytes]) -> list[Reported]:
             view = view_of(data, path.name)
         except CannotReadError:
             continue  # the check itself says so
-        for finding in find(view, choose()):
+        for finding in find(view, choose(ignore=sorted(config.at(path)))):
             if finding.cuts and finding.grade is FixGrade.SUGGESTION and finding.rule not in PERSON:
                 found.append(
                     Reported(

@@ -1,4 +1,4 @@
-"""Which of our rules the project's configuration of ruff, flake8 and pylint ignores, everywhere or in some files.
+"""What the project's linters are told: which of our rules they ignore, everywhere or in some files; how long lines are.
 
 Read at the root: `pyproject.toml`, `ruff.toml`, `setup.cfg`, `tox.ini`, `.flake8`, `.pylintrc`. Not read: files that
 extend others, configuration of folders below, and `select`, which may take back what a shorter `ignore` says.
@@ -24,10 +24,14 @@ _CODE = re.compile(r"[A-Z]+[0-9]*")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class IgnoredRules:
-    """Rules ignored in files that a pattern fits; the pattern `*` fits every file. `faults`: what cannot be read."""
+class ToolConfig:
+    """Rules ignored in files that a pattern fits; the pattern `*` fits every file. `faults`: what cannot be read.
+
+    `longest_line`: the most characters that the strictest of the tools allows where one says so, else 0.
+    """
 
     by_pattern: tuple[tuple[str, frozenset[str]], ...]
+    longest_line: int = 0
     faults: tuple[str, ...] = ()
 
     def at(self, path: RepoPath) -> frozenset[str]:
@@ -35,20 +39,33 @@ class IgnoredRules:
         return frozenset(rule for pattern, rules in self.by_pattern if _fits(pattern, path) for rule in rules)
 
 
-def ignored_rules(root: Path) -> IgnoredRules:
-    """What the configuration at a repository's root ignores."""
+def tool_config(root: Path) -> ToolConfig:
+    """What the configuration at a repository's root says."""
     found: list[tuple[str, frozenset[str]]] = []
+    lengths: list[int] = []
     faults = []
     with openat.root_directory(root) as top:
         for name in (*_TOML, *_INI):
             try:
                 text = openat.read_regular(name, top, CONFIG_LIMIT_BYTES)[0].decode()
-                found += _of_toml(name, tomllib.loads(text)) if name in _TOML else _of_ini(text)
+                if name in _TOML:
+                    tools = _tools(name, tomllib.loads(text))
+                    found += _of_toml(tools)
+                    lengths += _lengths_of_toml(tools)
+                else:
+                    parser = configparser.RawConfigParser(strict=False)
+                    parser.read_string(text)
+                    found += _of_ini(parser)
+                    lengths += _lengths_of_ini(parser)
             except FileNotFoundError:
                 continue
             except (OSError, ValueError, RecursionError, configparser.Error) as fault:
                 faults.append(f"{name} cannot be read, so what it ignores is not known: {str(fault).splitlines()[0]}")
-    return IgnoredRules(by_pattern=tuple((p, rules) for p, rules in found if rules), faults=tuple(faults))
+    return ToolConfig(
+        by_pattern=tuple((p, rules) for p, rules in found if rules),
+        longest_line=min((n for n in lengths if n > 0), default=0),
+        faults=tuple(faults),
+    )
 
 
 def _fits(pattern: str, path: RepoPath) -> bool:
@@ -58,8 +75,27 @@ def _fits(pattern: str, path: RepoPath) -> bool:
     return fits is not pattern.startswith("!")
 
 
-def _of_toml(name: str, table: Mapping[str, Any]) -> Iterator[tuple[str, frozenset[str]]]:
-    tool = _table(table, "tool") if name == "pyproject.toml" else {"ruff": table}
+def _tools(name: str, table: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _table(table, "tool") if name == "pyproject.toml" else {"ruff": table}
+
+
+def _lengths_of_toml(tool: Mapping[str, Any]) -> Iterator[int]:
+    ruff, pylint = _table(tool, "ruff"), _table(tool, "pylint")
+    style = _table(_table(ruff, "lint"), "pycodestyle")
+    values = [ruff.get("line-length"), style.get("max-line-length"), _table(tool, "black").get("line-length")]
+    values += [_table(pylint, part).get("max-line-length") for part in pylint]
+    yield from (value for value in values if isinstance(value, int))
+
+
+def _lengths_of_ini(parser: configparser.RawConfigParser) -> Iterator[int]:
+    for section in parser.sections():
+        values = {key.replace("_", "-"): value for key, value in parser.items(section)}
+        text = values.get("max-line-length", "").split("#")[0].strip()
+        if text.isdecimal():
+            yield int(text)
+
+
+def _of_toml(tool: Mapping[str, Any]) -> Iterator[tuple[str, frozenset[str]]]:
     ruff = _table(tool, "ruff")
     for part in (ruff, _table(ruff, "lint")):
         for key in ("ignore", "extend-ignore"):
@@ -71,9 +107,7 @@ def _of_toml(name: str, table: Mapping[str, Any]) -> Iterator[tuple[str, frozens
         yield "*", _of_pylint(_names(part.get("disable")))
 
 
-def _of_ini(text: str) -> Iterator[tuple[str, frozenset[str]]]:
-    parser = configparser.RawConfigParser(strict=False)
-    parser.read_string(text)
+def _of_ini(parser: configparser.RawConfigParser) -> Iterator[tuple[str, frozenset[str]]]:
     for section in parser.sections():
         values = {key.replace("_", "-"): value for key, value in parser.items(section)}
         if section == "flake8":

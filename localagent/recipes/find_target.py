@@ -12,6 +12,7 @@ from localagent.code.graph.references import twins
 from localagent.code.graph.values import Symbol, ValueKind
 from localagent.domain.paths import RepoPath
 from localagent.recipes.recipe import RecipeQuestionError, Sources, listed, symbol_text
+from localagent.text.visible_text import shortened
 
 _PARAMETERS = frozenset({"parameter", "param", "argument", "arg"})
 _FUNCTIONS = frozenset({DefinitionKind.FUNCTION, DefinitionKind.ASYNC_FUNCTION})
@@ -85,7 +86,9 @@ def _is_kind(graph: CodeGraph, symbol: Symbol, kind: str) -> bool:
 def check_name(name: str) -> None:
     """RecipeQuestionError for what cannot be a name, or had better not be one."""
     if not name.isidentifier() or unicodedata.normalize("NFKC", name) != name:
-        raise RecipeQuestionError(f"{name[:60]!r} cannot be a name in Python", "give a name of letters, digits and _")
+        raise RecipeQuestionError(
+            f"{shortened(name, 60)!r} cannot be a name in Python", "give a name of letters, digits and _"
+        )
     if keyword.iskeyword(name) or keyword.issoftkeyword(name):
         raise RecipeQuestionError(f"{name!r} is a keyword of Python", "choose another name")
     if hasattr(builtins, name):

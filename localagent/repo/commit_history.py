@@ -13,6 +13,7 @@ from localagent.domain.paths import RepoPath
 from localagent.errors import AnswerIsNo, UsageFault
 from localagent.repo.git import Git
 from localagent.repo.snapshot import MAX_FILE_BYTES
+from localagent.text.visible_text import shortened
 
 MOST_COMMITS = 1_000_000
 _LIST_BYTES = 512 << 20
@@ -150,7 +151,7 @@ def read_bisect_log(git: Git, text: str, option: str = "--log") -> BisectLog:
             continue
         match = _LOG_LINE.fullmatch(line.strip())
         if match is None:
-            faults.append(f"{option}: line {number} is no line of `git bisect log`: {line[:80]!r}")
+            faults.append(f"{option}: line {number} is no line of `git bisect log`: {shortened(line, 80)!r}")
         elif match[1] == "start":
             paths = _start_paths(match[2])
         else:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localagent.fs.bounded_read import read_below
+from localagent.text.visible_text import shortened
 
 _MOST_BYTES = 1 << 20
 _NAME = re.compile(r"[A-Za-z0-9_][\w.+-]*")
@@ -153,7 +154,7 @@ def _pyenv(here: _Surroundings) -> ToolEnvironments | None:
         return None
     root = here.folder("PYENV_ROOT", ".pyenv")
     able = tuple(python for python in _pyenv_versions(root, wanted) if _has_pytest(python))
-    searched = f"{' '.join(wanted.split())[:40]} with pytest in {root / 'versions'}"
+    searched = f"{shortened(' '.join(wanted.split()), 40)} with pytest in {root / 'versions'}"
     return ToolEnvironments(tool="pyenv", searched=searched, found=able)
 
 

@@ -50,12 +50,17 @@ def render_text(report: Mapping[str, Any]) -> str:
         ("Text that addresses a language model", _spoken),
         ("Warnings", _warnings),
     ]
-    lines = list(_head(report))
+    lines = [_one(line) for line in _head(report)]
     for title, section in sections:
         body = list(section(report))
         if body:
-            lines += ["", title, *(f"  {line}" for line in body)]
+            lines += ["", title, *(f"  {_one(line)}" for line in body)]
     return "\n".join(lines)
+
+
+def _one(line: str) -> str:
+    """A line that stays one: names of files and tests may hold line ends."""
+    return line.replace("\n", "\\n")
 
 
 def _head(report: Mapping[str, Any]) -> Iterator[str]:

@@ -19,6 +19,7 @@ LOCALS_LIMIT = 30
 FRAMES_LIMIT = 30
 VALUE_TEXT = 160
 LINE, CALL, RETURN = 0, 1, 2
+RETURN_NAME = "return"
 
 
 class FailureTrace:
@@ -66,8 +67,12 @@ class FailureTrace:
                 names = writes.get(before[0])
                 if names:
                     self._written(file, before[0], names, frame.f_locals)
+                    if event == "return" and RETURN_NAME in names:
+                        self.values.append((file, before[0], RETURN_NAME, _text(argument)))
                 before[0] = frame.f_lineno
                 self._add(file, frame.f_lineno, serial, LINE if event == "line" else RETURN)
+            elif event == "exception":
+                before[0] = 0  # the statement wrote and returned nothing
             return local
 
         return local
@@ -78,8 +83,11 @@ class FailureTrace:
 
     def _written(self, file: int, line: int, names: List[str], values: Dict[str, Any]) -> None:
         for name in names:
-            if name in values:
-                self.values.append((file, line, name, _text(values[name])))
+            base, dot, attribute = name.partition(".")
+            held = _attributes(values.get(base)) if dot else values
+            wanted = attribute if dot else base
+            if wanted in held:
+                self.values.append((file, line, name, _text(held[wanted])))
 
     def told(self, raised: Optional[BaseException]) -> Dict[str, Any]:
         """Everything, as JSON types."""
@@ -105,6 +113,15 @@ def frames_with_values(root: str, raised: Optional[BaseException]) -> List[List[
             found.append([path, traceback.tb_lineno or 1, bounded(frame.f_code.co_name, 200), values])
         traceback = traceback.tb_next
     return found[-FRAMES_LIMIT:]
+
+
+def _attributes(value: Any) -> Dict[str, Any]:
+    """What an object's own dictionary holds; nothing where its class does something else there."""
+    try:
+        held = object.__getattribute__(value, "__dict__")
+    except Exception:
+        return {}
+    return held if type(held) is dict else {}
 
 
 def _text(value: Any) -> str:

@@ -1,19 +1,31 @@
-"""Text from outside made fit to be shown: control characters and lone surrogates as escapes, lengths bounded."""
+"""Text from outside made fit to be shown: what drives a terminal or cannot be seen as escapes, lengths bounded."""
 
-_KEEP = {"\n", "\t"}
+from localagent.text.escaping import escaped
 
 
 def visible(text: str) -> str:
-    """Text with control characters and lone surrogates escaped, so that hostile names cannot drive a terminal."""
-    return "".join(
-        c if c in _KEEP or (c.isprintable() and not "\ud800" <= c <= "\udfff") else repr(c)[1:-1] for c in text
-    )
+    """Text with every character that `escaping` does not call plain as an escape: hostile names drive no terminal."""
+    return escaped(text)[0]
+
+
+def shortened(text: str, most: int) -> str:
+    """The text, or its first words and "…" where it is longer than `most` characters.
+
+    Cut between words, unless that would lose half of it: one long word, such as a path, is cut where the room ends.
+    """
+    if len(text) <= most:
+        return text
+    head = text[: most - 1]
+    space = max(head.rfind(" "), head.rfind("\n"), head.rfind("\t"))
+    if not text[most - 1].isspace() and space >= most // 2:
+        head = head[:space]
+    return head.rstrip() + "…"
 
 
 def one_line(text: str, most: int = 400) -> str:
-    """Visible text on one line, cut with a mark where it is longer than `most` characters."""
+    """Visible text on one line, shortened where it is longer than `most` characters."""
     shown = visible(text[: most + 1]).replace("\n", "\\n").replace("\t", "\\t")
-    return shown if len(text) <= most and len(shown) <= 4 * most else shown[:most] + "…"
+    return shown if len(text) <= most and len(shown) <= 4 * most else shortened(shown, most)
 
 
 def ends(text: str, most: int) -> str:

@@ -163,8 +163,7 @@ def _examples(
     scorer = ModelScorer(model, jail, threads=1)
     try:
         examples = examples_of(pairs, ModelDecoder(scorer))
-        if scorer.warning:
-            raise CannotEnforce(scorer.warning, remedy="`localagent model verify`")
+        scorer.refuse_if_dropped()
     finally:
         scorer.close()
     return examples

@@ -19,7 +19,7 @@ from localagent.app.settings import Settings as House
 from localagent.domain.edit import Edit, Reading, digest_of
 from localagent.domain.paths import RepoPath
 from localagent.edit.space import open_edit_space
-from localagent.errors import AnswerIsNo, CannotEnforce, UsageFault
+from localagent.errors import AnswerIsNo, UsageFault
 from localagent.fs.openat import replace_file
 from localagent.jail.api import open_jail
 from localagent.llm.model.adapter import drop
@@ -293,8 +293,7 @@ def _reader(scorer: ModelScorer | None) -> Read:
             return [None] * len(edits)
         context = build_context([], [], RepoPath(path), source=source)
         found = scorer.read(source, context, edits, timeout_seconds=_READING_SECONDS)
-        if scorer.warning:
-            raise CannotEnforce(scorer.warning, remedy="`localagent model verify`, or learn with --no-model")
+        scorer.refuse_if_dropped()
         return found
 
     return read

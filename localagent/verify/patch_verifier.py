@@ -16,7 +16,8 @@ from localagent.ports import Jail
 from localagent.repo.top_level_modules import importable_names
 from localagent.verify.baseline.baseline import BaselineRunner
 from localagent.verify.baseline.collection_plan import OPTIONS
-from localagent.verify.baseline.failure_cause import project_of, without_missing_modules
+from localagent.verify.baseline.failed_project import project_of
+from localagent.verify.baseline.failure_cause import without_missing_modules
 from localagent.verify.checks.full_check import FullChecker
 from localagent.verify.checks.new_findings import Delta, ToolAnswer
 from localagent.verify.checks.quick_check import WarmQuickCheck

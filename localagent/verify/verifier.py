@@ -14,7 +14,8 @@ from localagent.domain.task import Event, Snapshot, Task
 from localagent.jail.limits.profile import load
 from localagent.ports import Jail, Sink
 from localagent.verify.baseline.baseline import BaselineRunner
-from localagent.verify.baseline.failure_cause import cause_notes, project_of, with_causes
+from localagent.verify.baseline.failed_project import project_of
+from localagent.verify.baseline.failure_cause import cause_notes, hints, with_causes
 from localagent.verify.checks.full_check import FullChecker
 from localagent.verify.checks.guard_check import GuardChecker
 from localagent.verify.checks.new_findings import Delta
@@ -92,7 +93,7 @@ class JailVerifier:
             project = project_of(place.store, place.repo, place.executable, baseline, self._task.tests)
             baseline = with_causes(baseline, project)
             if baseline.failing:
-                self._runner.notes.extend(cause_notes(baseline.causes))
+                self._runner.notes.extend((*cause_notes(baseline.causes), *hints(baseline, project)))
                 baseline = replace(baseline, notes=tuple(self._runner.notes))
         for note in (*baseline.notes, *self._rooms.place.bounds.remarks):
             self._sink.emit(Event(kind="warning", at_seconds=baseline.seconds, data={"text": note}))

@@ -7,7 +7,7 @@ from support.agent_builder import MemoryTree
 from localagent.agent.tools.working_copy import WorkingCopy
 from localagent.app.agent.graph_search import GraphSearch
 from localagent.code.graph.collect_facts import collect_facts
-from localagent.code.graph.facts import ModuleFacts
+from localagent.code.graph.facts import ModuleFacts, encoded
 from localagent.domain.paths import RepoPath
 
 FILES = {
@@ -19,12 +19,12 @@ FILES = {
 }
 
 
-def _facts() -> dict[str, tuple[bytes, ModuleFacts]]:
+def _facts() -> dict[RepoPath, tuple[bytes, bytes]]:
     found = {}
     for path, text in FILES.items():
         facts = collect_facts(text.encode())
         if path.endswith(".py") and isinstance(facts, ModuleFacts):
-            found[path] = (sha256(text.encode()).digest(), facts)
+            found[RepoPath(path)] = (sha256(text.encode()).digest(), encoded(facts))
     return found
 
 

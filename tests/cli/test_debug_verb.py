@@ -41,6 +41,8 @@ def test_the_dossier_of_a_failing_test(
     repo.commit("one")
     before = {p: p.read_bytes() for p in repo.folder.rglob("*") if p.is_file() and ".git" not in p.parts}
     argv = ["debug", "test_cart.py::test_some", "--repo", str(repo.folder), "--json", "--max-seconds", "40"]
+    page = tmp_path / "page.html"
+    argv += ["--html", str(page)]
     assert main(argv) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["test"] == "test_cart.py::test_some"
@@ -48,9 +50,21 @@ def test_the_dossier_of_a_failing_test(
     assert "ghp_" not in json.dumps(told["frames"])
     assert {"path": "test_cart.py", "line": 10, "name": "found", "value": "7"} in told["writes"]
     assert 7 in [s["line"] for s in told["suspects"][:2]]
+    assert (
+        "with the result forced to 6 at cart.py:7 (next to 7, the last value there in the failing run) the test passes"
+        in [v["shown"] for v in told["values"]]
+    )
     assert {h["outcome"] for h in told["hypotheses"]} <= {"confirmed", "possible", "refuted"}
+    assert told["departure"] is None  # both tests run the same lines of cart.py
+    assert "with the result forced to 6 at cart.py:7" in page.read_text()
+    assert "ghp_" not in page.read_text()
     after = {p: p.read_bytes() for p in repo.folder.rglob("*") if p.is_file() and ".git" not in p.parts}
     assert after == before
     repo.write("cart.py", CART.replace("each + 1", "each"))
     assert main(argv) == 1
     assert "passes here" in capsys.readouterr().err
+    (tmp_path / "nothing").mkdir()
+    assert main(["debug", "--repo", str(tmp_path / "nothing")]) == 1
+    said = capsys.readouterr().err
+    assert f"no tests found in {tmp_path / 'nothing'}" in said
+    assert "localagent debug tests/test_it.py::test_one" in said

@@ -187,6 +187,38 @@ def test_a_repository_is_checked_against_its_lock(call: Call, tmp_path: Path) ->
     assert "not used as a lock: requirements-dev.txt: not a lock: line 1: zork is not pinned" in err
 
 
+def test_a_repository_without_a_project_table_is_read_in_its_older_files(call: Call, tmp_path: Path) -> None:
+    repo = tmp_path / "repo"
+    repo.mkdir()
+    assert call("check", "--repo", str(repo))[0] == 2
+    (repo / "pyproject.toml").write_text("[tool.ruff]\n")
+    (repo / "setup.cfg").write_text(
+        "[options]\ninstall_requires =\n  frob>=1  # why\n  file: more.txt\n[options.extras_require]\nx = zork\n"
+    )
+    (repo / "setup.py").write_text(
+        "from setuptools import setup\nTESTS = ['wibblex']\nGROWN = ['a']\nGROWN.append('b')\n"
+        "setup(tests_require=TESTS, extras_require={'d': ['grumbex', 'snarfix']}, install_requires=GROWN, **more)\n"
+    )
+    (repo / "requirements-dev.txt").write_text("nork==1\n-e .\n")
+    code, out, _ = call("check", "--repo", str(repo))
+    assert code == 1
+    assert [" ".join(line.split()[:2]) for line in out.splitlines() if "to approve" not in line] == [
+        "unknown frob>=1",
+        "refused file:",
+        "unknown zork",
+        "unknown wibblex",
+        "unknown grumbex",
+        "unknown snarfix",
+        "refused install_requires",
+        "refused setup(**...)",
+        "unknown nork==1",
+        "refused -e",
+    ]
+    assert "(setup.py:5: install_requires): computed by setup.py, which is not run" in out
+    (repo / "pyproject.toml").write_text('[project]\nname = "x"\ndependencies = ["frob"]\n')
+    assert "setup.py" not in call("check", "--repo", str(repo))[1]
+
+
 def test_hostile_names_do_not_drive_a_terminal(call: Call) -> None:
     _, out, _ = call("check", "x\x1b[31m")
     assert "\x1b" not in out

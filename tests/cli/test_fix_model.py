@@ -1,5 +1,6 @@
 """`fix` with a model file that is not what it should be: the default one costs a warning, a named one is refused."""
 
+import json
 import os
 from pathlib import Path
 
@@ -89,6 +90,23 @@ def test_a_model_that_crashes_or_never_answers_changes_nothing(tmp_path: Path, p
         for fact in ("patch", "rank_of_first_plausible", "outcome"):
             assert with_it.report[fact] == without.report[fact]
         assert any(said in w for w in with_it.report["warnings"]) or not said, with_it.report["warnings"]
+
+
+@pytest.mark.long
+def test_a_model_whose_process_dies_is_told_as_that(tmp_path: Path) -> None:
+    """By the verbs that can do nothing without it: which signal, and what to do; nothing of a task that goes on."""
+    (tmp_path / "sitecustomize.py").write_text(SHIM.format(program=CRASHES))
+    with home() as h:
+        _install(h)
+        h.extra["PYTHONPATH"] = f"{tmp_path}{os.pathsep}{CHECKOUT}"
+        tuned = h.run("model", "tune", bufsize=-1)
+        assert tuned.code == 4, tuned.err
+        assert "smollm2-135m-instruct does not run here: its process ended (SIGABRT)" in tuned.err
+        assert "`make setup` compiles llama.cpp for this processor" in tuned.err
+        assert "task" not in tuned.err
+        rows = json.loads(h.run("doctor", "--json", bufsize=-1).out)["rows"]
+        (row,) = [row for row in rows if row["name"] == "model runs"]
+        assert (row["state"], "SIGABRT" in row["detail"], bool(row["remedy"])) == ("faulty", True, True)
 
 
 @pytest.mark.long

@@ -75,7 +75,7 @@ def test_a_hostile_name_cannot_drive_the_terminal(
         assert main([verb]) == 0
         out = capsys.readouterr().out
         assert "\x1b" not in out
-        assert "\\x1b[2Jx\\udce9" in out
+        assert "\\x1b[2Jx\\xe9" in out
 
 
 def test_history_lists_newest_first_and_names_what_is_damaged(

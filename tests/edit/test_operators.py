@@ -794,7 +794,7 @@ def test_notes_are_one_short_line() -> None:
         exception="IndexError", message="list index out of range", frames=(Frame(path=PATH, line=2, function="f"),)
     )
     found = list(LibcstEditSpace({}).edits(PATH, {PATH: source}, lines=None, failures=[failure]))
-    assert any(e.operator == "reported-index" and e.note.endswith("...") for e in found)
+    assert any(e.operator == "reported-index" and e.note.endswith("…") for e in found)
     assert all(len(e.note) <= 200 and "\n" not in e.note for e in found)
 
 

@@ -1,5 +1,6 @@
 """The attack suite: every attack is held for its wall's own reason, and succeeds where exactly that wall is open."""
 
+import ast
 import os
 import re
 import shutil
@@ -128,6 +129,16 @@ def test_the_catalogue_is_large_distinct_and_said() -> None:
     assert all(attack.text and attack.reasons for attack in ATTACKS)
     inside_ones = set(Category) - {Category.VERDICT, Category.STATE}
     assert {attack.category for attack in ATTACKS} == inside_ones
+
+
+def test_nothing_that_attacks_leave_has_a_name_that_others_could_have_taken() -> None:
+    fixed = {
+        text.value
+        for path in sorted(Path(suite.__file__).parent.glob("*.py"))
+        for text in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(text, ast.Constant) and isinstance(text.value, str) and text.value.startswith("/tmp/")
+    }
+    assert fixed == {"/tmp/"}  # of the token that follows it
 
 
 def test_every_attack_has_a_control() -> None:

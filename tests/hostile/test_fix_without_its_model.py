@@ -155,7 +155,7 @@ def test_a_child_killed_between_two_answers_ends_the_request_and_no_task() -> No
         assert heard
         assert set(heard) == {"drawn"}
         # how it ended is said where the jail has told it by then
-        assert served.warning.replace(" (signalled)", "") == (
+        assert served.warning.replace(" (SIGKILL)", "") == (
             "model smollm2-135m-instruct dropped: its process ended; the task went on without it; "
             "if this happens again, leave it out with --no-model"
         )

@@ -550,6 +550,21 @@ def test_socket_family_is_refused(python: Run, family: str) -> None:
     assert said(result) == "refused"
 
 
+@pytest.mark.skipif(seccomp_program() is None, reason="libseccomp is not at hand; the level says so")
+def test_no_room_is_taken_on_the_disk_at_once(python: Run) -> None:
+    """Between two looks of the watch `fallocate` would take gigabytes; the C library writes instead."""
+    result = python("""
+    import ctypes, errno, os, tempfile
+    with tempfile.TemporaryFile() as file:
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.fallocate(file.fileno(), 0, ctypes.c_long(0), ctypes.c_long(1 << 20))
+        print(ctypes.get_errno() == errno.EOPNOTSUPP)
+        os.posix_fallocate(file.fileno(), 0, 1 << 20)
+        print(os.fstat(file.fileno()).st_size >> 20)
+    """)
+    assert said(result).split() == ["True", "1"]
+
+
 @pytest.mark.long
 def test_ordinary_work_goes_on_under_the_filter(python: Run, jail: NamespaceJail) -> None:
     code = """

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from localagent.jail.limits import disk_usage
-from localagent.jail.limits.disk_usage import BLOCK_BYTES, DiskWatch
+from localagent.jail.limits.disk_usage import BLOCK_BYTES, FASTEST_BYTES_A_SECOND, SHORTEST_PAUSE_SECONDS, DiskWatch
 
 LIMIT = 100 * BLOCK_BYTES
 
@@ -47,5 +47,23 @@ def test_what_was_there_before_is_not_counted(tmp_path: Path, monkeypatch: pytes
 def test_without_writable_folders_nothing_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     watch = DiskWatch([], 0)
     watch._due = 0.0
+    monkeypatch.setattr(watch, "_changed", lambda _: pytest.fail("looked"))
+    assert not watch.exceeded(os.getpid())
+
+
+def test_the_nearer_the_limit_the_sooner_the_next_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And once somebody was looked at, what the others of the filesystem take costs no further look."""
+    free = [10**12]
+    monkeypatch.setattr(disk_usage, "_free", lambda _: (free[0], 10**6))
+    limit = 1 << 30
+    watch = DiskWatch([str(tmp_path)], limit)
+    assert watch.seconds_to_limit() == limit / FASTEST_BYTES_A_SECOND
+    free[0] -= limit - 1
+    assert watch.seconds_to_limit() == SHORTEST_PAUSE_SECONDS
+    assert not watch.exceeded(os.getpid())
+    free[0] -= 2
+    assert not watch.exceeded(os.getpid())  # it was somebody else
+    watch._next = 0.0
+    assert watch.seconds_to_limit() == limit / FASTEST_BYTES_A_SECOND
     monkeypatch.setattr(watch, "_changed", lambda _: pytest.fail("looked"))
     assert not watch.exceeded(os.getpid())

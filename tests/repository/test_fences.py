@@ -45,6 +45,16 @@ INSIDE = {("jail", "attacks", name) for name in ("information", "inside", "stand
 # `localagent ui` opens a loopback port for a browser of its user, on request.
 REACHING = (("jail", "attacks", "stage"), ("jail", "attacks", "network"), ("daemon", "client", "ui_loopback"))
 # Waits for a fork of itself, so that nothing which the fork does can keep a commit waiting.
+# Where text meets the terminal. Programs that run apart from localagent say what they say to who started them.
+SHOWING = {
+    ("cli", "render"),
+    ("cli", "safe_console"),
+    ("cli", "line_history"),
+    ("llm", "model", "llama_build"),
+    ("jail", "attacks", "inside"),
+}
+# What these put together is read by models or learners, never by people: a cut there is theirs.
+NOT_FOR_PEOPLE = {"llm", "localize", "training", "runner"}
 FORKING = (("cli", "timeboxed_child"),)
 # Walls can be opened where jails are built; what opens them are tests. These modules may name what is open.
 OPENING = {("jail", "boundaries"), ("jail", "launcher", "start"), ("jail", "limits", "rlimits")}
@@ -61,6 +71,8 @@ def breaches(source: str, parts: tuple[str, ...]) -> list[str]:
                 found.append(f"imports {module}")
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print":
             found += ["prints"] if parts != ("cli", "render") else []
+        if parts not in SHOWING and room != WORKER and (writing := shows_text(node)):
+            found.append(f"writes to the terminal past its border ({writing})")
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "os":
             at_home = room in ("app", "cli") or room == WORKER or parts in INSIDE
             if node.attr in ("environ", "environb", "getenv", "putenv") and not at_home:
@@ -83,6 +95,35 @@ def breaches(source: str, parts: tuple[str, ...]) -> list[str]:
         ):
             found.append(f"reaches for a network (socket.{node.attr})")
     return found
+
+
+def shows_text(node: ast.AST) -> str:
+    """How a node would write to a standard stream, or "". argparse's own help is written by argparse."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute):
+        stream = f"{ast.unparse(node.value)}.{node.attr}"
+        if stream in ("sys.stdout.write", "sys.stderr.write", "sys.stdout.buffer", "sys.stderr.buffer"):
+            return stream
+    if isinstance(node, ast.Call) and ast.unparse(node.func).rsplit(".", 1)[-1] in ("Console", "input"):
+        return f"{ast.unparse(node.func)}()"
+    if isinstance(node, ast.ImportFrom) and node.module == "rich.console" and "Console" in {n.name for n in node.names}:
+        return "rich.console.Console"
+    return ""
+
+
+def cut_texts(tree: ast.AST) -> list[int]:
+    """Lines where a text is put into a message with its end cut off, which `shortened` does between words."""
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FormattedValue)
+        and isinstance(node.value, ast.Subscript)
+        and isinstance(node.value.slice, ast.Slice)
+        and node.value.slice.lower is None
+        and isinstance(most := node.value.slice.upper, ast.Constant)
+        and isinstance(most.value, int)
+        and most.value >= 20
+        and "hexdigest" not in ast.unparse(node.value)
+    ]
 
 
 def makes_files(parts: tuple[str, ...]) -> bool:
@@ -155,6 +196,16 @@ def test_the_worker_needs_nothing_of_ours() -> None:
         ("import llama_cpp", ("app", "fix", "run"), "imports llama_cpp"),
         ("import http.client", ("llm", "scoring", "scorer"), "imports http"),
         ("print(1)", ("cli", "fix"), "prints"),
+        (
+            "import sys\nsys.stderr.write(x)",
+            ("app", "fix", "run"),
+            "writes to the terminal past its border (sys.stderr.write)",
+        ),
+        (
+            "from rich import console\nconsole.Console()",
+            ("cli", "top"),
+            "writes to the terminal past its border (console.Console())",
+        ),
         ("import os\nx = os.O_EXCL", ("repo", "snapshot"), "makes files by itself (os.O_EXCL)"),
         ("import os\nx = os.environ", ("jail", "files", "host"), "reads the environment (os.environ)"),
         ("import os\nos.fork()", ("verify", "checks", "quick_check"), "starts a process (os.fork)"),
@@ -248,3 +299,14 @@ def test_the_fence_sees_what_is_spoken(source: str) -> None:
 )
 def test_the_fence_lets_operators_be_keys(source: str) -> None:
     assert text_uses(source) == []
+
+
+@pytest.mark.long
+def test_no_message_is_cut_in_the_middle_of_a_word() -> None:
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        parts = path.relative_to(PACKAGE).parts
+        if parts[0] not in NOT_FOR_PEOPLE and (lines := cut_texts(ast.parse(path.read_text(encoding="utf-8")))):
+            found["/".join(parts)] = lines
+    assert found == {}
+    assert cut_texts(ast.parse('f"{why[:200]} is why"')) == [1]

@@ -11,7 +11,8 @@ from localagent.domain.outcome import Baseline, CauseKind, CauseOrigin, Failure,
 from localagent.domain.paths import RepoPath
 from localagent.repo.declared_dependencies import declared_project
 from localagent.repo.python_environment import PythonEnvironment
-from localagent.verify.baseline.failure_cause import Project, cause_of, with_causes
+from localagent.verify.baseline.failed_project import Project
+from localagent.verify.baseline.failure_cause import cause_of, hints, with_causes
 
 PY = "/srv/env/bin/python"
 TEST, SOURCE = "tests/test_shop.py", "shop/core.py"
@@ -86,6 +87,7 @@ OTHERS = [
     (("OperationalError", 'connection to server at "db", port 5432 failed: Connection refused'), {}, CauseKind.SERVICE),
     (("gaierror", "[Errno -3] Temporary failure in name resolution"), {}, CauseKind.SERVICE),
     (("Error", "unsupported locale setting"), {}, CauseKind.SYSTEM),
+    (("RuntimeError", "Found no NVIDIA driver on your system."), {}, CauseKind.SYSTEM),
     (("ImportError", "libGL.so.1: cannot open shared object file: No such file"), {}, CauseKind.SYSTEM),
     (("ModuleNotFoundError", "No module named 'imp'"), {}, CauseKind.PYTHON_VERSION),
     (
@@ -101,6 +103,22 @@ OTHERS = [
         CauseKind.NOT_BUILT,
     ),
     (("ModuleNotFoundError", "No module named 'tools'"), {"libs/tools/a.py": ""}, CauseKind.NOT_ON_PATH),
+    (("ModuleNotFoundError", "No module named 'money'"), {".gitmodules": "path = ext/money"}, CauseKind.MISSING_DATA),
+    (
+        ("JSONDecodeError", "Expecting value: line 1 column 1 (char 0)"),
+        {
+            SOURCE: "open('big.json')\n",
+            "data/big.json": "version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 9\n",
+            ".gitattributes": "*.json filter=lfs",
+        },
+        CauseKind.MISSING_DATA,
+    ),
+    (
+        ("OperationalError", "unable to open database file"),
+        {SOURCE: "connect('var/shop.db')\n", ".gitignore": "var/\n"},
+        CauseKind.MISSING_DATA,
+    ),
+    (("PermissionError", "[Errno 13] Permission denied: '/var'"), {SOURCE: "mkdir('/var/x')\n"}, CauseKind.SYSTEM),
     (("ModuleNotFoundError", "No module named 'taxes'"), {"../taxes/taxes/__init__.py": ""}, CauseKind.SIBLING_PACKAGE),
     (("KeyError", "'SHOP_DSN'"), {SOURCE: "import os; DSN = os.environ['SHOP_DSN']\n"}, CauseKind.MISSING_VARIABLE),
 ]  # fmt: skip
@@ -180,6 +198,50 @@ def test_tests_that_no_plugin_would_run_are_faults_of_the_tests(tmp_path: Path) 
     assert unknown is not None
     assert (marked.kind, unknown.kind) == (CauseKind.UNMARKED_ASYNC, CauseKind.UNKNOWN_FIXTURE)
     assert marked.kind.origin is unknown.kind.origin is CauseOrigin.TEST
+
+
+def test_what_a_linter_reports_as_a_test_and_files_of_one_name_are_no_faults_of_the_code(tmp_path: Path) -> None:
+    here = project(tmp_path, {})
+    linted = Failure(exception="RuffError", message="F401 `os` imported but unused")
+    assert (cause := cause_of(linted, here)) is not None
+    assert (cause.kind, cause.subject, "ruff check" in cause.remedy) == (CauseKind.LINTER_FINDING, "ruff", True)
+    assert cause_of(failure("RuffError", "raised by a test of a linter", TEST), here) is None
+    two = f"('test_a', '{here.repo}/x/test_a.py', PosixPath('{here.repo}/y/test_a.py'))"
+    assert (cause := cause_of(Failure(exception="ImportPathMismatchError", message=two), here)) is not None
+    assert (cause.kind, cause.kind.origin) == (CauseKind.SAME_NAME, CauseOrigin.TEST)
+    assert cause.sentence == "x/test_a.py and y/test_a.py are both the module test_a to pytest"
+
+
+def test_test_files_that_do_not_run_at_all_are_named(tmp_path: Path) -> None:
+    here = project(tmp_path, {TEST: "raise RuntimeError('set SHOP_ENV first')\n"})
+    at = (Frame(path=RepoPath(TEST), line=1, function="<module>"),)
+    for name, message, said in (
+        ("SyntaxError", "invalid syntax", f"{TEST}:1 does not parse: SyntaxError: invalid syntax"),
+        ("RuntimeError", "set SHOP_ENV first\nplease", f"{TEST}:1 refuses: RuntimeError: set SHOP_ENV first"),
+    ):
+        cause = cause_of(Failure(exception=name, message=message, frames=at), here)
+        assert cause is not None
+        assert (cause.sentence, cause.kind.origin) == (said, CauseOrigin.TEST)
+    called = (Frame(path=RepoPath(TEST), line=1, function="test_total"),)
+    assert cause_of(Failure(exception="RuntimeError", message="x", frames=called), here) is None
+
+
+def test_what_may_be_behind_a_failure_is_said_and_the_code_is_searched(tmp_path: Path) -> None:
+    source = "import os\nURL = os.getenv('SHOP_URL').rstrip()\nNOW = time.localtime()\n"
+    here = project(tmp_path, {SOURCE: source, "tox.ini": "[testenv]\nsetenv =\n    TZ = UTC\n    UNUSED = 1\n"})
+    none = "'NoneType' object has no attribute 'rstrip'"
+    at = (Frame(path=RepoPath(SOURCE), line=2, function="<module>"),)
+    failures = {
+        "collect:a": Failure(exception="AttributeError", message=none, frames=at),
+        "collect:b": Failure(exception="ImportError", message="cannot import name 'x' (most likely a circular import)"),
+        "collect:c": Failure(exception="AssertionError", message="assert 0 == 1"),
+    }
+    baseline = Baseline(tests=(), collect_failures=failures, failing=tuple(failures))
+    assert with_causes(baseline, here).failing == tuple(failures)
+    variable, circular, tox = hints(baseline, here)
+    assert variable.startswith(f"SHOP_URL is not set where the tests run ({SOURCE}:2 reads it")
+    assert circular.startswith("a circular import")
+    assert tox.startswith("tox.ini sets TZ for the tests, and they ran without")
 
 
 def test_nothing_is_ever_installed_into_our_own_environment(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from localagent.agent.tools.working_copy import MOST_FILE_CHARACTERS, ToolFault,
 from localagent.code.source_text import parse_or_none
 from localagent.code.spans import Definition, first_line, last_line
 from localagent.domain.paths import RepoPath
+from localagent.text.visible_text import shortened
 
 _AROUND = 2
 _MOST_PLACES = 6
@@ -103,7 +104,7 @@ def _definition(path: RepoPath, tree: ast.Module, name: str) -> Definition:
         where = ", ".join(f"{q} (line {n.lineno})" for q, n in found if n in named)
         raise ToolFault(f"{name} is defined {len(named)} times in {path}: {where}; give the dotted name, or use edit")
     known = ", ".join(q for q, _ in found[:30])
-    raise ToolFault(f"{path} defines no {name[:60]!r}; it defines: {known or 'nothing'}")
+    raise ToolFault(f"{path} defines no {shortened(name, 60)!r}; it defines: {known or 'nothing'}")
 
 
 def _create(workshop: Workshop, given: Arguments) -> Action:

@@ -10,18 +10,18 @@ from hashlib import sha256
 from localagent.agent.tools.text_search import TextSearch
 from localagent.agent.tools.working_copy import WorkingCopy
 from localagent.code.graph.code_graph import CodeGraph
-from localagent.code.graph.facts import ModuleFacts
 from localagent.code.graph.find_symbols import definitions_of, find_symbols
 from localagent.code.graph.references import Certainty, Reference, find_references
+from localagent.code.graph.stored_facts import stored_graph
 from localagent.domain.paths import RepoPath
 from localagent.text.visible_text import one_line
 
-Facts = Mapping[str, tuple[bytes, ModuleFacts]]
+Facts = Mapping[RepoPath, tuple[bytes, bytes]]
 _LINE = 160
 
 
 class GraphSearch:
-    """`facts` gives, by path, the SHA-256 of a file and what was found in it; it is called once, when first needed."""
+    """`facts` gives, by path, the SHA-256 of a file and its encoded facts; it is called once, when first needed."""
 
     def __init__(self, copy: WorkingCopy, facts: Callable[[], Facts]) -> None:
         self._copy, self._plain, self._read_facts = copy, TextSearch(copy), facts
@@ -51,9 +51,9 @@ class GraphSearch:
 
     def _current(self) -> CodeGraph:
         """The graph of the files that are as the index read them; the last one while these are the same."""
-        known = {RepoPath(p): facts for p, (digest, facts) in self._facts.items() if self._is(RepoPath(p), digest)}
+        known = {path: facts for path, (digest, facts) in self._facts.items() if self._is(path, digest)}
         if known.keys() != self._graph.facts.keys():
-            self._graph = CodeGraph(known)
+            self._graph = stored_graph(known)
         return self._graph
 
     def _is(self, path: RepoPath, digest: bytes) -> bool:

@@ -1,7 +1,7 @@
 """What `symbol`, `refs`, `callers`, `callees` and `impact` answer: questions to the code graph, made to be shown."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,11 +9,12 @@ from localagent.app.code.repository_index import RepositoryIndex
 from localagent.app.code.snippets import shown, shown_line
 from localagent.code.graph.calls import MODULE_LEVEL, CallEdge, CallGraph, FunctionId
 from localagent.code.graph.code_graph import CodeGraph
-from localagent.code.graph.facts import DefinitionKind, FunctionOrClass, ModuleFacts
+from localagent.code.graph.facts import DefinitionKind, FunctionOrClass
 from localagent.code.graph.find_symbols import at_line, definitions_of, find_symbols
 from localagent.code.graph.impact import is_test_function, methods_of, reached_from, users_of
 from localagent.code.graph.references import Certainty, Reference, ReferenceKind, find_references, module_name
 from localagent.code.graph.references import qualified_name as symbol_name
+from localagent.code.graph.stored_facts import stored_graph
 from localagent.code.graph.values import Symbol
 from localagent.code.source_text import read_source
 from localagent.domain.paths import RepoPath
@@ -83,7 +84,7 @@ class ShownSymbol:
 
 
 class CodeQuestions:
-    """The code graph of an index. Facts are read once, when something is first asked."""
+    """The code graph of an index, read when something is first asked."""
 
     def __init__(self, index: RepositoryIndex) -> None:
         self.index = index
@@ -92,8 +93,7 @@ class CodeQuestions:
     @cached_property
     def graph(self) -> CodeGraph:
         """The graph over everything that is indexed."""
-        facts: Mapping[RepoPath, ModuleFacts] = {RepoPath(path): found for path, _, found in self.index.facts()}
-        return CodeGraph(facts)
+        return stored_graph(self.index.stored_facts())
 
     @cached_property
     def calls(self) -> CallGraph:

@@ -2,10 +2,10 @@
 
 from localagent.app.code.repository_index import HitKind, RepositoryIndex
 from localagent.app.code.snippets import shown
+from localagent.code.graph.stored_facts import stored_graph
 from localagent.code.index.conventions import Convention, conventions
 from localagent.code.index.repo_map import MapEntry, fitting, rank_definitions
 from localagent.code.related_tests import is_test
-from localagent.domain.paths import RepoPath
 
 _SEED_FILES = 20
 _SEED_WEIGHT = 50.0
@@ -20,8 +20,9 @@ def map_of(index: RepositoryIndex, tokens: int, about: str = "") -> list[MapEntr
     if about:
         hits = index.search(about, kind=HitKind.FILE, limit=_SEED_FILES).hits
         seeds |= {hit.path: _SEED_WEIGHT / place for place, hit in enumerate(hits, 1)}
-    modules = ((path, facts) for path, _, facts in index.facts() if not is_test(RepoPath(path)))
-    return fitting([_clean(entry) for entry in rank_definitions(modules, seeds)[: max(1, tokens)]], tokens)
+    graph = stored_graph(index.stored_facts())
+    entries = rank_definitions(graph, (path for path in graph.facts if not is_test(path)), seeds)
+    return fitting([_clean(entry) for entry in entries[: max(1, tokens)]], tokens)
 
 
 def conventions_of(index: RepositoryIndex) -> list[Convention]:

@@ -18,6 +18,7 @@ from localagent.code.index.build import Extracted, Listing, Progress, UpdateRepo
 from localagent.code.index.history import Commit, History, packed, unpacked
 from localagent.code.index.search import HitKind, SearchResult, search
 from localagent.code.index.store import DatabaseError, OperationalError, Store
+from localagent.domain.paths import RepoPath
 from localagent.jail.compute.compute_pool import ComputePool, Job
 from localagent.repo.discover import GitKind, git_kind, repository_root
 from localagent.repo.git import Git
@@ -67,6 +68,10 @@ class RepositoryIndex:
     def files(self) -> list[str]:
         """The paths of all files that are indexed, sorted."""
         return sorted(self._store.members(self._number))
+
+    def stored_facts(self) -> dict[RepoPath, bytes]:
+        """The encoded facts of all Python files that have any, by path."""
+        return {RepoPath(path): data for path, _, data in self._store.facts(self._number, None)}
 
     def facts(self, paths: Iterable[str] | None = None) -> Iterator[tuple[str, bytes, ModuleFacts]]:
         """(path, digest, facts) of the Python files that have any, of these paths or of all, in their order."""
@@ -179,20 +184,20 @@ def index_status(repo: Path, settings: Settings) -> IndexStatus | None:
     return replace(index.status(), outdated=changed + sum(path not in tree.stamps for path in members))
 
 
-def kept_facts(repo: Path, settings: Settings) -> dict[str, tuple[bytes, ModuleFacts]]:
-    """(SHA-256, facts) by path, as an index holds them, nothing brought up to date; empty where none can be read."""
+def kept_facts(repo: Path, settings: Settings) -> dict[RepoPath, tuple[bytes, bytes]]:
+    """(SHA-256, encoded facts) by path as an index holds them, not brought up to date; {} where it cannot be read."""
     root = repository_root(repo)
     path = index_path(root, _git(root), settings.state_dir)
     if not path.exists():
         return {}
     store = Store(path)
     try:
-        rows = list(store.facts(store.tree(str(root)), None))
+        rows = store.facts(store.tree(str(root)), None)
+        return {RepoPath(name): (digest, data) for name, digest, data in rows}
     except DatabaseError:  # busy or damaged: the next `localagent index` mends it
         return {}
     finally:
         store.close()
-    return {name: (digest, decoded(data)) for name, digest, data in rows}
 
 
 def index_path(root: Path, git: Git | None, state_dir: Path) -> Path:

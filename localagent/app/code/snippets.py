@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from localagent.code.index.identifiers import terms
 from localagent.text.secret_redaction import Sanitizer
+from localagent.text.visible_text import shortened
 
 MAX_LINE = 160
 _KEY_BEGINS = re.compile(r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----")
@@ -26,7 +27,7 @@ class Snippet:
 def shown(text: str) -> str:
     """Text of the repository on one line, without secrets, bounded."""
     clean = _SANITIZER.clean_text(text).text.replace("\n", " ").replace("\t", "    ")
-    return clean if len(clean) <= MAX_LINE else clean[: MAX_LINE - 1] + "…"
+    return shortened(clean, MAX_LINE)
 
 
 def shown_line(rows: Sequence[str], line: int) -> str:

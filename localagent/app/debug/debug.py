@@ -1,20 +1,24 @@
 """`debug`: the dossier of a failing test. Everything runs in the jail on a private copy."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from localagent.app.debug.explain import history_of
+from localagent.app.debug.value_experiments import nearest_passing, value_experiments
 from localagent.app.execute.known_secrets import open_sanitizer
 from localagent.app.fix.prior import load_prior
 from localagent.app.fix.suggest import BegunVerifier
 from localagent.app.policies import open_policy
 from localagent.app.review.patch_tests import ProofRequest, TestedSnapshot, open_tested_snapshot
 from localagent.app.settings import Settings
+from localagent.debug.departure import Departure, departure_of
 from localagent.debug.dossier import MOST_SUSPECTS, Dossier, Hypothesis, HypothesisOutcome, Suspect
 from localagent.debug.dynamic_slice import Access, accesses, slice_of, written_names
+from localagent.debug.forced_values import observed_run
 from localagent.debug.suspicions import combined
+from localagent.debug.value_outcomes import ValueExperiment, most_telling, with_experiments
 from localagent.domain.edit import Candidate
 from localagent.domain.failure_run import FailureRun, FrameValues, WrittenValue
 from localagent.domain.outcome import Baseline, Failure, FullResult
@@ -30,12 +34,17 @@ from localagent.repair.acceptance.confidence_model import load_confidence
 from localagent.repair.ordering.weights import load_weights
 from localagent.repair.search.repair_task import Repair
 from localagent.repair.search.state import Parts
+from localagent.report.repair_reasons import causes_remedy
 from localagent.text.secret_redaction import Sanitizer
-from localagent.verify.baseline.traced_failure import traced_failure
+from localagent.text.visible_text import shortened
+from localagent.verify.baseline.test_discovery import NoTests
+from localagent.verify.baseline.traced_failure import traced_runs
 
 MOST_HYPOTHESES = 5
 MOST_CANDIDATES = 400
 TRACED_CPU_SECONDS = 20.0
+TRACED_PASSING = 3
+VALUES_SHARE = 0.35
 SEARCH_SHARE = 0.6
 
 
@@ -52,15 +61,29 @@ class DebugRequest:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Localized:
-    """What one traced run adds: the run, its slice, and the ranking before and with it."""
+    """What traced runs add: the failing one, the ranking before and with its slice, the nearest passing tests' runs."""
 
     run: FailureRun | None
     plain: tuple[Suspicion, ...]
     ranked: tuple[Suspicion, ...]
+    passing: Mapping[str, FailureRun]
+
+
+_REMEDY = (
+    "name a test that fails (`localagent debug tests/test_it.py::test_one`), a command with --check, or a traceback "
+    "(`localagent debug FILE`, or `-` for standard input)"
+)
 
 
 def debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
     """The dossier. AnswerIsNo where nothing fails or nothing can be run."""
+    try:
+        return _debug(request, settings, sink)
+    except NoTests as no:
+        raise AnswerIsNo(f"{no} in {request.repo.resolve()}", remedy=_REMEDY) from None
+
+
+def _debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
     begin = time.monotonic()
     policy = open_policy(settings, None, request.repo).policy
     file = request.test.split("::", 1)[0]
@@ -79,9 +102,10 @@ def debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
         def left() -> float:
             return request.max_seconds - (time.monotonic() - begin)
 
-        result = experiments(ground, baseline, located.ranked, settings, policy, sink, left)
+        values = run_value_experiments(ground, baseline, test, located, left)
+        ranked = with_experiments(located.ranked, values)
+        result = experiments(ground, baseline, ranked, settings, policy, sink, left)
         sanitizer = open_sanitizer()
-        suspects = _suspects(located.ranked, ground.sources, request.repo)
         run = _redacted(located.run, sanitizer)
         return Dossier(
             test=test,
@@ -90,7 +114,12 @@ def debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
             run=run,
             sources=_texts(run, ground.sources),
             writes=_last_writes(run, ground.sources),
-            suspects=suspects,
+            departure=_departure(located, baseline),
+            suspects=tuple(
+                replace(s, suspicion=replace(s.suspicion, why=sanitizer.clean_text(s.suspicion.why).text))
+                for s in _suspects(ranked, ground.sources, request.repo)
+            ),
+            values=tuple(_clean(one, sanitizer) for one in most_telling(values, MOST_HYPOTHESES)),
             hypotheses=hypotheses_of(result, baseline),
             seconds=time.monotonic() - begin,
         )
@@ -104,11 +133,12 @@ def chosen_failure(baseline: Baseline, wanted: str) -> tuple[str, Failure]:
     known = [name for name in baseline.failing if name in failures]
     named = [name for name in known if "::" not in wanted or name == wanted or name.startswith(f"{wanted}[")]
     if not named:
+        if baseline.causes:
+            raise AnswerIsNo(
+                "; ".join(cause.sentence for cause in baseline.causes), remedy=causes_remedy(baseline.causes)
+            )
         flaky = f"; {len(baseline.flaky)} change from run to run" if baseline.flaky else ""
-        raise AnswerIsNo(
-            f"{wanted or 'every test'} passes here{flaky}" if not baseline.causes else baseline.causes[0].sentence,
-            remedy="name a test that fails, or pass a traceback to `localagent explain`",
-        )
+        raise AnswerIsNo(f"{wanted or 'every test'} passes here{flaky}", remedy=_REMEDY)
     return named[0], failures[named[0]]
 
 
@@ -120,12 +150,25 @@ def localized(ground: TestedSnapshot, baseline: Baseline, test: str) -> Localize
     paths = [p for p in {*lines, *baseline.import_lines, *baseline.test_files} if p in sources][:200]
     tables: dict[RepoPath, dict[int, Access]] = {p: dict(accesses(sources[p])) for p in paths}
     writes = {p: written_names(sources[p]) for p in paths}
-    run = traced_failure(
-        ground.verifier.worker_pool, ground.verifier.request, test, writes, cpu_seconds=TRACED_CPU_SECONDS
-    )
+    near = nearest_passing(baseline, test, TRACED_PASSING)
+    verifier = ground.verifier
+    runs = traced_runs(verifier.worker_pool, verifier.request, (test, *near), writes, cpu_seconds=TRACED_CPU_SECONDS)
+    run = runs.pop(test, None)
     distances = slice_of(run, tables) if run is not None else {}
     ranked = combined(plain, distances, tables) if distances else plain
-    return Localized(run=run, plain=plain, ranked=ranked)
+    return Localized(run=run, plain=plain, ranked=ranked, passing=runs)
+
+
+def run_value_experiments(
+    ground: TestedSnapshot, baseline: Baseline, test: str, located: Localized, left: Callable[[], float]
+) -> tuple[ValueExperiment, ...]:
+    """Values forced at the most suspicious statements, in a share of the time that is left."""
+    if located.run is None:
+        return ()
+    spared = (1 - VALUES_SHARE) * left()
+    failing = observed_run(test, located.run)
+    passing = [observed_run(name, run) for name, run in located.passing.items() if not run.frames]
+    return value_experiments(ground, baseline, test, located.ranked, failing, passing, lambda: left() - spared)
 
 
 class _Ranked:
@@ -228,9 +271,33 @@ def _suspects(ranked: tuple[Suspicion, ...], sources: Sources, repo: Path) -> tu
     found = []
     for one in ranked[:MOST_SUSPECTS]:
         lines = sources[one.path].decode("utf-8", "replace").splitlines()
-        text = lines[one.line - 1].strip()[:160] if one.line <= len(lines) else ""
+        text = shortened(lines[one.line - 1].strip(), 160) if one.line <= len(lines) else ""
         found.append(Suspect(suspicion=one, text=text, change=history(one.path, (one.line,)).get(one.line)))
     return tuple(found)
+
+
+def _departure(located: Localized, baseline: Baseline) -> Departure | None:
+    """From the first of the nearest passing tests that does not only begin, or end, otherwise."""
+    if located.run is None:
+        return None
+    found = (
+        departure_of(located.run, name, run, baseline.test_files)
+        for name, run in located.passing.items()
+        if not run.frames
+    )
+    return next((one for one in found if one is not None), None)
+
+
+def _clean(one: ValueExperiment, sanitizer: Sanitizer) -> ValueExperiment:
+    def clean(text: str) -> str:
+        return sanitizer.clean_text(text).text
+
+    failure = one.failure
+    return replace(
+        one,
+        forced=replace(one.forced, what=clean(one.forced.what), origin=clean(one.forced.origin)),
+        failure=None if failure is None else replace(failure, message=clean(failure.message)),
+    )
 
 
 def _redacted(run: FailureRun | None, sanitizer: Sanitizer) -> FailureRun | None:
@@ -252,7 +319,7 @@ def _texts(run: FailureRun | None, sources: Sources) -> dict[str, str]:
     for frame in run.frames if run is not None else ():
         lines = sources[frame.path].decode("utf-8", "replace").splitlines() if frame.path in sources else []
         if frame.line <= len(lines):
-            found[f"{frame.path}:{frame.line}"] = lines[frame.line - 1].strip()[:200]
+            found[f"{frame.path}:{frame.line}"] = shortened(lines[frame.line - 1].strip(), 200)
     return found
 
 
@@ -263,9 +330,9 @@ def _last_writes(run: FailureRun | None, sources: Sources) -> tuple[WrittenValue
     failing = run.frames[-1]
     access = accesses(sources[failing.path]).get(failing.line)
     wanted = access.reads | access.attribute_reads if access is not None else frozenset()
-    found = [v for v in run.values if v.path == failing.path and v.name in wanted]
-    last: dict[tuple[int, str], WrittenValue] = {}
+    found = [v for v in run.values if v.name.rpartition(".")[2] in wanted and (v.path == failing.path or "." in v.name)]
+    last: dict[tuple[RepoPath, int, str], WrittenValue] = {}
     for one in found:
-        last.pop((one.line, one.name), None)
-        last[one.line, one.name] = one
+        last.pop((one.path, one.line, one.name), None)
+        last[one.path, one.line, one.name] = one
     return tuple(last.values())

@@ -24,6 +24,7 @@ from localagent.deps.archive import open_archive
 from localagent.errors import UsageFault
 from localagent.llm.model.manifest import load_manifest
 from localagent.record.cyclonedx import Carried, SbomModel, SbomPart, bill
+from localagent.text.visible_text import shortened
 
 _INSTALLED = re.compile(r"([a-z0-9-]+)==(\S+) --hash=sha256:([0-9a-f]{64})")
 _ABOUT = {"version": str, "commit": str, "commit_time": int, "python": str, "machine": str, "glibc": str}
@@ -104,7 +105,7 @@ def _installed(path: Path, carried: set[str]) -> set[str]:
     for line in _text(path).splitlines():
         row = _INSTALLED.fullmatch(line)
         if row is None:
-            raise UsageFault(f"{path}: a line that no kit has: {line[:120]!a}", remedy=_REMEDY)
+            raise UsageFault(f"{path}: a line that no kit has: {shortened(ascii(line), 122)}", remedy=_REMEDY)
         if row[3] not in carried:
             raise UsageFault(f"{path}: no wheel of the kit is the file that {row[1]} {row[2]} names", remedy=_REMEDY)
         hashes.add(row[3])
@@ -123,7 +124,7 @@ def _part(wheel: Path, digest: str, lock: set[str], about: Mapping[str, Any]) ->
     except (InvalidWheelFilename, InvalidVersion, InvalidRequirement) as fault:
         raise UsageFault(f"{wheel}: {fault}", remedy=_REMEDY) from None
     if canonicalize_name(str(told["Name"])) != name:
-        raise UsageFault(f"{wheel}: its metadata is of {str(told['Name'])[:80]!a}", remedy=_REMEDY)
+        raise UsageFault(f"{wheel}: its metadata is of {shortened(ascii(str(told['Name'])), 82)}", remedy=_REMEDY)
     machine = _machine(about)
     return SbomPart(
         name=name,

@@ -119,8 +119,7 @@ def bench_model(name: str, settings: Settings, say: Callable[[str], None], exten
             if told is not None:
                 found.ways[way] = told
                 say(f"{way}: {told.exact} of {told.bugs} exact, {told.valid} of {told.replies} replies are edits")
-        if scorer.warning:
-            raise CannotEnforce(scorer.warning)
+        scorer.refuse_if_dropped()
     finally:
         scorer.close()
     found = replace(found, resident_bytes=scorer.resident_bytes)  # writing takes more than ordering
@@ -156,7 +155,8 @@ def _ordered(
     """
     ranks, plain, count = [], [], 0
     if not scorer.forms(scorer.load_limit_seconds):
-        raise CannotEnforce(scorer.warning or f"{model.name} does not load")
+        scorer.refuse_if_dropped()
+        raise CannotEnforce(f"{model.name} does not load in {scorer.load_limit_seconds:.0f} s")
     seconds = 1e-6
     for bug in bugs:
         path, source = RepoPath(bug.path), bug.before.encode()
@@ -167,8 +167,7 @@ def _ordered(
         readings = scorer.read(source, context, edits, timeout_seconds=_SCORING_SECONDS)
         mended = scorer.mend(source, context, edits, timeout_seconds=_SCORING_SECONDS)
         seconds += time.monotonic() - began
-        if scorer.warning:
-            raise CannotEnforce(scorer.warning)
+        scorer.refuse_if_dropped()
         if not right:
             raise InternalFault(f"{bug.id}: no enumerated edit repairs it: make reference-bugs.json anew")
         ranks.append(_rank(edits, by.costs(source, edits, readings, mended), right))

@@ -53,8 +53,9 @@ def peak_of(name: str, settings: Settings, say: Callable[[str], None]) -> Peak:
             lines = lines * 3 // 4
             how = Draw(seeds=tuple(range(_ANSWERS)), most_tokens=_ANSWER_TOKENS, temperature=1.0)
             refused = sampler.draw(text_prompt(_LINE * lines), how, timeout_seconds=_SECONDS).refused
-        if scorer.warning or refused:
-            raise CannotEnforce(scorer.warning or f"{model.name} could not be asked: {refused}")
+        scorer.refuse_if_dropped()
+        if refused:
+            raise CannotEnforce(f"{model.name} could not be asked: {refused}")
         if scorer.remark:
             say(scorer.remark)
         served = model if scorer.remark else tuned

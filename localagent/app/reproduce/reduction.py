@@ -218,8 +218,8 @@ class Reduction:
         """The program with a remark on what it shows and how to run it."""
         assert self._reducer is not None
         assert self._target is not None
-        first = str(self._target.signature).encode("ascii", "backslashreplace").decode()
-        head = f"# Reproduces {self.test.encode('ascii', 'backslashreplace').decode()}:\n# {first[:110]}\n"
+        first = str(self._target.signature).encode("ascii", "backslashreplace").decode()[:110]
+        head = f"# Reproduces {self.test.encode('ascii', 'backslashreplace').decode()}:\n# {first}\n"
         head += f"# Run in the repository's root: {self._command(options)}\n"
         return head.encode() + self._target.rendered(self._reducer.best).lstrip()
 

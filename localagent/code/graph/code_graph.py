@@ -5,13 +5,14 @@ Cycles give what the rest of them gives; results that a cycle cut short are not 
 was asked before. Not followed: what callers pass for parameters without annotation, metaclasses, operators.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
 from localagent.code.graph.annotations import annotated_values, element_values, entered_values, item_values
 from localagent.code.graph.facts import DefinitionKind, ExpressionKind, FunctionOrClass, ModuleFacts
-from localagent.code.graph.module_view import MODULE_SCOPE, ModuleView
+from localagent.code.graph.module_view import MODULE_SCOPE, ModuleView, last_part
 from localagent.code.graph.values import ANYTHING, NOTHING, UNKNOWN, Symbol, Value, ValueKind, Values
 from localagent.code.module_names import ModuleTable
 from localagent.domain.paths import RepoPath
@@ -44,10 +45,16 @@ _NO_MEMBERS = Members(frozenset(), True)
 
 
 class CodeGraph:
-    """The names of a repository. Facts are given by whoever reads files; nothing is read here."""
+    """The names of a repository. Facts are given by whoever reads files; nothing is read here.
 
-    def __init__(self, facts: Mapping[RepoPath, ModuleFacts]) -> None:
+    `names` gives `ModuleFacts.names` of a file, for facts that are costly to get (`stored_facts`).
+    """
+
+    def __init__(
+        self, facts: Mapping[RepoPath, ModuleFacts], names: Callable[[RepoPath], Iterable[str]] | None = None
+    ) -> None:
         self.facts = facts
+        self._names = names
         self.modules = ModuleTable(facts.keys())
         self._views: dict[str, ModuleView] = {}
         self._values: dict[tuple[str, int], Values] = {}
@@ -61,6 +68,18 @@ class CodeGraph:
         if path not in self._views:
             self._views[path] = ModuleView(RepoPath(path), self.facts[RepoPath(path)])
         return self._views[path]
+
+    def files_naming(self, names: Iterable[str]) -> list[RepoPath]:
+        """The files whose facts hold one of some names, whole or as the last part of a dotted one; sorted."""
+        return sorted({path for name in names for path in self._files_by_name.get(name, ())})
+
+    @cached_property
+    def _files_by_name(self) -> Mapping[str, list[RepoPath]]:
+        found: defaultdict[str, list[RepoPath]] = defaultdict(list)
+        for path in self.facts:
+            for name in self.facts[path].names if self._names is None else self._names(path):
+                found[last_part(name)].append(path)
+        return found
 
     def definition(self, value: Value | Ancestor) -> FunctionOrClass:
         """The definition that a class, instance or function value has."""

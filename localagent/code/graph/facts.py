@@ -2,17 +2,19 @@
 
 Rows refer to one another by index, -1 is none. Lines begin at 1; columns are bytes, from 0, of the line in the file's
 UTF-8 form (`source_text.SourceText.utf8`). The rows do not depend on where the file lies, so that equal files share
-them. `encoded` and `decoded` are exact inverses; their format is `FORMAT`, and another one is not read.
+them. `encoded` and `decoded` are exact inverses; their format is `FORMAT`, and another one is not read. The names come
+first in the bytes: `encoded_names` reads them without the rest.
 """
 
 import json
 import zlib
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-FORMAT = 2
+FORMAT = 3
 MOST_DECODED_BYTES = 256 << 20
+_LENGTH_BYTES = 4
 
 
 class FactsFormatError(ValueError):
@@ -224,13 +226,12 @@ class Unreadable:
 
 
 def encoded(facts: ModuleFacts) -> bytes:
-    """A compact form of the facts: columns of numbers as JSON, compressed."""
+    """A compact form of the facts: names, then columns of numbers, each as JSON and compressed."""
     uses = _columns(facts.uses, len(Use._fields))
     uses[1] = _steps(uses[1])
     uses[5] = _steps(uses[5])
     value = [
         FORMAT,
-        facts.names,
         _columns(facts.scopes, len(Scope._fields)),
         _columns(facts.expressions, len(Expression._fields)),
         facts.definitions,
@@ -240,23 +241,30 @@ def encoded(facts: ModuleFacts) -> bytes:
         facts.exports,
         facts.export_sources,
     ]
-    return zlib.compress(json.dumps(value, separators=(",", ":")).encode(), 6)
+    names = _packed(facts.names)
+    return len(names).to_bytes(_LENGTH_BYTES, "big") + names + _packed(value)
+
+
+def encoded_names(data: bytes) -> tuple[str, ...]:
+    """`names` of the facts that were encoded. FactsFormatError where that is not what the bytes are."""
+    try:
+        return tuple(_unpacked(data[_LENGTH_BYTES : _names_end(data)]))
+    except (zlib.error, TypeError, ValueError) as error:
+        raise FactsFormatError(f"stored names cannot be read: {error}") from error
 
 
 def decoded(data: bytes) -> ModuleFacts:
     """The facts that were encoded. FactsFormatError where that is not what the bytes are."""
     try:
-        inflate = zlib.decompressobj()
-        text = inflate.decompress(data, MOST_DECODED_BYTES)
-        if not inflate.eof:
-            raise FactsFormatError("stored facts are cut off or too long")
-        version, names, scopes, expressions, definitions, bindings, imports, uses, exports, sources = json.loads(text)
+        version, scopes, expressions, definitions, bindings, imports, uses, exports, sources = _unpacked(
+            data[_names_end(data) :]
+        )
         if version != FORMAT:
             raise FactsFormatError(f"stored facts are of format {version}, not {FORMAT}")
         uses[1] = _sums(uses[1])
         uses[5] = _sums(uses[5])
         return ModuleFacts(
-            names=tuple(names),
+            names=encoded_names(data),
             scopes=tuple(map(Scope._make, zip(*scopes, strict=True))),
             expressions=tuple(map(Expression._make, zip(*expressions, strict=True))),
             definitions=tuple(_definition(row) for row in definitions),
@@ -268,6 +276,22 @@ def decoded(data: bytes) -> ModuleFacts:
         )
     except (zlib.error, TypeError, ValueError, IndexError, KeyError) as error:
         raise FactsFormatError(f"stored facts cannot be read: {error}") from error
+
+
+def _names_end(data: bytes) -> int:
+    return _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES], "big")
+
+
+def _packed(value: object) -> bytes:
+    return zlib.compress(json.dumps(value, separators=(",", ":")).encode(), 6)
+
+
+def _unpacked(data: bytes) -> Any:
+    inflate = zlib.decompressobj()
+    text = inflate.decompress(data, MOST_DECODED_BYTES)
+    if not inflate.eof:
+        raise FactsFormatError("stored facts are cut off or too long")
+    return json.loads(text)
 
 
 def _columns(rows: tuple[tuple[int, ...], ...], width: int) -> list[list[int]]:

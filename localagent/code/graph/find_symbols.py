@@ -20,8 +20,7 @@ def find_symbols(graph: CodeGraph, name: str) -> tuple[Symbol, ...]:
     if colon and path in graph.facts:
         view = graph.view(path)
         return tuple(at_line(view, int(rest)) if rest.isascii() and rest.isdigit() else _named(view, rest))
-    parts = name.split(".")
-    files = [p for p in sorted(graph.facts) if parts[-1] in graph.facts[p].names]
+    files = graph.files_naming([name.rpartition(".")[2]])
     found = [s for p in files for s in _named(graph.view(p), name)]
     return tuple(found) or tuple(_modules(graph, name))
 

@@ -143,13 +143,18 @@ class ModuleView:
         """Uses by the last part of their name: that of a text is what stands behind its last dot or colon."""
         found: defaultdict[str, list[Use]] = defaultdict(list)
         for use in self.facts.uses:
-            found[self.name_of(use.expression).replace(":", ".").rpartition(".")[2]].append(use)
+            found[last_part(self.name_of(use.expression))].append(use)
         return found
 
     @cached_property
     def stars(self) -> list[str]:
         """Modules of which everything is imported, as written."""
         return [fact.module for fact in self.facts.imports if fact.item == "*"]
+
+
+def last_part(name: str) -> str:
+    """What stands behind the last dot or colon of a name."""
+    return name.replace(":", ".").rpartition(".")[2]
 
 
 def first_positional(definition: FunctionOrClass) -> Parameter | None:

@@ -88,10 +88,8 @@ def find_references(graph: CodeGraph, symbols: Collection[Symbol]) -> tuple[Refe
     wanted = twins(graph, symbols)
     names = _names_of(graph, wanted)
     found: set[Reference] = set()
-    for path in sorted(graph.facts):
-        view = graph.view(path)
-        if not names.isdisjoint(view.uses_by_name):
-            found |= set(_in_file(graph, view, wanted, names))
+    for path in graph.files_naming(names):
+        found |= set(_in_file(graph, graph.view(path), wanted, names))
     return tuple(sorted(found))
 
 
@@ -122,8 +120,8 @@ def scope_name(view: ModuleView, scope: int) -> str:
 def _names_of(graph: CodeGraph, symbols: Iterable[Symbol]) -> set[str]:
     """The names under which some symbols are used: their own, and those that imports give them."""
     names = {_own_name(symbol) for symbol in symbols}
-    imports = [fact for path in graph.facts for fact in graph.facts[path].imports]
     while True:
+        imports = [fact for path in graph.files_naming(names) for fact in graph.facts[path].imports]
         given = {f.bound for f in imports if (f.item or f.module.rpartition(".")[2]) in names} - names - {"*"}
         if not given:
             return names

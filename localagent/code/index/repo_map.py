@@ -1,19 +1,23 @@
-"""The main definitions of a repository: personalised PageRank over who names whom.
+"""The main definitions of a repository: personalised PageRank over who uses whom.
 
-Edges are by name: a definition, or the rest of a module, points at the definitions that bear a name it uses, the weight
-shared among them; a name that many bear says little and is left out. PageRank as of Page and Brin (1998), with the
-jumps going to seeds. Pure. Not promised: that an edge is a true reference; `code.graph` knows more of each.
+Edges are the certain references of `code.graph`: from the definition that a name stands in to the one that it means.
+PageRank as of Page and Brin (1998), with the jumps going to seeds. Pure. Not promised: what cannot be resolved, as
+attributes of parameters without annotation, counts nothing.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from localagent.code.graph.facts import DefinitionKind, ExpressionKind, ModuleFacts, UseKind
+from localagent.code.graph.code_graph import CodeGraph
+from localagent.code.graph.facts import DefinitionKind, ModuleFacts, UseKind
+from localagent.code.graph.module_view import ModuleView
+from localagent.code.graph.references import resolve_use
+from localagent.code.graph.values import Symbol
+from localagent.domain.paths import RepoPath
 
 DAMPING = 0.85
 ROUNDS = 25
-MOST_BEARERS = 6
 BYTES_PER_TOKEN = 4
 PRIVATE_FACTOR = 0.3
 _KEYWORDS = {
@@ -35,35 +39,35 @@ class MapEntry:
     rank: float
 
 
-def rank_definitions(modules: Iterable[tuple[str, ModuleFacts]], seeds: Mapping[str, float]) -> list[MapEntry]:
-    """All functions and classes that stand in no function, the highest ranked first. `seeds` weigh paths."""
+def rank_definitions(graph: CodeGraph, paths: Iterable[RepoPath], seeds: Mapping[str, float]) -> list[MapEntry]:
+    """All functions and classes of some files that stand in no function, the highest ranked first.
+
+    `seeds` weigh paths.
+    """
     entries: list[MapEntry] = []
-    bearers: defaultdict[str, list[int]] = defaultdict(list)
-    named: list[Counter[str]] = []
-    for path, facts in modules:
-        places = {}
-        for at, definition in enumerate(facts.definitions):
-            name = facts.qualified_name(at)
-            if definition.kind == DefinitionKind.LAMBDA or not _outermost(facts, definition.scope):
+    places: dict[tuple[str, int], int] = {}
+    bearers: defaultdict[Symbol, list[int]] = defaultdict(list)
+    views = [graph.view(path) for path in sorted(paths)]
+    for view in views:
+        for at, definition in enumerate(view.facts.definitions):
+            if definition.kind == DefinitionKind.LAMBDA or not _outermost(view.facts, definition.scope):
                 continue
-            places[at] = len(entries)
-            bearers[definition.name].append(len(entries))
+            places[view.path, at] = len(entries)
+            bearers[Symbol(view.path, definition.scope, definition.name)].append(len(entries))
             entries.append(
                 MapEntry(
-                    kind=_KEYWORDS[DefinitionKind(definition.kind)], path=path, line=definition.line, name=name,
-                    signature=definition.signature, summary=definition.doc,
+                    kind=_KEYWORDS[DefinitionKind(definition.kind)], path=view.path, line=definition.line,
+                    name=view.facts.qualified_name(at), signature=definition.signature, summary=definition.doc,
                     rank=0.0,
                 )
             )  # fmt: skip
-            named.append(Counter())
-        _count_names(facts, places, named)
-    ranks = _page_rank(_edges(named, bearers), _jumps(entries, seeds))
+    ranks = _page_rank(_edges(graph, views, places, bearers), _jumps(entries, seeds))
     ranks = [
         rank * (PRIVATE_FACTOR if e.name.rpartition(".")[2].startswith("_") else 1.0)
         for rank, e in zip(ranks, entries, strict=True)
     ]
     order = sorted(range(len(entries)), key=lambda at: (-ranks[at], entries[at].path, entries[at].line))
-    return [_ranked(entries[at], ranks[at]) for at in order]
+    return [replace(entries[at], rank=ranks[at]) for at in order]
 
 
 def fitting(entries: Sequence[MapEntry], tokens: int) -> list[MapEntry]:
@@ -101,33 +105,38 @@ def _outermost(facts: ModuleFacts, scope: int) -> bool:
     return True
 
 
-def _count_names(facts: ModuleFacts, places: Mapping[int, int], named: list[Counter[str]]) -> None:
-    """Which names each definition uses; what stands in none is not counted."""
-    for use in facts.uses:
-        if use.kind not in _USES or use.expression < 0:
-            continue
-        expression = facts.expressions[use.expression]
-        if expression.kind not in (ExpressionKind.NAME, ExpressionKind.ATTRIBUTE):
-            continue
-        scope = use.scope
-        while scope >= 0 and facts.scopes[scope].definition not in places:
-            scope = facts.scopes[scope].parent
-        if scope >= 0:
-            named[places[facts.scopes[scope].definition]][facts.names[expression.b]] += 1
+def _edges(
+    graph: CodeGraph,
+    views: Sequence[ModuleView],
+    places: Mapping[tuple[str, int], int],
+    bearers: Mapping[Symbol, Sequence[int]],
+) -> list[dict[int, float]]:
+    """For each definition those that it uses, by the root of how often; what stands in no definition is not counted."""
+    counts: list[Counter[int]] = [Counter() for _ in places]
+    names = {symbol.name for symbol in bearers}
+    names |= {fact.bound for view in views for fact in view.facts.imports if fact.bound != fact.item}
+    for view in views:
+        meant: dict[int, tuple[int, ...]] = {}  # the same expression means the same
+        for use in view.facts.uses:
+            if use.kind not in _USES or use.expression < 0:
+                continue
+            user = _definition_around(view, use.scope, places)
+            if user < 0:
+                continue
+            if use.expression not in meant:
+                symbols = resolve_use(graph, view, use).symbols if view.name_of(use.expression) in names else ()
+                meant[use.expression] = tuple(at for symbol in symbols for at in bearers.get(symbol, ()))
+            counts[user].update(at for at in meant[use.expression] if at != user)
+    return [{target: count**0.5 for target, count in out.items()} for out in counts]
 
 
-def _edges(named: Sequence[Counter[str]], bearers: Mapping[str, Sequence[int]]) -> list[dict[int, float]]:
-    edges: list[dict[int, float]] = []
-    for at, names in enumerate(named):
-        out: defaultdict[int, float] = defaultdict(float)
-        for name, count in names.items():
-            targets = bearers.get(name, ())
-            if 0 < len(targets) <= MOST_BEARERS:
-                for target in targets:
-                    if target != at:
-                        out[target] += count**0.5 / len(targets)
-        edges.append(dict(out))
-    return edges
+def _definition_around(view: ModuleView, scope: int, places: Mapping[tuple[str, int], int]) -> int:
+    while scope >= 0:
+        place = places.get((view.path, view.facts.scopes[scope].definition), -1)
+        if place >= 0:
+            return place
+        scope = view.facts.scopes[scope].parent
+    return -1
 
 
 def _jumps(entries: Sequence[MapEntry], seeds: Mapping[str, float]) -> list[float]:
@@ -147,10 +156,3 @@ def _page_rank(edges: Sequence[Mapping[int, float]], jumps: Sequence[float]) -> 
                 fresh[target] += DAMPING * ranks[at] * weight / totals[at]
         ranks = fresh
     return ranks
-
-
-def _ranked(entry: MapEntry, rank: float) -> MapEntry:
-    return MapEntry(
-        kind=entry.kind, path=entry.path, line=entry.line, name=entry.name, signature=entry.signature,
-        summary=entry.summary, rank=rank,
-    )  # fmt: skip

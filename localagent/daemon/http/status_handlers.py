@@ -14,6 +14,7 @@ from localagent.daemon.store.task_store import ANYBODY
 from localagent.daemon.ui import queries
 from localagent.errors import AnswerIsNo, UsageFault
 from localagent.protocol.task_order import TaskState
+from localagent.text.visible_text import shortened
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 
@@ -60,7 +61,7 @@ async def activity(request: Request) -> Response:
     """What goes on: tasks by state, what runs and how fast, the asker's own or, with the role, everybody's."""
     asked = dict(request.query_params)
     if odd := sorted(set(asked) - {"all"}):
-        raise UsageFault(f"unknown parameters: {', '.join(odd)[:80]!r}")
+        raise UsageFault(f"unknown parameters: {shortened(', '.join(odd), 80)!r}")
     everybody = asked.get("all", "0") == "1"
     if everybody:
         require(request, PeerRole.READ_ALL)

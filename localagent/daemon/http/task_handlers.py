@@ -24,6 +24,7 @@ from localagent.protocol.snapshot_manifest import manifest_of
 from localagent.protocol.task_order import IDEMPOTENCY_KEY, TASK_ID, TaskOrder, TaskState, order_of
 from localagent.recipes.instruction import RECIPES, recipe_of
 from localagent.text.strict_json import dump, load
+from localagent.text.visible_text import shortened
 
 MOST_ORDER_BYTES = 1 << 20
 MOST_PAGE = 200
@@ -101,7 +102,7 @@ async def listing(request: Request) -> Response:
     """The asker's tasks, newest first; everybody's with `all=1` and the role."""
     asked = request.query_params
     if odd := sorted(set(asked) - {"limit", "before", "all"}):
-        raise UsageFault(f"unknown parameters: {', '.join(odd)[:80]!r}")
+        raise UsageFault(f"unknown parameters: {shortened(', '.join(odd), 80)!r}")
     limit, before = asked.get("limit", "50"), asked.get("before", "")
     if not (limit.isascii() and limit.isdigit() and len(limit) < 4 and 1 <= int(limit) <= MOST_PAGE):
         raise UsageFault(f"limit: 1 to {MOST_PAGE}")

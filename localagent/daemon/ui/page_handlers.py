@@ -28,6 +28,7 @@ from localagent.daemon.ui.style import STYLE
 from localagent.errors import AnswerIsNo, LocalagentError, UsageFault
 from localagent.protocol.task_order import TASK_ID
 from localagent.report.html import render
+from localagent.text.visible_text import shortened
 
 PAGE = 50
 QUEUE_SECONDS, TASK_SECONDS = 5, 3
@@ -65,7 +66,7 @@ def _who(request: Request) -> str:
 def _query_parameters(request: Request, known: set[str]) -> dict[str, str]:
     asked = dict(request.query_params)
     if odd := sorted(set(asked) - known):
-        raise UsageFault(f"unknown parameters: {', '.join(odd)[:80]!r}")
+        raise UsageFault(f"unknown parameters: {shortened(', '.join(odd), 80)!r}")
     return asked
 
 

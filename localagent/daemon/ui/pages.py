@@ -17,6 +17,7 @@ from localagent.daemon.ui.timeline import candidates, happened, stages
 from localagent.protocol.task_order import TaskOrder, TaskState, aim_of, pack_order
 from localagent.report.confidence_text import confidence_figure, confidence_line
 from localagent.report.html import render
+from localagent.text.visible_text import shortened
 
 _SHOWN = 50
 _MOODS = {
@@ -99,7 +100,7 @@ def task_page(row: TaskRow, story: Story, *, who: str, uid: int, renewal: Renewa
     answers = [f"{number} returns {answer}" for number, answer in _mapping(differ, "answers").items()]
     return render(
         "ui_task.html",
-        title=f"{ordered(row)[:60]} · localagent",
+        title=f"{shortened(ordered(row), 60)} · localagent",
         root=ROOT,
         who=who,
         renewal=renewal,

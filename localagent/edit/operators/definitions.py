@@ -9,6 +9,7 @@ from localagent.edit.layout import before, is_docstring, movable, reindented, st
 from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.unit import Stmt
+from localagent.text.visible_text import shortened
 
 
 def _functions(ctx: OperatorContext) -> Iterator[tuple[Stmt, cst.FunctionDef, Stmt]]:
@@ -113,7 +114,7 @@ def decorator_drop(ctx: OperatorContext) -> Iterator[Change]:
             low = ctx.unit.text.rfind(b"\n", 0, start) + 1
             high = ctx.unit.text.find(b"\n", end) + 1
             if high and not ctx.unit.slice(low, start).strip() and not ctx.unit.slice(end, high).strip():
-                yield ctx.splice(s, (low, high, ""), note=f"{ctx.unit.slice(start, end)[:40]} dropped")
+                yield ctx.splice(s, (low, high, ""), note=f"{shortened(ctx.unit.slice(start, end), 40)} dropped")
 
 
 @operator("parameter-order", prior=-1.2)

@@ -19,6 +19,7 @@ from localagent.edit.operators.ingredients import replaceable
 from localagent.edit.operators.logic import known_conditions, operand_bases
 from localagent.edit.precedence import AND, ATOM, LOOSE, OR, TERNARY, fit
 from localagent.edit.unit import Expr, Stmt
+from localagent.text.visible_text import shortened
 
 _NOTHING = ("None", "[]", "''", "0", "{}", "()")
 _NOTHING_OF = {"list": "[]", "str": "''", "dict": "{}", "tuple": "()", "set": "set()", "int": "0", "bool": "False"}
@@ -172,7 +173,9 @@ def else_condition(ctx: OperatorContext) -> Iterator[Change]:
         for text, _, delta in known_conditions(ctx, test, 12) if test is not None else ():
             offers.setdefault(text, delta - 0.4)
         for text, delta in list(offers.items())[:_PER_UNIT]:
-            yield ctx.splice(first, (start, start + 4, f"elif {text}"), delta=delta, note=f"else -> elif {text[:40]}")
+            yield ctx.splice(
+                first, (start, start + 4, f"elif {text}"), delta=delta, note=f"else -> elif {shortened(text, 40)}"
+            )
 
 
 def _else_offset(ctx: OperatorContext, s: Stmt) -> int:

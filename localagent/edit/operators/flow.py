@@ -10,6 +10,7 @@ from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.operators.variables import names_for
 from localagent.edit.precedence import binding
+from localagent.text.visible_text import shortened
 
 _LITERALS = ("True", "False", "0", "[]", "''", "-1", "None")  # returned at the end of a function
 
@@ -277,7 +278,7 @@ def subscript_store(ctx: OperatorContext) -> Iterator[Change]:
             target, value = node.targets[0].target, ctx.unit.code(node.value)
             text, base = ctx.unit.code(target), ctx.unit.code(target.value)
             for new in (f"{text}.append({value})", f"{base}.append({value})", f"{text}.add({value})"):
-                yield ctx.splice(s, (s.start, s.end, new), note=new[:50])
+                yield ctx.splice(s, (s.start, s.end, new), note=shortened(new, 50))
         elif (
             isinstance(node, cst.Expr)
             and isinstance(node.value, cst.Call)
@@ -292,7 +293,7 @@ def subscript_store(ctx: OperatorContext) -> Iterator[Change]:
                     f"{base} = {value}",
                     f"{base}.insert(0, {value})",
                 ):
-                    yield ctx.splice(s, (s.start, s.end, new), delta=-0.3, note=new[:50])
+                    yield ctx.splice(s, (s.start, s.end, new), delta=-0.3, note=shortened(new, 50))
 
 
 @operator("initialise", prior=-2.8)

@@ -10,6 +10,7 @@ import libcst as cst
 from localagent.domain.outcome import Failure
 from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
+from localagent.text.visible_text import shortened
 
 _PATTERN = re.compile(
     r"Expected regex: (?P<wanted>'.*'|\".*\")\s+Actual message: (?P<got>'.*'|\".*\")|"
@@ -129,4 +130,4 @@ def _differences(got: str, wanted: str) -> Iterator[tuple[str, str]]:
 
 
 def _short(text: str) -> str:
-    return repr(text if len(text) <= 30 else text[:27] + "...")
+    return repr(shortened(text, 30))

@@ -14,6 +14,7 @@ from localagent.edit.operators.ingredients import replaceable
 from localagent.edit.operators.logic import is_test
 from localagent.edit.operators.variables import BUILTINS, likeness, names_for
 from localagent.edit.precedence import ATOM, LAMBDA
+from localagent.text.visible_text import shortened
 
 _PER_PLACE = 14
 
@@ -108,7 +109,7 @@ def sibling_statement(ctx: OperatorContext) -> Iterator[Change]:
         for place, text in enumerate([t for t in ranked[:60] if known.fits(t, scope)][:_PER_PLACE]):
             delta = -0.05 * place
             if not s.compound:
-                yield ctx.splice(s, (s.start, s.end, text), delta=delta + 0.3, note=f"-> {text[:50]}")
-            yield ctx.splice(s, before(ctx, s, text), delta=delta - 0.3, note=f"before: {text[:50]}")
+                yield ctx.splice(s, (s.start, s.end, text), delta=delta + 0.3, note=f"-> {shortened(text, 50)}")
+            yield ctx.splice(s, before(ctx, s, text), delta=delta - 0.3, note=f"before: {shortened(text, 50)}")
             if not isinstance(s.node, (cst.Return, cst.Raise, cst.Break, cst.Continue)):
-                yield ctx.splice(s, after(ctx, s, text), delta=delta - 0.3, note=f"after: {text[:50]}")
+                yield ctx.splice(s, after(ctx, s, text), delta=delta - 0.3, note=f"after: {shortened(text, 50)}")

@@ -20,13 +20,14 @@ from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.operators.unfilled_results import stale, unfilled
 from localagent.edit.unit import Stmt
+from localagent.text.visible_text import shortened
 
 _BEGUN = 1.9  # what goes on with something that the unit begins, reads and never fills or changes
 _DEFINITIONS = (cst.FunctionDef, cst.ClassDef, cst.Import, cst.ImportFrom)
 
 
 def _first_line(ctx: OperatorContext, s: Stmt) -> str:
-    return " ".join(text_of(ctx, s).split())[:50]
+    return shortened(" ".join(text_of(ctx, s).split()), 50)
 
 
 @operator("statement-delete", prior=-0.3, effects={EditEffect.DELETES})
@@ -127,9 +128,9 @@ def statement_copy(ctx: OperatorContext) -> Iterator[Change]:
                 continue
             delta = -0.02 * min(abs(other.line - s.line), 30)
             plain = text[len(s.indent) :]
-            yield ctx.splice(s, before(ctx, s, plain), delta=delta, note=f"before: {plain[:50]}")
+            yield ctx.splice(s, before(ctx, s, plain), delta=delta, note=f"before: {shortened(plain, 50)}")
             if not isinstance(s.node, (cst.Return, cst.Raise, cst.Break, cst.Continue)):
-                yield ctx.splice(s, after(ctx, s, plain), delta=delta, note=f"after: {plain[:50]}")
+                yield ctx.splice(s, after(ctx, s, plain), delta=delta, note=f"after: {shortened(plain, 50)}")
 
 
 @operator("statement-replace", prior=-1.9)
@@ -147,7 +148,7 @@ def statement_replace(ctx: OperatorContext) -> Iterator[Change]:
                 continue
             same = 0.4 if type(other.node) is type(s.node) else 0.0
             delta = same - 0.02 * min(abs(other.line - s.line), 30)
-            yield ctx.splice(s, (s.start, s.end, text), delta=delta, note=f"-> {text[:50]}")
+            yield ctx.splice(s, (s.start, s.end, text), delta=delta, note=f"-> {shortened(text, 50)}")
 
 
 @operator("call-statement", prior=-2.6)

@@ -14,6 +14,7 @@ from localagent.edit.layout import body_statements, is_docstring
 from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.unit import Stmt
+from localagent.text.visible_text import shortened
 
 _ONE = (
     "{0}", "len({0})", "sum({0})", "not {0}", "bool({0})", "sorted({0})", "max({0})", "min({0})", "list({0})", "-{0}",
@@ -52,7 +53,7 @@ def stub_body(ctx: OperatorContext) -> Iterator[Change]:
             continue
         sure = 0.0 if isinstance(s.node, cst.Raise) else _NOTHING_SAID
         for place, text in enumerate(dict.fromkeys(_bodies(ctx, function))):
-            yield ctx.splice(s, (s.start, s.end, text), delta=sure - _STEP * place, note=f"-> {text[:50]}")
+            yield ctx.splice(s, (s.start, s.end, text), delta=sure - _STEP * place, note=f"-> {shortened(text, 50)}")
 
 
 def is_open(s: Stmt) -> bool:

@@ -17,6 +17,7 @@ from localagent.edit.operators.arithmetic import arithmetic_swap, augmented_swap
 from localagent.edit.operators.calls import callee_swap
 from localagent.edit.operators.comparisons import compare_swap
 from localagent.edit.unit import Stmt
+from localagent.text.visible_text import shortened
 
 _LEAST = -0.2  # only changes at least so likely are made in all places
 _MOST_PLACES = 8
@@ -104,7 +105,7 @@ def assignment_mix(ctx: OperatorContext) -> Iterator[Change]:
             texts = ctx.unit.slice(*spans[0]), ctx.unit.slice(*spans[1])
             if texts[0] == texts[1] or any(isinstance(x, cst.Tuple) for x in (a, b)):
                 continue
-            note = f"{texts[0][:40]} and {texts[1][:40]} change places"
+            note = f"{shortened(texts[0], 40)} and {shortened(texts[1], 40)} change places"
             change = ctx.splice(s, (*spans[0], texts[1]), (*spans[1], texts[0]), delta=delta, note=note)
             yield change._replace(end_line=other.end_line)
 
@@ -121,6 +122,6 @@ def counter_mix(ctx: OperatorContext) -> Iterator[Change]:
             spans = ctx.unit.span(a.target), ctx.unit.span(b.target)
             texts = ctx.unit.slice(*spans[0]), ctx.unit.slice(*spans[1])
             if texts[0] != texts[1]:
-                note = f"{texts[0][:40]} and {texts[1][:40]} change places"
+                note = f"{shortened(texts[0], 40)} and {shortened(texts[1], 40)} change places"
                 change = ctx.splice(one, (*spans[0], texts[1]), (*spans[1], texts[0]), note=note)
                 yield change._replace(end_line=two.end_line)

@@ -13,6 +13,7 @@ from functools import cached_property
 
 from localagent.domain.edit import EditEffect
 from localagent.edit.edit_effects import negation
+from localagent.text.visible_text import shortened
 
 TAB_WIDTH = 8
 _NEWLINE = re.compile(r"\r\n|\r|\n")
@@ -288,5 +289,5 @@ def insert(cost: float, at: int, text: str, operator: str, note: str = "") -> Sy
 
 def replace(cost: float, x: Lexeme, text: str, operator: str) -> SyntaxFix:
     """A fix that puts text in a lexeme's place."""
-    note = f"{x.text[:40]} -> {text.strip()}" if text else f"drop {x.text[:40]}"
+    note = f"{shortened(x.text, 40)} -> {text.strip()}" if text else f"drop {shortened(x.text, 40)}"
     return SyntaxFix(cost, ((x.start, x.end, text),), operator, note, negation(x.text, text.strip()))

@@ -8,6 +8,7 @@ import re
 
 from localagent.domain.gate import Severity
 from localagent.gate.core.rule import Rule, became
+from localagent.text.visible_text import shortened
 
 _F = "def f(x):\n    return x\n"
 
@@ -69,4 +70,4 @@ _SHELLED = re.compile(
 
 def shelled_in(text: bytes) -> list[str]:
     """What a piece of changed text holds of such command lines, in order, each as a short text."""
-    return [" ".join(hit[0].decode("utf-8", "replace").split())[:60] for hit in _SHELLED.finditer(text)]
+    return [shortened(" ".join(hit[0].decode("utf-8", "replace").split()), 60) for hit in _SHELLED.finditer(text)]

@@ -15,6 +15,7 @@ from localagent.gate.content.prompt_injection import INJECTION, first_line, spok
 from localagent.gate.content.shell_payloads import SHELLED, shelled_in
 from localagent.gate.core.gate_input import GateInput, Touched
 from localagent.gate.core.rule import became, decide, question
+from localagent.text.visible_text import shortened
 
 _F = "def f(x):\n    return x\n"
 
@@ -80,7 +81,7 @@ def _texts(path: RepoPath, touched: Touched, others: list[Touched]) -> Iterator[
     )
     for said, at in spoken:
         if not _is_moved(lines[at : at + 1 + said.count("\n")], said.encode(), others):
-            yield INJECTION.finding(path, touched.line + at, f"speaks to a machine: {said[:60]!a}")
+            yield INJECTION.finding(path, touched.line + at, f"speaks to a machine: {shortened(ascii(said), 62)}")
             break
     commands = Counter(shelled_in(touched.new)) - Counter(shelled_in(touched.old))
     for command in commands:

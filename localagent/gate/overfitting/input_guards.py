@@ -28,6 +28,7 @@ from localagent.gate.overfitting.call_trace import (
     trace,
     value_of,
 )
+from localagent.text.visible_text import shortened
 
 # Whether a condition singles out one input of a test: true of it, and otherwise for what stands right beside it.
 #
@@ -339,4 +340,4 @@ def _misses(answer: TracedAnswer, name: str, tables: list[Any]) -> bool:
 
 def _shown(node: ast.AST) -> str:
     text = ast.unparse(node)
-    return text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 3] + "..."
+    return shortened(text, _MOST_SHOWN)

@@ -25,6 +25,7 @@ from localagent.gate.review.always_equal import (
     is_always,
     looks_at_nothing,
 )
+from localagent.text.visible_text import shortened
 
 _F = "def f(x):\n    return x\n"
 _C = "class A:\n    def g(self):\n        return 1\n"
@@ -195,7 +196,7 @@ def _hits(snippet: Snippet) -> Iterator[tuple[Rule, str, ast.AST]]:
         if isinstance(node, ast.BinOp | ast.Call | ast.Subscript):
             text = _folded(node)
             if text is not None and _TESTING.search(text):
-                yield KNOWS_TESTS, f"a text put together: {text[:40]!r}", node
+                yield KNOWS_TESTS, f"a text put together: {shortened(text, 40)!r}", node
         if asks:
             yield from _test_checks(node)
 
@@ -260,7 +261,7 @@ def _test_checks(node: ast.AST) -> Iterator[tuple[Rule, str, ast.AST]]:
     for side in sides:
         text = _text(side)
         if text is not None and (_TESTING.search(text) or (asked & {"argv", "orig_argv"} and "test" in text.lower())):
-            yield KNOWS_TESTS, f"{', '.join(sorted(asked))} asked for {text[:40]!r}", node
+            yield KNOWS_TESTS, f"{', '.join(sorted(asked))} asked for {shortened(text, 40)!r}", node
 
 
 def _mentions(node: ast.AST) -> set[str]:

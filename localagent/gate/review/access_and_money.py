@@ -15,6 +15,7 @@ from localagent.code.regions import walk
 from localagent.code.spans import Function
 from localagent.gate.core.rule import became, question
 from localagent.gate.review.source_change import Signs, Source, SourceChange
+from localagent.text.visible_text import shortened
 
 _FEE = "def fee(order):\n    if order.total < 20:\n        return 5\n    return round(order.total * 0.02, 2)\n"
 _MAY = "def may_read(user, page):\n    log.info('asked')\n    return page.public or user in page.readers\n"
@@ -83,7 +84,7 @@ def stakes(change: SourceChange) -> Signs:
         if _deletes(old) and _deletes(new) and _computation(old) != _computation(new):
             yield f"{name} deletes, and does so otherwise", new
         if (about or _is_about(name, new)) and (asked := _brought(new) - _brought(old)):
-            yield f"{name} is about access or money, and asks {next(iter(asked))[:60]}", new
+            yield f"{name} is about access or money, and asks {shortened(next(iter(asked)), 60)}", new
     for name, function in change.after.functions.items():
         if name not in change.before.functions and _DECIDES.match(name.rpartition(".")[2]) and about_stakes(name):
             yield f"{name} is new, and about access or money", function
@@ -103,7 +104,7 @@ def attributes_set(change: SourceChange) -> Signs:
             and ast.unparse(node.value) != "self"
             and (about_stakes(node.attr) or _NEAR.search(node.attr))
         ):
-            yield f"{text[:60]} is set", node
+            yield f"{shortened(text, 60)} is set", node
 
 
 def _set_attributes(source: Source) -> Iterator[ast.Attribute]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from localagent.code.bindings import settings
 from localagent.code.names import last_name
 from localagent.gate.review.source_change import Signs, SourceChange
+from localagent.text.visible_text import shortened
 
 _ALLOWS = re.compile(
     r"(?i)allow|trust|permit|white|safe|origins?$|hosts?$|accept|extensions$|suffixes$"
@@ -84,7 +85,7 @@ def _altered(nodes: list[ast.AST]) -> Iterator[tuple[str, ast.AST]]:
         elif isinstance(node, ast.AugAssign):
             name, grows = last_name(node.target), isinstance(node.op, ast.Add | ast.BitOr)
         if name and ((grows and _allows(name)) or (not grows and _DENIES.search(name))) and name.isupper():
-            yield f"{name} is {'added to' if grows else 'taken from'}: {ast.dump(node)}"[:140], node
+            yield shortened(f"{name} is {'added to' if grows else 'taken from'}: {ast.dump(node)}", 140), node
 
 
 def statements(tree: ast.AST) -> Iterator[ast.AST]:

@@ -14,6 +14,7 @@ from localagent.code.names import callee_name
 from localagent.code.regions import walk
 from localagent.gate.core.rule import became, introduced, question
 from localagent.gate.review.source_change import Signs, Source, SourceChange, newly
+from localagent.text.visible_text import shortened
 
 _SAVE = (
     "def save(root, name, data):\n    target = root / f'{hash(name)}.x'\n"
@@ -83,10 +84,10 @@ def asks(source: Source) -> Signs:
         if isinstance(func, ast.Attribute) and isinstance(node, ast.Call):
             asks_more = func.attr in _ASKS and bool(node.args) and _speaks(func.value)
             if asks_more or (func.attr in ("append", "update", "setdefault") and _goes_along(func.value)):
-                yield f"{ast.unparse(func)[:60]}() is new", node
+                yield f"{shortened(ast.unparse(func), 60)}() is new", node
         elif isinstance(node, ast.Assign):
             tables = [t for t in node.targets if isinstance(t, ast.Subscript) and _goes_along(t.value)]
-            yield from ((f"{ast.unparse(table)[:60]} is new", node) for table in tables)
+            yield from ((f"{shortened(ast.unparse(table), 60)} is new", node) for table in tables)
 
 
 def _goes_along(node: ast.expr) -> bool:

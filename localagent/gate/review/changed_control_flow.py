@@ -14,6 +14,7 @@ from localagent.code.regions import walk
 from localagent.code.spans import Function
 from localagent.gate.core.rule import became, question
 from localagent.gate.review.source_change import Signs, SourceChange, differing
+from localagent.text.visible_text import shortened
 
 _STEPS = "def f(x, size):\n    at = 0\n    while at < len(x):\n        g(x[at])\n        at += size\n"
 _TREE = (
@@ -93,7 +94,7 @@ def steered(change: SourceChange) -> Signs:
         if _own_calls(old) < _own_calls(new):
             yield f"{name} calls itself more often", new
         if what := _weaker(old, new):
-            yield f"{name}: what is refused is another: {what[:60]}", new
+            yield f"{name}: what is refused is another: {shortened(what, 60)}", new
         elif _fed(old, new) != _fed(new, old):
             yield f"{name}: what a guard asks about is set otherwise", new
         effects = _effects(old), _effects(new)

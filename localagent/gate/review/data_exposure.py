@@ -13,6 +13,7 @@ from localagent.code.regions import walk
 from localagent.gate.core.rule import became, inserted, question
 from localagent.gate.review.source_change import Signs, Source, newly
 from localagent.text.secret_names import SENSITIVE_NAME
+from localagent.text.visible_text import shortened
 
 _C = "class A:\n    def g(self):\n        return 1\n"
 
@@ -92,7 +93,7 @@ def exposed(source: Source) -> Signs:
         if isinstance(node, ast.Dict):
             for key, value in zip(node.keys, node.values, strict=True):
                 if key is None and _is_table(value):
-                    yield f"all of {ast.unparse(value)[:40]}", node
+                    yield f"all of {shortened(ast.unparse(value), 40)}", node
                 elif isinstance(value, ast.Attribute) and _INTIMATE.search(value.attr):
                     yield f"{value.attr} in a table", node
         elif isinstance(node, ast.Call):
@@ -103,7 +104,7 @@ def exposed(source: Source) -> Signs:
             if _is_table(node.value) or (
                 isinstance(node.value, ast.Call) and callee_name(node.value.func) in ("locals", "vars")
             ):
-                yield f"all of {ast.unparse(node.value)[:40]}", node
+                yield f"all of {shortened(ast.unparse(node.value), 40)}", node
         elif isinstance(node, ast.JoinedStr):
             if _is_address(node) and (secret := _secret_in(node)):
                 yield f"{secret} in an address", node
@@ -126,7 +127,7 @@ def exposed(source: Source) -> Signs:
             yield from ((f"{field} among fields", node) for field in fields if _FIELD.match(field))
         elif isinstance(node, ast.Assign) and (secret := _secret_in(node.value)):
             tables = [t for t in node.targets if isinstance(t, ast.Subscript) and _is_table(t.value)]
-            yield from ((f"{secret} in {ast.unparse(table)[:40]}", node) for table in tables)
+            yield from ((f"{secret} in {shortened(ast.unparse(table), 40)}", node) for table in tables)
 
 
 def _called(node: ast.Call) -> Iterator[str]:
@@ -136,11 +137,11 @@ def _called(node: ast.Call) -> Iterator[str]:
     elif name in ("vars", "locals", "globals") and not node.args:
         yield f"all of {name}()"
     elif name in ("asdict", "astuple", "model_to_dict") and node.args:
-        yield f"all of {ast.unparse(node.args[0])[:40]}"
+        yield f"all of {shortened(ast.unparse(node.args[0]), 40)}"
     elif name in _SPREADS and isinstance(node.func, ast.Attribute) and _is_table(node.func.value):
-        yield f"all of {ast.unparse(node.func.value)[:40]}"
+        yield f"all of {shortened(ast.unparse(node.func.value), 40)}"
     elif name in _WHOLE and isinstance(node.func, ast.Name | ast.Attribute):
-        yield from (f"all of {ast.unparse(a)[:40]}" for a in node.args if _is_table(a))
+        yield from (f"all of {shortened(ast.unparse(a), 40)}" for a in node.args if _is_table(a))
     elif name in ("set_cookie", "add_header", "setheader", "putheader", "set_header"):
         yield from (f"{secret} in {name}" for secret in map(_secret_in, node.args) if secret)
 

@@ -14,6 +14,7 @@ from localagent.code.function_pairing import called_name, names_of_calls
 from localagent.code.regions import walk
 from localagent.gate.core.rule import became, question
 from localagent.gate.review.source_change import Signs, SourceChange
+from localagent.text.visible_text import shortened
 
 _COOKIE = "def f(r, v):\n    r.set_cookie('s', v, secure=True, max_age=60)\n"
 DROPPED = question(
@@ -124,7 +125,10 @@ def dropped(change: SourceChange) -> Signs:
     for (name, keyword, value), _ in come.items():
         had = [was for other, key, was in gone if (other, key) == (name, keyword)]
         if had and any(_is_worth_less(keyword, was, value) for was in had):
-            yield f"{name}(… {keyword}=) was {', '.join(sorted(had))[:40]} and is {value[:40]}", change.after.tree
+            yield (
+                f"{name}(… {keyword}=) was {shortened(', '.join(sorted(had)), 40)} and is {shortened(value, 40)}",
+                change.after.tree,
+            )
 
 
 def _sum(given: _Given, keyword: str) -> int:

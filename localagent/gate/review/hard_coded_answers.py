@@ -9,6 +9,7 @@ from localagent.code.regions import walk
 from localagent.code.string_folding import values_of
 from localagent.gate.core.rule import introduced, question
 from localagent.gate.review.source_change import TRIVIAL, Signs, Source, newly
+from localagent.text.visible_text import shortened
 
 ANSWERS = question(
     id="literal-answers",
@@ -232,7 +233,7 @@ def _is_record(source: Source, display: ast.Dict, *, inline: bool) -> bool:
 
 
 def _shown(node: ast.expr) -> str:
-    return ast.unparse(node)[:60]
+    return shortened(ast.unparse(node), 60)
 
 
 CHECKS = ((ANSWERS, newly(written_answers)),)

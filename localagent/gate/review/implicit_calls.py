@@ -9,6 +9,7 @@ from localagent.code.names import callee_name
 from localagent.code.spans import blocks
 from localagent.gate.core.rule import PLAIN, introduced, question
 from localagent.gate.review.source_change import Signs, Source, newly
+from localagent.text.visible_text import shortened
 
 UNASKED = question(
     id="runs-unasked",
@@ -49,7 +50,7 @@ def unasked(source: Source) -> Signs:
             continue  # it ran from top to bottom before; what it does is judged by what it mentions
         for call in _calls_at_import(statement):
             if not _AT_IMPORT.search(callee_name(call.func)):
-                yield f"{ast.unparse(call.func)[:60]}() on import", call
+                yield f"{shortened(ast.unparse(call.func), 60)}() on import", call
 
 
 def _calls_at_import(node: ast.stmt) -> Iterator[ast.Call]:

@@ -9,6 +9,7 @@ from localagent.code.regions import walk
 from localagent.code.string_folding import Value, values_of
 from localagent.gate.core.rule import introduced, question
 from localagent.gate.review.source_change import TRIVIAL, Signs, Source, newly
+from localagent.text.visible_text import shortened
 
 MAGIC = question(
     id="magic-value",
@@ -56,13 +57,13 @@ def magic(source: Source) -> Signs:
                 if isinstance(other, ast.Name) and value in source.known:
                     continue  # no door: what the name stands for stood there already
                 if isinstance(value, str) and _CODE.match(value) and not _PLAIN.match(value):
-                    yield f"a comparison with {value[:40]!r}", node
+                    yield f"a comparison with {shortened(value, 40)!r}", node
                 elif isinstance(value, str | int) and value not in TRIVIAL and _asks(one) & _DIGESTS:
-                    yield f"a digest compared with {str(value)[:40]!r}", node
+                    yield f"a digest compared with {shortened(str(value), 40)!r}", node
                 elif (isinstance(value, str) and _TESTED.match(value)) or (
                     isinstance(value, str) and value not in _KNOWN and value.strip() and _ODD.search(value)
                 ):
-                    yield f"a comparison with {value[:40]!r}", node
+                    yield f"a comparison with {shortened(value, 40)!r}", node
                 elif isinstance(value, int) and abs(value) > 999 and value & (value - 1) and value % 1000:
                     yield f"a comparison with {value}", node
 
@@ -77,7 +78,7 @@ def known_keys(source: Source) -> Signs:
         if not isinstance(value, str) or value in source.known or len(value) < 8 or not re.search("[0-9]", value):
             continue
         if _CODE.match(value) and not _PLAIN.match(value):
-            yield f"a look-up of {value[:40]!r}", node
+            yield f"a look-up of {shortened(value, 40)!r}", node
 
 
 def _compared(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:

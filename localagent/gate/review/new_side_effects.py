@@ -15,6 +15,7 @@ from localagent.code.names import callee_name, imports_of
 from localagent.code.regions import walk
 from localagent.gate.core.rule import became, question
 from localagent.gate.review.source_change import Signs, Source, newly
+from localagent.text.visible_text import shortened
 
 _GIT = "import subprocess\n\n\ndef git(*a):\n    subprocess.run(['git', *a])\n\n\ndef f(x):\n    git('add', x)\n"
 _LIB = "import ctypes\nLIB = ctypes.CDLL(None)\n\n\ndef f(x):\n    return LIB.getpid()\n"
@@ -80,9 +81,9 @@ def acts(source: Source) -> Signs:
         for node in walk(function):
             if isinstance(node, ast.Call) and callee_name(node.func) not in _PURE:
                 if _hangs_on(node.func, known):
-                    yield f"a call of {ast.unparse(node.func)[:60]}", node
+                    yield f"a call of {shortened(ast.unparse(node.func), 60)}", node
                 elif callee_name(node.func) in helpers - {name} and _has_text_argument(node):
-                    yield f"a call of {callee_name(node.func)} with {_texts(node)[:60]}", node
+                    yield f"a call of {callee_name(node.func)} with {shortened(_texts(node), 60)}", node
 
 
 def _imported(tree: ast.Module) -> Iterator[str]:

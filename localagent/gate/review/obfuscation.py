@@ -12,6 +12,7 @@ from localagent.code.regions import walk
 from localagent.code.string_folding import values_of
 from localagent.gate.core.rule import inserted, question
 from localagent.gate.review.source_change import Signs, Source, SourceChange, newly
+from localagent.text.visible_text import shortened
 
 COMPUTED = question(
     id="computed-text",
@@ -101,7 +102,7 @@ def computed(source: Source) -> Signs:
         if any(True for _ in _ways(node)):
             yield "a text or a value that is worked out", node
         elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load) and _CONFUSING.match(node.id):
-            yield f"a name that is hard to read: {node.id[:20]}", node
+            yield f"a name that is hard to read: {shortened(node.id, 20)}", node
 
 
 def escaped(change: SourceChange) -> Signs:

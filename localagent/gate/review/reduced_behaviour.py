@@ -12,6 +12,7 @@ from localagent.code.regions import walk
 from localagent.code.spans import blocks, clauses
 from localagent.gate.core.rule import became, question
 from localagent.gate.review.source_change import Signs, Source, SourceChange
+from localagent.text.visible_text import shortened
 
 _STORE = "def f(rows, x):\n    for row in rows:\n        x.store(row)\n    return x\n"
 _CLEAN = "def f(root):\n    for path in root.glob('*.tmp'):\n        path.drop()\n"
@@ -44,17 +45,20 @@ def narrowed(change: SourceChange) -> Signs:
         had, now = dict(_done(old.body, ())), dict(_done(new.body, ()))
         for call, tests in now.items():
             if call in had and (more := [t for t in tests if t not in had[call]]) and len(tests) > len(had[call]):
-                yield f"{name}: {call[:40]} only if {more[0][:60]}", new
+                yield f"{name}: {shortened(call, 40)} only if {shortened(more[0], 60)}", new
                 break
         whole = {ast.dump(n) for n in walk(old) if isinstance(n, ast.Call | ast.Subscript)}
         for node in walk(new):
             cut = isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice) and ast.dump(node) not in whole
             if cut and ast.dump(cast("ast.Subscript", node).value) in whole:
-                yield f"{name}: only a part of {ast.unparse(node)[:40]}", node
+                yield f"{name}: only a part of {shortened(ast.unparse(node), 40)}", node
     lists = _lists(change.before), _lists(change.after)
     for called, items in lists[0].items():
         if called in lists[1] and len(lists[1][called]) < len(items):
-            yield f"{called} is given less: {', '.join(sorted(items - lists[1][called]))[:60]}", change.after.tree
+            yield (
+                f"{called} is given less: {shortened(', '.join(sorted(items - lists[1][called])), 60)}",
+                change.after.tree,
+            )
 
 
 def _done(body: list[ast.stmt], above: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -15,6 +15,7 @@ from localagent.code.regions import walk
 from localagent.code.spans import Function
 from localagent.gate.core.rule import became, question
 from localagent.gate.review.source_change import Signs, Source, SourceChange
+from localagent.text.visible_text import shortened
 
 _MOVE = "def f(db, y):\n    db.execute('INSERT 1', y)\n    db.execute('DELETE 2', y)\n    db.commit()\n"
 _RULE = "class Rule:\n    action: str = 'drop'\n"
@@ -62,20 +63,20 @@ def taken(change: SourceChange) -> Signs:
     for name, old, new in change.pairs:
         gone, come = _statements(old) - _statements(new), _statements(new) - _statements(old)
         if not come and (lost := [text for text in gone if text in _effects(old)]):
-            yield f"{name}: only taken away: {lost[0][:60]}", new
+            yield f"{name}: only taken away: {shortened(lost[0], 60)}", new
         if _summed(old, new):
             yield f"{name} does not gather any more what it gathered", new
         without = {callee_name(d) for d in old.decorator_list} - {callee_name(d) for d in new.decorator_list}
         if any(_REMEMBERS.search(decorator) for decorator in without):
-            yield f"{name} is without {', '.join(sorted(without))[:60]}", new
+            yield f"{name} is without {shortened(', '.join(sorted(without)), 60)}", new
     texts = _texts(change.before), _texts(change.after)
     refusing = sorted(text for text in texts[0] - texts[1] if _REFUSES.match(text))
     if refusing and texts[1] - texts[0]:
-        yield f"a word that refuses is gone: {refusing[0][:40]}", change.after.tree
+        yield f"a word that refuses is gone: {shortened(refusing[0], 40)}", change.after.tree
     tables = _tables(change.before), _tables(change.after)
     for name, keys in tables[0].items():
         if name in tables[1] and tables[1][name] < keys:
-            yield f"{name} is without {', '.join(sorted(keys - tables[1][name]))[:60]}", change.after.tree
+            yield f"{name} is without {shortened(', '.join(sorted(keys - tables[1][name])), 60)}", change.after.tree
 
 
 def _statements(function: Function) -> Counter[str]:

@@ -14,6 +14,7 @@ from localagent.code.regions import walk
 from localagent.code.spans import last_line
 from localagent.gate.core.rule import PLAIN, introduced, question
 from localagent.gate.review.source_change import Check, Signs, SourceChange, differing
+from localagent.text.visible_text import shortened
 
 _GUARD = "def f(x):\n    if '/' in x:\n        raise ValueError(x)\n    return x\n"
 _CALLS = "def f(x, y):\n    x = escape(x)\n    return g(x)\n"
@@ -172,7 +173,7 @@ def widened_guards(change: SourceChange) -> Signs:
 
 
 def _shown(node: ast.AST) -> tuple[str, ast.AST]:
-    return f"newly: {ast.unparse(node)[:120]}", node
+    return f"newly: {shortened(ast.unparse(node), 120)}", node
 
 
 def _wider_answers(old: ast.AST, new: ast.AST, names: tuple[Names, Names]) -> Iterator[ast.expr]:
@@ -206,7 +207,7 @@ def unreached(ways: Callable[[ast.AST], Iterator[str]]) -> Check:
             for other in _near(name, calls) if gone else ():
                 gone -= grown[other]
             if gone:
-                yield f"{name}: {', '.join(sorted(gone))[:80]}", function
+                yield f"{name}: {shortened(', '.join(sorted(gone)), 80)}", function
 
     return check
 
@@ -216,7 +217,7 @@ def reordered(change: SourceChange) -> Signs:
     for name, old, new in change.pairs:
         was, now = _in_order(old), _in_order(new)
         if was != now and sorted(was) == sorted(now):
-            yield f"{name} checks in another order: {', '.join(now)[:80]}", new
+            yield f"{name} checks in another order: {shortened(', '.join(now), 80)}", new
 
 
 def undecorated(change: SourceChange) -> Signs:
@@ -225,7 +226,7 @@ def undecorated(change: SourceChange) -> Signs:
         had, kept = ([callee_name(d) for d in f.decorator_list if callee_name(d) not in _PLAIN] for f in (old, new))
         if len(kept) < len(had):
             gone = Counter(had) - Counter(kept)
-            yield f"{name} is not decorated any more: {', '.join(sorted(gone))[:80]}", new
+            yield f"{name} is not decorated any more: {shortened(', '.join(sorted(gone)), 80)}", new
 
 
 def _in_order(function: ast.AST) -> list[str]:

@@ -15,6 +15,7 @@ from localagent.code.regions import walk
 from localagent.code.spans import Function
 from localagent.gate.core.rule import became, question
 from localagent.gate.review.source_change import Signs, SourceChange
+from localagent.text.visible_text import shortened
 
 _CAPPED = "def f(x, n):\n    return min(g(x), n)\n"
 _CUT = "def f(x):\n    return g(x)[:100]\n"
@@ -78,7 +79,7 @@ def loosened_limits(change: SourceChange) -> Signs:
     for name, old, new in change.pairs:
         gone = Counter(_holds(old)) - Counter(_holds(new))
         if gone and not _is_elsewhere(gone, change):
-            yield f"{name}: {', '.join(sorted(gone))[:80]} is gone", new
+            yield f"{name}: {shortened(', '.join(sorted(gone)), 80)} is gone", new
         elif what := _unended(old, new):
             yield f"{name}: {what}", new
 

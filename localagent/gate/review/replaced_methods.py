@@ -7,6 +7,7 @@ from localagent.code.bindings import FUNCTIONS
 from localagent.code.names import callee_name, imports_of
 from localagent.gate.core.rule import PLAIN, introduced, question
 from localagent.gate.review.source_change import Signs, Source, newly
+from localagent.text.visible_text import shortened
 
 REPLACED = question(
     id="method-replaced",
@@ -40,10 +41,10 @@ def replaced(source: Source) -> Signs:
                 if isinstance(target, ast.Attribute) and (
                     _is_class(target.value, classes) or target.attr == "__class__"
                 ):
-                    yield f"{ast.unparse(target)[:60]} set from outside", node
+                    yield f"{shortened(ast.unparse(target), 60)} set from outside", node
         elif isinstance(node, ast.Call) and callee_name(node.func) in ("setattr", "delattr") and node.args:
             told = [node.args[0]] if _is_class(node.args[0], classes) else []
-            yield from ((f"{ast.unparse(one)[:60]} set from outside", node) for one in told)
+            yield from ((f"{shortened(ast.unparse(one), 60)} set from outside", node) for one in told)
 
 
 def shadowed(source: Source) -> Signs:
@@ -85,7 +86,7 @@ def exchanged(source: Source) -> Signs:
             continue
         for target in node.targets:
             if isinstance(target, ast.Attribute) and not _is_own(target.value, own):
-                yield f"{ast.unparse(target)[:60]} is exchanged", node
+                yield f"{shortened(ast.unparse(target), 60)} is exchanged", node
 
 
 def _is_function(node: ast.expr, own: set[str]) -> bool:

@@ -44,6 +44,7 @@ from localagent.gate.review import (
     weaker_comparisons,
 )
 from localagent.gate.review.source_change import Check, SourceChange
+from localagent.text.visible_text import shortened
 
 CHECKS: tuple[tuple[Rule, Check], ...] = tuple(
     pair
@@ -86,4 +87,4 @@ def reviewed(file: FileChange, own: frozenset[str]) -> Iterator[Finding]:
         return  # refused by another gate
     for rule, check in CHECKS:
         for what, node in check(change):
-            yield rule.finding(file.path, int(getattr(node, "lineno", 0)), what[:140])
+            yield rule.finding(file.path, int(getattr(node, "lineno", 0)), shortened(what, 140))

@@ -16,6 +16,7 @@ from localagent.code.function_pairing import functions, pairs
 from localagent.code.regions import DoesNotParse, decode_source, parse, walk
 from localagent.code.spans import Function
 from localagent.domain.edit import FileChange
+from localagent.text.visible_text import shortened
 
 Signs = Iterator[tuple[str, ast.AST]]
 """What each sign is, alike for what is alike, and where it stands."""
@@ -96,7 +97,7 @@ def newly(signs: Callable[[Source], Signs]) -> Check:
         places = Counter((what, change.scopes.get(id(node), "")) for what, node in gone)
         for what, node in left:
             if not _is_counted_off(places, (what, change.scopes.get(id(node), ""))):
-                yield f"newly introduced: {what[:120]}", node
+                yield f"newly introduced: {shortened(what, 120)}", node
 
     return check
 

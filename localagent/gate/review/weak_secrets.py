@@ -16,6 +16,7 @@ from localagent.code.string_folding import values_of
 from localagent.gate.core.rule import inserted, question
 from localagent.gate.review.source_change import Signs, Source, newly
 from localagent.text.secret_names import SENSITIVE_NAME
+from localagent.text.visible_text import shortened
 
 KEPT = question(
     id="secret-written",
@@ -85,7 +86,7 @@ def literal_secrets(source: Source) -> Signs:
     for node in source.nodes:
         for name, value in _set(node):
             if any(_is_secret_literal(name, part) for part in _parts(value)):
-                yield f"a constant for {name[:30]}", node
+                yield f"a constant for {shortened(name, 30)}", node
         if isinstance(node, ast.Call) and callee_name(node.func) in _LOGS_IN:
             texts = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
             if any(_MIXED.match(t) and not _EXAMPLE.search(t) and "." not in t for t in texts[-1:]):

@@ -16,6 +16,7 @@ from localagent.code.regions import walk
 from localagent.code.spans import Function
 from localagent.gate.core.rule import became, question
 from localagent.gate.review.source_change import Signs, Source, SourceChange, newly
+from localagent.text.visible_text import shortened
 
 _A = "class A:\n    pass\n"
 _AB = "class A:\n    a: int\n    b: int\n"
@@ -111,7 +112,7 @@ def _looser(old: Function, new: Function, now: Functions, had: Functions) -> Ite
         if helpers := [n for n in now if n not in had and n.rpartition(".")[2] in come]:
             gone, come = _delegated(asked, [now[n] for n in helpers])
         if gone and not come:
-            yield f"{{}} asks no more: {', '.join(sorted(gone))[:80]}", new
+            yield f"{{}} asks no more: {shortened(', '.join(sorted(gone)), 80)}", new
     yield from (("a guard of {} looks at less", guard) for guard in _narrowed(old, new))
     if _early_noes(old) - _early_noes(new) and _fewer_noes(old, new):
         yield "an early no of {} is gone", new

@@ -13,6 +13,7 @@ from localagent.code.spans import Definition, blocks, clauses
 from localagent.domain.gate import Finding
 from localagent.gate.core.gate_input import ChangedRegion
 from localagent.gate.security.swallow_rules import EXIT, FINALLY
+from localagent.text.visible_text import shortened
 
 _PUSHES = ("push", "push_async_exit")
 _EXITS = ("__exit__", "__aexit__")
@@ -43,10 +44,10 @@ def _dropping(snippet: Snippet) -> Iterator[tuple[str, ast.AST]]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name in _EXITS:
             for inner in ast.walk(node):
                 if isinstance(inner, ast.Return) and inner.value is not None and _may_be_true(inner.value):
-                    yield f"{node.name} answers {ast.unparse(inner.value)[:40]}", inner
+                    yield f"{node.name} answers {shortened(ast.unparse(inner.value), 40)}", inner
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Lambda) and _may_be_true(node.value.body):
             if any(last_name(t) in _EXITS for t in node.targets):
-                yield f"an exit answers {ast.unparse(node.value.body)[:40]}", node
+                yield f"an exit answers {shortened(ast.unparse(node.value.body), 40)}", node
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _PUSHES:
             first = node.args[0] if node.args else None
             if isinstance(first, ast.Lambda) and _may_be_true(first.body):

@@ -46,6 +46,7 @@ from localagent.gate.tests.tamper_rules import (
     WEAKENED,
     WIDENED,
 )
+from localagent.text.visible_text import shortened
 
 _SKIPS = {"skip", "skipif", "skipIf", "skipUnless", "xfail", "expectedFailure", "skipTest", "SkipTest", "importorskip",
           "exit", "pytestmark", "__test__", "collect_ignore", "collect_ignore_glob"}  # fmt: skip
@@ -132,7 +133,7 @@ def _review(file: FileChange, source: str, lost: Removed, *, routine: bool) -> I
             else:
                 feature = gone_with(test.node, before.loose, lost) if lost else ""
                 rule, why = (FEATURE, f" with {feature}, which it tested") if feature else (DELETED, "")
-                yield rule.finding(file.path, 0, f"{name} is gone{why[:200]}")
+                yield rule.finding(file.path, 0, f"{name} is gone{shortened(why, 200)}")
     for name, test in after.tests.items():
         for node in ast.walk(test.node):
             known = name in before.tests and is_trivial(node) and _stood(node, before.tests[name].node)

@@ -3,7 +3,6 @@
 Each takes little more than its tight limit and no more than the control's raised one.
 """
 
-import contextlib
 import ctypes
 import errno
 import mmap
@@ -36,14 +35,9 @@ def _hold(size: int, flags: int) -> str:
 
 
 def _fill(folder: str, megabytes: int) -> str:
-    path = os.path.join(folder, "fill-%d" % os.getpid())
-    try:
-        with open(path, "wb", buffering=0) as file:
-            for _ in range(megabytes):
-                file.write(b"x" * MB)
-    finally:
-        with contextlib.suppress(OSError):
-            os.unlink(path)
+    with tempfile.NamedTemporaryFile(dir=folder, buffering=0) as file:
+        for _ in range(megabytes):
+            file.write(b"x" * MB)
     return "wrote %d MB" % megabytes
 
 
@@ -151,7 +145,7 @@ def lock(bait: Bait) -> str:
 def queues(bait: Bait) -> str:
     """Make a POSIX message queue, which is kernel memory."""
     try:
-        os.close(call("mq_open", b"attack", os.O_CREAT | os.O_RDWR, 0o600, 0))
+        os.close(call("mq_open", bait.token.encode(), os.O_CREAT | os.O_RDWR, 0o600, 0))
     except OSError as fault:
         by_kernel(fault, "message queues")
     return "made a queue"
@@ -172,17 +166,13 @@ def shm(bait: Bait) -> str:
 @attack("a zip bomb", Wall.TMP_SIZE, "ENOSPC", limits=TIGHT_TMP, raised=MORE_TMP)
 def zip_bomb(bait: Bait) -> str:
     """Unpack an archive of a few kilobytes into 32 MB."""
-    path = os.path.join(tempfile.gettempdir(), "bomb.zip")
-    try:
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "bomb.zip")
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             for number in range(4):
                 archive.writestr("part%d" % number, bytes(8 * MB))
         with zipfile.ZipFile(path) as archive:
-            archive.extractall(tempfile.gettempdir())
-    finally:
-        for name in ("bomb.zip", "part0", "part1", "part2", "part3"):
-            with contextlib.suppress(OSError):
-                os.unlink(os.path.join(tempfile.gettempdir(), name))
+            archive.extractall(folder)
     return "unpacked 32 MB"
 
 

@@ -24,9 +24,6 @@ from localagent.jail.files.workspace import Workspace, remove_tree
 LOOPBACK = "127.0.0.1"
 IPC_PRIVATE, IPC_RMID = 0, 0
 VICTIM_SECONDS = 600  # longer than any suite takes
-INSIDE = "/tmp/localagent-attack"
-WORKSPACE_INSIDE = f"{INSIDE}/w"
-SHOWN_INSIDE = f"{INSIDE}/shown"
 
 
 class AttackStage:
@@ -54,6 +51,11 @@ class AttackStage:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._open.close()
+
+    @property
+    def inside(self) -> str:
+        """Where jails have what is theirs: a name that nobody on the host can have put something at before."""
+        return f"/tmp/{self._token}"
 
     @property
     def shown(self) -> Path:
@@ -99,8 +101,8 @@ class AttackStage:
             self.bait,
             canary=str(self.outside / "canary"),
             sibling=str(self.folder / "neighbour"),
-            workspace_inside=WORKSPACE_INSIDE,
-            shown_inside=SHOWN_INSIDE,
+            workspace_inside=f"{self.inside}/w",
+            shown_inside=f"{self.inside}/shown",
             victim=self._victim.pid,
             shared_memory=self._segment(),
             interfaces=tuple(name for _, name in socket.if_nameindex() if name != "lo"),

@@ -17,13 +17,12 @@ from localagent.domain.jailspec import Access, Bind, JailLimits, JailResult, Jai
 from localagent.errors import CannotEnforce
 from localagent.jail.attacks.attack import DID, LACKS, Attack, Bait, Witness
 from localagent.jail.attacks.row import AttackRow, AttackVerdict
-from localagent.jail.attacks.stage import INSIDE, SHOWN_INSIDE, WORKSPACE_INSIDE, AttackStage
+from localagent.jail.attacks.stage import AttackStage
 from localagent.jail.files.binds import interpreter_binds
 from localagent.jail.files.workspace import Workspace
 from localagent.ports import Jail
 
 HERE = Path(__file__).resolve().parent
-CODE_INSIDE = f"{INSIDE}/code/_la"
 ENV = (
     ("HOME", "/tmp"),
     ("LANG", "C.UTF-8"),
@@ -139,25 +138,26 @@ def bait_for_child(cast: Cast, bait: Bait, interpreter: Sequence[Bind]) -> dict[
 def spec_of(cast: Cast, workspace: Workspace, stage: AttackStage) -> JailSpec:
     """The jail of a cast."""
     python, binds = interpreter_binds(sys.executable)
+    code, own = f"{stage.inside}/code/_la", stage.bait.workspace_inside
     bait = json.dumps(bait_for_child(cast, stage.bait, binds))
     words = [f"{attack.module}:{attack.name}" for attack in cast.attacks]
-    shown = () if cast.alone else (Bind(source=str(stage.shown), target=SHOWN_INSIDE),)
+    shown = () if cast.alone else (Bind(source=str(stage.shown), target=stage.bait.shown_inside),)
     return JailSpec(
         argv=(
             python,
             "-I",
             "-S",
             "-B",
-            f"{CODE_INSIDE}/attacks/inside.py",
+            f"{code}/attacks/inside.py",
             bait,
             *words,
         ),
-        cwd=WORKSPACE_INSIDE,
+        cwd=own,
         binds=(
             *binds,
-            Bind(source=str(HERE), target=f"{CODE_INSIDE}/attacks"),
-            Bind(source=str(HERE.parent / "boundaries.py"), target=f"{CODE_INSIDE}/boundaries.py"),
-            Bind(source=str(workspace.tree), target=WORKSPACE_INSIDE, access=Access.READ_WRITE, untrusted=True),
+            Bind(source=str(HERE), target=f"{code}/attacks"),
+            Bind(source=str(HERE.parent / "boundaries.py"), target=f"{code}/boundaries.py"),
+            Bind(source=str(workspace.tree), target=own, access=Access.READ_WRITE, untrusted=True),
             *shown,
             *cast.binds,
         ),

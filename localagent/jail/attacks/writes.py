@@ -6,6 +6,7 @@ import errno
 import os
 import resource
 import signal
+import tempfile
 
 from ..boundaries import Wall
 from .attack import AttackStopped, Bait, Category, Lacks, Register, Witness, failed
@@ -229,7 +230,7 @@ def remount(bait: Bait) -> str:
 @attack("making a device node", Wall.USER, "EPERM", "EACCES")
 def mknod(bait: Bait) -> str:
     """Make a node of the null device, as one would of a disk; where Landlock stands, it answers first (EACCES)."""
-    os.mknod("/tmp/null-attack", 0o020600, os.makedev(1, 3))
+    os.mknod(os.path.join(tempfile.gettempdir(), f"{bait.token}-node"), 0o020600, os.makedev(1, 3))
     return "made a device node"
 
 

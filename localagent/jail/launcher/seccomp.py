@@ -80,6 +80,7 @@ def _fill(library: ModuleType, rules: object) -> None:
     for names, action in ((REFUSED, denied), (MISSING, missing)):
         for name in names:
             _add(library, rules, action, name)
+    _add(library, rules, library.ERRNO(errno.EOPNOTSUPP), "fallocate")  # takes gigabytes between two looks at the disk
     rules.add_rule(denied, _OPEN_TREE_ATTR)  # type: ignore[attr-defined]
     _add(library, rules, denied, "clone", library.Arg(0, library.MASKED_EQ, 0x10000000, 0x10000000))
     for flag in (0x00020000, 0x02000000, 0x04000000, 0x08000000, 0x20000000, 0x40000000):

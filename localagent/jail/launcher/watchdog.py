@@ -81,6 +81,7 @@ class Watchdog:
         self._could = 0.0
         self._wall_seconds = 0.0
         self._next_sample = self._began + self._pause()
+        self._next_disk = self._began + disk.seconds_to_limit()
         self._ended_by: JailOutcome | None = None
 
     def run(self, wake: int) -> JailEnd:
@@ -122,7 +123,11 @@ class Watchdog:
                 self._ended_by = self._sample()
                 self._next_sample = time.monotonic() + self._pause()
                 continue
-            timeout = min(self._next_sample, self._began + self._limits.wall_seconds) - now
+            if now >= self._next_disk:
+                self._ended_by = JailOutcome.DISK if self._disk.exceeded(self.pid) else None
+                self._next_disk = time.monotonic() + self._disk.seconds_to_limit()
+                continue
+            timeout = min(self._next_sample, self._next_disk, self._began + self._limits.wall_seconds) - now
             ready = {key.fd for key, _ in selector.select(timeout)}
             self._read(selector, ready)
             if self._wake in ready:
@@ -181,7 +186,8 @@ class Watchdog:
             return JailOutcome.MEMORY
         if used.processes > process_limit(self._limits)[0]:  # where the kernel does not bound them
             return JailOutcome.PROCESSES
-        return JailOutcome.DISK if self._disk.exceeded(self.pid) else None
+        self._next_disk = min(self._next_disk, self._sampled + SAMPLE_SECONDS)  # others may have freed as much
+        return None
 
     def _finish(self, selector: selectors.BaseSelector, outer: int) -> None:
         """Kill what is left, wait until it is gone, take what it had written."""

@@ -1,10 +1,12 @@
 """Whether a jail filled the disk behind its writable binds. A sample, like all watching; tmpfs is bounded by its size.
 
-Cheap while nothing happens: only when the filesystem's free space, or its free inodes, fell by more than the limit is
-it looked at who took it, and now and then anyway. Each file and folder counts for a block at least, so that empty
-ones, which take inodes alone, are bounded too. What cannot be counted (too many files, too deep) is too much.
+Cheap while nothing happens: only when the filesystem's free space, or its free inodes, fell by more than what is left
+of the limit is it looked at who took it, and now and then anyway. The nearer the limit, the sooner the next look. Each
+file and folder counts for a block at least, so that empty ones, which take inodes alone, are bounded too. What cannot
+be counted (too many files, too deep) is too much.
 """
 
+import math
 import os
 import stat
 import time
@@ -17,6 +19,8 @@ ENTRIES_LIMIT = 200_000
 BLOCK_BYTES = 4096
 PAUSE_SECONDS = 2.0
 LONGEST_PAUSE_SECONDS = 32.0
+SHORTEST_PAUSE_SECONDS = 0.01
+FASTEST_BYTES_A_SECOND = 2 << 30
 
 
 class DiskWatch:
@@ -27,6 +31,7 @@ class DiskWatch:
         self._limit_bytes = limit_bytes
         self._began = time.time() - 1.0
         self._free = {path: _free(path) for path in self._writable}
+        self._left_bytes = limit_bytes  # what may still be written since `_free` was read
         self._next = 0.0
         self._pause = PAUSE_SECONDS
         self._due = time.monotonic() + self._pause
@@ -37,19 +42,33 @@ class DiskWatch:
         if not self._writable or now < self._next:
             return False
         due = now >= self._due
-        if not due and not any(self._fell(path) for path in self._writable):
+        if not due and self._fallen_bytes() <= self._left_bytes:
             return False
         if due:  # somebody else may have freed as much as was taken here
             self._pause = min(self._pause * 2, LONGEST_PAUSE_SECONDS)
             self._due = now + self._pause
+        self._free = {path: _free(path) for path in self._writable}
         taken = sum(self._changed(path) for path in self._writable)
+        if taken <= self._limit_bytes:
+            taken += deleted_bytes(root_pid)
+        self._left_bytes = max(0, self._limit_bytes - taken)
         self._next = now + min(PAUSE_SECONDS, 11 * (time.monotonic() - now))  # at most a tenth of the time is spent so
-        return taken > self._limit_bytes or taken + deleted_bytes(root_pid) > self._limit_bytes
+        return taken > self._limit_bytes
 
-    def _fell(self, path: str) -> bool:
-        """True when the filesystem holds so much more than at the start that it is worth looking who took it."""
-        (bytes_before, inodes_before), (bytes_now, inodes_now) = self._free[path], _free(path)
-        return max(bytes_before - bytes_now, (inodes_before - inodes_now) * BLOCK_BYTES) > self._limit_bytes
+    def seconds_to_limit(self) -> float:
+        """How long even a fast disk takes to reach the limit from here: until then nobody need look."""
+        if not self._writable:
+            return math.inf
+        left = self._left_bytes - self._fallen_bytes()
+        return max(left / FASTEST_BYTES_A_SECOND, self._next - time.monotonic(), SHORTEST_PAUSE_SECONDS)
+
+    def _fallen_bytes(self) -> int:
+        """How much more the filesystems hold than when the free space was read; inodes count as blocks."""
+        fallen = [0]
+        for path, (bytes_before, inodes_before) in self._free.items():
+            bytes_now, inodes_now = _free(path)
+            fallen += [bytes_before - bytes_now, (inodes_before - inodes_now) * BLOCK_BYTES]
+        return max(fallen)
 
     def _changed(self, path: str) -> int:
         taken, entries, todo = 0, 0, [path]

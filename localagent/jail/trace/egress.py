@@ -22,6 +22,7 @@ from localagent.jail.trace.syscall_trace import (
     TOUCHING,
     Syscall,
 )
+from localagent.text.visible_text import shortened
 
 _FAMILY = re.compile(r"\b(?:sa_family=)?((?:AF|PF)_[A-Z0-9]+|0x[0-9a-f]+ /\* AF_\?\?\? \*/)")
 _CHILD = re.compile(r"\s*/\* (\d+) in strace's PID NS \*/")
@@ -95,7 +96,7 @@ class _Court:
                     self.children(call)
                     waiting += [(child, _inherited(call, place)) for child in _child(call)]
                 elif call.name in REACHING:
-                    self.note("trace", f"{call.name}({call.arguments[:160]}): reaches into another process")
+                    self.note("trace", f"{call.name}({shortened(call.arguments, 160)}): reaches into another process")
                 elif call.name in NETWORK:
                     self.network(call, place)
                 elif call.name in ("unshare", "setns"):
@@ -115,7 +116,7 @@ class _Court:
     def namespaces(self, call: Syscall, place: _ThreadState) -> None:
         """New ones are its own from here on; joining others' is what nothing of ours does."""
         if call.name == "setns":
-            self.note("egress", f"setns({call.arguments[:160]}): joined a namespace that may be any")
+            self.note("egress", f"setns({shortened(call.arguments, 160)}): joined a namespace that may be any")
         elif call.result == 0:
             place.own_files |= "CLONE_NEWNS" in call.arguments
             place.own_network |= "CLONE_NEWNET" in call.arguments
@@ -132,7 +133,7 @@ class _Court:
         self.sockets[call.name, family or "?", where] += 1
         if family in ("AF_UNIX", "AF_LOCAL") or (family == "AF_NETLINK" and place.own_network):
             return
-        self.note("egress", f"{call.name}({call.arguments[:160]}) in {where} network namespace")
+        self.note("egress", f"{call.name}({shortened(call.arguments, 160)}) in {where} network namespace")
 
     def file(self, call: Syscall, path: str, *, writes: bool) -> None:
         """A path of the host that was written or read."""

@@ -21,6 +21,7 @@ from tempfile import TemporaryFile
 from typing import IO
 
 from localagent.errors import CannotEnforce
+from localagent.text.visible_text import shortened
 
 PROGRAMS = "/usr/local/bin:/usr/bin:/bin"
 NETWORK = ("socket", "socketpair", "connect", "bind", "sendto", "sendmsg", "sendmmsg", "io_uring_setup")
@@ -239,4 +240,4 @@ def _call(pid: int, text: str) -> Syscall:
 
 
 def _unreadable(line: str) -> CannotEnforce:
-    return CannotEnforce(f"the trace holds a line that cannot be read: {line[:200]!a}")
+    return CannotEnforce(f"the trace holds a line that cannot be read: {shortened(ascii(line), 202)}")

@@ -191,15 +191,13 @@ def _measured(model: ModelFile, jail: Jail, reference: Reference) -> Measured:
             tokens, seconds = scorer.tokens_used, scorer.cpu_seconds
             context = f"# round {number}\n"  # another beginning, so that nothing is remembered
             got = scorer.score(reference.source, context, reference.edits, timeout_seconds=_SCORING_SECONDS)
-            if scorer.warning:
-                raise CannotEnforce(scorer.warning)
+            scorer.refuse_if_dropped()
             first = first or got
             rate = max(rate, (scorer.tokens_used - tokens) / max(1e-6, scorer.cpu_seconds - seconds))
         ModelSampler(scorer).draw(
             text_prompt("x = "), Draw(seeds=(0,), most_tokens=1), timeout_seconds=_SCORING_SECONDS
         )
-        if scorer.warning:
-            raise CannotEnforce(scorer.warning)
+        scorer.refuse_if_dropped()
         return Measured(first, rate, scorer.resident_bytes)
     finally:
         scorer.close()

@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Protocol
 
 from localagent.domain.edit import digest_of
-from localagent.domain.jailspec import JailSpec
-from localagent.domain.outcome import JailOutcome
-from localagent.errors import LocalagentError
+from localagent.domain.jailspec import JailResult, JailSpec
+from localagent.errors import CannotEnforce, LocalagentError
 from localagent.llm.model.gpu import Offload, beside_bytes, came_of
 from localagent.llm.model.memory_estimate import Needs
 from localagent.llm.model.registry import ModelFile
 from localagent.llm.model.thread_count import free_threads
-from localagent.llm.model.unavailable import Dropped, ended, number, reason_of, remedy_of
+from localagent.llm.model.unavailable import ENDED, Dropped, ended, number, reason_of, remedy_of, task_remedy_of
 from localagent.llm.process.child_jail import child_spec, needs_of_model
 from localagent.llm.process.fair_lock import Turns
 from localagent.llm.process.protocol import CONTEXT_TOKENS, FrameBuffer, FrameFault, Message, send
@@ -86,6 +85,7 @@ class Served:
         self.ends: tuple[str, ...] = ("", "")  # how the first and the last token of a text are spelled
         self._tokens = 0
         self._warning = ""
+        self._refusal: CannotEnforce | None = None
         self._process: JailProcess | None = None
         self._buffer = FrameBuffer()
         self._pending: list[Message] = []
@@ -126,6 +126,11 @@ class Served:
     def warning(self) -> str:
         """Why the model was dropped, or ""."""
         return self._warning
+
+    def refuse_if_dropped(self) -> None:
+        """CannotEnforce where the model was dropped, for whoever can do nothing without it."""
+        if self._warning:
+            raise self._refusal or CannotEnforce(self._warning)
 
     @property
     def load_limit_seconds(self) -> float:
@@ -326,7 +331,7 @@ class Served:
             if select.select([channel], [], [], min(_GLANCE_SECONDS, left))[0]:
                 data = channel.recv(1 << 20)
                 if not data:
-                    raise Dropped("its process ended")
+                    raise Dropped(ENDED)
                 self._pending += self._buffer.feed(data)
         return None
 
@@ -335,9 +340,21 @@ class Served:
             if self._closed or self._warning:
                 return
             process, self._process = self._process, None
-            self._warning = why = f"model {self._model.name} dropped: {reason_of(fault)}"
-        ending = JailOutcome.EXITED
+            self._warning = why = reason_of(fault)
+        result = None
         if process is not None:
-            ending = process.kill().ending
+            result = _result_of(process, by_itself=why == ENDED and not self._hosted)
             process.channel.close()
-        self._warning = f"{why}{ended(ending)}; {remedy_of(fault, self._model.name, ending, loaded=self._served)}"
+        name = self._model.name
+        said = f"{why}{ended(result)}"
+        self._refusal = CannotEnforce(f"{name} does not run here: {said}", remedy=remedy_of(fault, name, result))
+        remedy = task_remedy_of(fault, name, result, loaded=self._served)
+        self._warning = f"model {name} dropped: {said}; {remedy}"
+
+
+def _result_of(process: JailProcess, *, by_itself: bool) -> JailResult:
+    """How it ended. One that ended by itself is given a moment, so that its jail tells of its signal."""
+    until = time.monotonic() + _CLOSE_SECONDS
+    while by_itself and process.alive and time.monotonic() < until:
+        time.sleep(_LEAST_SECONDS)
+    return process.kill()

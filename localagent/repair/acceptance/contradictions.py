@@ -38,6 +38,7 @@ from localagent.repair.acceptance.meaningless_expressions import new_expressions
 from localagent.repair.acceptance.undefined_names import left_undefined, missing_names
 from localagent.repair.search.enclosing_function import parsed
 from localagent.text.escaping import escaped
+from localagent.text.visible_text import shortened
 
 # What the other functions of the class or file do in the same place.
 #
@@ -238,7 +239,7 @@ def _by_function(files: Sequence[TouchedFile]) -> Iterator[Contradiction | Suppo
 def _says_nothing(file: TouchedFile) -> Iterator[Contradiction]:
     """Expressions such as `a > a` or `f(a, a)`, and names that nothing binds, which the edit of a file brings in."""
     for text in new_expressions(file.before, file.after)[:1]:
-        why = f"the edit brings in `{text[:120]}`, where the same thing stands twice"
+        why = f"the edit brings in `{shortened(text, 120)}`, where the same thing stands twice"
         yield _first_of(file, ContradictionKind.DEGENERATE, why)
     old, new = missing_names(file.old), missing_names(file.new)
     for name in [n for n in new if n not in old][:1]:

@@ -20,6 +20,7 @@ from localagent.repair.acceptance.contradiction import (
 from localagent.repair.acceptance.effect import EffectKind, PatchEffect
 from localagent.repair.acceptance.expression_diff import is_constant, key
 from localagent.repair.acceptance.identifier_words import last_name, mentions
+from localagent.text.visible_text import shortened
 
 _LITERALS = frozenset(
     {
@@ -108,7 +109,7 @@ def _says_returned(doc: str, literal: str) -> str:
 
 def _found(pattern: str, doc: str) -> str:
     found = re.search(pattern, doc, re.IGNORECASE)
-    return " ".join(found.group().split())[:120] if found else ""
+    return shortened(" ".join(found.group().split()), 120) if found else ""
 
 
 def _literal_shape(literal: str) -> str:
@@ -136,7 +137,8 @@ def commented(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
         if not shape or not comment or comment.encode() not in file.after or not re.search(shape, comment):
             continue
         if not mentions(comment, effect.new):
-            why = f'the comment on the line says "{comment[:80]}", and the edit makes {effect.old} {effect.new or "go"}'
+            said = shortened(comment, 80)
+            why = f'the comment on the line says "{said}", and the edit makes {effect.old} {effect.new or "go"}'
             yield _against(file, effect, ContradictionKind.COMMENT, why)
 
 
@@ -158,7 +160,8 @@ def annotated(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
                 path=file.path,
                 line=pair.effects[0].line,
                 function=pair.qualname,
-                why=f"`{pair.new.name}` is annotated `-> {text[:60]}` and now returns {ast.unparse(value)[:60]}",
+                why=f"`{pair.new.name}` is annotated `-> {shortened(text, 60)}` "
+                f"and now returns {shortened(ast.unparse(value), 60)}",
             )
             return
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from localagent.text.escaping import escaped
+from localagent.text.visible_text import shortened
 
 LONGEST_TEXT = 160  # characters of `Effect.old` and `Effect.new`
 
@@ -152,4 +153,4 @@ def text_of(node: ast.AST | str) -> str:
     text = node if isinstance(node, str) else ast.unparse(node)
     first = text.strip().split("\n", 1)[0]
     shown, _ = escaped(first)
-    return shown if len(shown) <= LONGEST_TEXT else shown[: LONGEST_TEXT - 3] + "..."
+    return shortened(shown, LONGEST_TEXT)

@@ -21,6 +21,7 @@ from localagent.repair.acceptance.documentation_rules import own_nodes
 from localagent.repair.acceptance.expression_diff import key
 from localagent.repair.acceptance.identifier_words import mentions
 from localagent.repair.acceptance.message_text import literal_text
+from localagent.text.visible_text import shortened
 
 
 class _Fact(Enum):
@@ -61,9 +62,9 @@ def error_texts(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction
             continue
         text = literal_text(guard.body[0])
         before, after = _denied(old.test, text), _denied(guard.test, text)
-        said = " ".join(text.split())[:80]
+        said = shortened(" ".join(text.split()), 80)
         if after and not before:
-            why = f'the guard raises "{said}" now when `{ast.unparse(guard.test)[:80]}`'
+            why = f'the guard raises "{said}" now when `{shortened(ast.unparse(guard.test), 80)}`'
             yield Contradiction(
                 kind=ContradictionKind.ERROR_TEXT,
                 severity=ContradictionWeight.HARD,

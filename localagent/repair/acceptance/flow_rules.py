@@ -17,6 +17,7 @@ from localagent.repair.acceptance.contradiction import Contradiction, Contradict
 from localagent.repair.acceptance.documentation_rules import own_nodes
 from localagent.repair.acceptance.effect import EffectKind
 from localagent.repair.acceptance.expression_diff import is_constant, key
+from localagent.text.visible_text import shortened
 
 # Whether a function can come to its end without a `return`, read off the syntax.
 #
@@ -108,7 +109,7 @@ def _only_yields(node: ast.stmt) -> bool:
 
 
 def _line(node: ast.AST) -> str:
-    return ast.unparse(node).split("\n", 1)[0][:80]
+    return shortened(ast.unparse(node).split("\n", 1)[0], 80)
 
 
 def _repeated_conditions(function: Function) -> Iterator[_Fault]:
@@ -251,7 +252,8 @@ def constant_answers(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradi
     if new and len({key(v) for v in new}) == 1 and is_constant(new[0]) and not _yields(pair.new):
         computed = any(not is_constant(v) for v in old) or len({key(v) for v in old}) > 1
         if computed and not (isinstance(new[0], ast.Constant) and new[0].value is None):
-            why = f"`{pair.new.name}` computed its answer before and now always returns {ast.unparse(new[0])[:60]}"
+            always = shortened(ast.unparse(new[0]), 60)
+            why = f"`{pair.new.name}` computed its answer before and now always returns {always}"
             yield _against(file, pair, ContradictionKind.CONSTANT_ANSWER, ContradictionWeight.HARD, why)
     for effect in pair.effects:
         if effect.in_condition and effect.kind is EffectKind.CONSTANT_FOR_EXPRESSION and effect.whole:

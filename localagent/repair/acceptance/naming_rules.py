@@ -22,6 +22,7 @@ from localagent.repair.acceptance.documentation_rules import own_nodes
 from localagent.repair.acceptance.effect import EffectKind, PatchEffect
 from localagent.repair.acceptance.expression_diff import is_constant
 from localagent.repair.acceptance.identifier_words import OPPOSITES, identifier_parts, last_name
+from localagent.text.visible_text import shortened
 
 _IDENTIFIERS = frozenset({EffectKind.CHANGES_NAME, EffectKind.CHANGES_ATTRIBUTE, EffectKind.CHANGES_CALLEE})
 _PREDICATE = re.compile(r"_*(?:is|has|should|can|contains|exists|supports|needs|allows|startswith|endswith)(?:_|$)")
@@ -58,7 +59,7 @@ def predicate_answers(file: TouchedFile, pair: FunctionPair) -> Iterator[Contrad
             path=file.path,
             line=pair.effects[0].line,
             function=pair.qualname,
-            why=f"`{pair.new.name}` asks a yes-or-no question and now returns {min(new)[:60]}",
+            why=f"`{pair.new.name}` asks a yes-or-no question and now returns {shortened(min(new), 60)}",
         )
 
 

@@ -177,7 +177,13 @@ class Repair:
         run = self._run
         with run.timed(Stage.BASELINE):
             baseline = run.baseline = run.parts.verifier.baseline()
-        run.emit("baseline", failing=list(baseline.failing), flaky=list(baseline.flaky), passing=len(baseline.passing))
+        run.emit(
+            "baseline",
+            failing=list(baseline.failing),
+            flaky=list(baseline.flaky),
+            passing=len(baseline.passing),
+            explained=[name for cause in baseline.causes for name in cause.failing],
+        )
         if not baseline.failing and baseline.flaky:
             return task_result(run, Verdict.UNTRUSTED_TESTS, only_flaky(baseline.flaky), 1)
         if not baseline.failing and baseline.causes:

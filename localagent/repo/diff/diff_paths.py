@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from localagent.domain.diff import ChangeKind, DiffFault, DiffRule
 from localagent.domain.paths import RepoPath
 from localagent.errors import UsageFault
+from localagent.text.visible_text import shortened
 
 _MAX_NAME = 4096
 _MAX_PART = 255
@@ -72,7 +73,7 @@ def safe_path(name: bytes, line: int) -> RepoPath:
 
     def refuse(why: str) -> DiffFault:
         remedy = "a patch may name only files inside the repository, and none of git's own"
-        return DiffFault(DiffRule.PATH, line, f"{text[:200]!r} {why}", remedy=remedy)
+        return DiffFault(DiffRule.PATH, line, f"{shortened(text, 200)!r} {why}", remedy=remedy)
 
     if len(name) > _MAX_NAME:
         raise refuse("is longer than a path can be")

@@ -140,6 +140,17 @@ DATA_FOLDERS = frozenset(
 )  # fmt: skip
 
 # (kind, pattern over "exception: message", sentence, arguments of pip, remedy); {} is the pattern's first group
+# What a linter that runs as a pytest plugin raises: the tool, and how it is run by hand.
+LINTER_ITEMS = {
+    "RuffError": ("ruff", "ruff check"),
+    "Flake8Error": ("flake8", "flake8"),
+    "MypyError": ("mypy", "mypy"),
+    "BlackError": ("black", "black"),
+    "PyLintException": ("pylint", "pylint"),
+    "ISortError": ("isort", "isort"),
+    "PycodestyleError": ("pycodestyle", "pycodestyle"),
+    "PydocstyleError": ("pydocstyle", "pydocstyle"),
+}
 MESSAGES: tuple[tuple[CauseKind, re.Pattern[str], str, tuple[str, ...], str], ...] = (
     (
         CauseKind.SYSTEM,
@@ -182,6 +193,15 @@ MESSAGES: tuple[tuple[CauseKind, re.Pattern[str], str, tuple[str, ...], str], ..
         "there is no display in the jail",
         (),
         "name the tests that need none with --test, or use the toolkit's offscreen mode",
+    ),
+    (
+        CauseKind.SYSTEM,
+        re.compile(
+            r"no NVIDIA driver|No CUDA GPUs are available|not compiled with CUDA|CUDA driver|no CUDA-capable device"
+        ),
+        "there is no GPU in the jail",
+        (),
+        "name the tests that need none with --test",
     ),
     (
         CauseKind.SYSTEM,

@@ -13,6 +13,7 @@ from localagent.code.doctests import only_doctests
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.errors import AnswerIsNo
+from localagent.text.visible_text import shortened
 from localagent.verify.worker.worker_messages import CollectionRefusal, CollectionRefused, Item
 
 FILES_LIMIT = 200
@@ -161,20 +162,20 @@ def refusal_answer(refused: CollectionRefused) -> AnswerIsNo:
             plugin = next((p for option, p in _OPTION_PLUGINS if unknown[1].startswith(option)), "")
             named = f"install {plugin}" if plugin else "install the plugin that has this option"
             return AnswerIsNo(
-                f"the project's pytest options need a plugin that is missing: {unknown[1].strip()[:200]}",
+                f"the project's pytest options need a plugin that is missing: {shortened(unknown[1].strip(), 200)}",
                 remedy=f"{named} in the project's environment",
             )
         missing = re.search(r"(?:Missing required plugins: |Error importing plugin )(.+)", text)
         if missing:
             return AnswerIsNo(
-                f"a pytest plugin is missing: {missing[1].strip()[:200]}",
+                f"a pytest plugin is missing: {shortened(missing[1].strip(), 200)}",
                 remedy="install it in the project's environment",
             )
         return AnswerIsNo(
-            f"pytest refused to start: {last[:300]}", remedy="check --test and the project's pytest options"
+            f"pytest refused to start: {shortened(last, 300)}", remedy="check --test and the project's pytest options"
         )
     return AnswerIsNo(
-        f"pytest could not collect the tests: {last[:300]}", remedy="run pytest there to see what happens"
+        f"pytest could not collect the tests: {shortened(last, 300)}", remedy="run pytest there to see what happens"
     )
 
 

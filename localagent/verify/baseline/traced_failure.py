@@ -1,4 +1,4 @@
-"""One failing test once more, in a jail of its own, under the tracer that keeps events, values and locals."""
+"""Single tests once more, in a jail of their own, under the tracer that keeps events, values and locals."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -24,25 +24,27 @@ _EVENT_NUMBERS = 4 * 60_000
 _SESSION = "hot"
 
 
-def traced_failure(
+def traced_runs(
     rooms: JailPool,
     request: OpenRequest,
-    test: str,
+    tests: Sequence[str],
     writes: Mapping[RepoPath, Mapping[int, Sequence[str]]],
     *,
     cpu_seconds: float,
-) -> FailureRun | None:
-    """What one run of a test did; None where it is not collected or the jail was lost."""
+) -> dict[str, FailureRun]:
+    """What one run of each test did, in one jail; without those that are not collected or came after its loss."""
+    found: dict[str, FailureRun] = {}
     try:
         with rooms.start({}, WorkerUse.FULL) as room:
             answer = room.client.open(replace(request, session=_SESSION, trace=False, swap=False))
-            item = next((i for i in answer.items if i.id == test), None) if isinstance(answer, Collected) else None
-            if item is None:
-                return None
-            return run_of(room.client.trace_failure(item, writes, cpu_seconds=cpu_seconds, session=_SESSION))
+            items = {i.id: i for i in answer.items} if isinstance(answer, Collected) else {}
+            for test in tests:
+                if test in items:
+                    told = room.client.trace_failure(items[test], writes, cpu_seconds=cpu_seconds, session=_SESSION)
+                    found[test] = run_of(told)
     except (WorkerLost, Malformed):
         rooms.check()
-        return None
+    return found
 
 
 def run_of(answer: Mapping[str, Any]) -> FailureRun:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from localagent.domain.outcome import CheckResult, Failure, Frame, Outcome
 from localagent.domain.paths import RepoPath
 from localagent.errors import UsageFault
+from localagent.text.visible_text import shortened
 from localagent.verify.checks.test_counts import summarized_tests
 from localagent.verify.worker.worker_client import WorkerClient
 
@@ -79,7 +80,7 @@ def failure_from(output: str, repo: str, outcome: Outcome, status: int) -> Failu
         exception, message = "TimeLimit", "did not finish in its time"
     if not exception:
         last = next((line for line in reversed(output.splitlines()) if line.strip()), "")
-        exception, message = "ExitStatus", f"status {status}: {last[:500]}"
+        exception, message = "ExitStatus", f"status {status}: {shortened(last, 500)}"
     return Failure(exception=exception[:200], message=message[:2000], frames=tuple(frames[-50:]))
 
 

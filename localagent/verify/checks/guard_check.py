@@ -21,6 +21,7 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.task import Task
 from localagent.errors import AnswerIsNo
 from localagent.fs.openat import read_regular
+from localagent.text.visible_text import shortened
 from localagent.verify.baseline import test_discovery
 from localagent.verify.baseline.collection_plan import Collecting
 from localagent.verify.checks.test_selection import COLLECT_PREFIX
@@ -169,12 +170,14 @@ class GuardChecker:
             why = f"the suite could not be collected: {lost}"
             return _Unpatched(request=collecting.request, why=why, unknown=True)
         except AnswerIsNo as no:
-            why = f"the suite does not collect without the patch: {no}"[:500]
+            why = shortened(f"the suite does not collect without the patch: {no}", 500)
             return _Unpatched(request=collecting.request, why=why, unknown=True)
         why = ""
         if not found.items:
             files = ", ".join(sorted(found.errors)[:3])
-            why = f"the suite does not collect without the patch: {files}"[:500] if files else "no tests found"
+            why = (
+                shortened(f"the suite does not collect without the patch: {files}", 500) if files else "no tests found"
+            )
         return _Unpatched(
             request=collecting.request,
             items=found.items,

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from localagent.domain.paths import RepoPath
+from localagent.text.visible_text import shortened
 
 CONFIG_LIMIT_BYTES = 1 << 20
 NAMES = ("mypy.ini", ".mypy.ini", "pyproject.toml", "setup.cfg")
@@ -58,7 +59,7 @@ def without_plugins(files: Mapping[str, bytes], *, probe: str = "", among: str =
         try:
             made = (_toml if name.endswith(".toml") else _ini)(files[name], probe, among)
         except (ValueError, RecursionError, configparser.Error) as fault:
-            raise ConfigUnreadable(f"{name} cannot be read: {str(fault).splitlines()[0][:200]}") from fault
+            raise ConfigUnreadable(f"{name} cannot be read: {shortened(str(fault).splitlines()[0], 200)}") from fault
         if made is not None:
             return made
     return _ini(b"[mypy]\n", probe, among) or (INI, b"")

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from localagent.domain.outcome import Failure, JailOutcome, Outcome, QuickResult, QuickRoute, TestResult
+from localagent.text.visible_text import shortened
 from localagent.verify.checks.test_selection import COLLECT_PREFIX, Targets
 from localagent.verify.worker.worker_messages import Collected, CollectionRefused, Item
 
@@ -107,7 +108,7 @@ def lost_result(
 ) -> QuickResult:
     """A candidate that ended its jail: everything not seen stays bad."""
     outcome = _ENDING_OUTCOME.get(ending, Outcome.ERROR)
-    failure = Failure(exception="JailEnded", message=f"{ending.value}: {reason}"[:500])
+    failure = Failure(exception="JailEnded", message=shortened(f"{ending.value}: {reason}", 500))
     for name in (*targets.files, *targets.tests, *targets.checks):
         if name not in seen.outcomes:
             seen.put(name, outcome, failure)

@@ -20,6 +20,7 @@ from localagent.domain.paths import RepoPath
 from localagent.errors import UsageFault
 from localagent.jail.files.binds import interpreter_binds
 from localagent.jail.files.workspace import Workspace
+from localagent.text.visible_text import shortened
 from localagent.verify.checks.mypy_config import ConfigUnreadable, config_of
 from localagent.verify.worker.jail_pool import JailPool
 from localagent.verify.worker.worker_spec import WorkerUse
@@ -148,7 +149,7 @@ def _output(
         return Silence(why=f"{argv[0]} was ended by {result.ending.value}")
     if result.returncode not in (0, 1):
         lines = (result.stderr or result.stdout).decode("utf-8", "replace").strip().splitlines()
-        return Silence(why=f"{argv[0]} does not run on the tree: {(lines or ['no message'])[-1][:300]}")
+        return Silence(why=f"{argv[0]} does not run on the tree: {shortened((lines or ['no message'])[-1], 300)}")
     return result.stdout
 
 

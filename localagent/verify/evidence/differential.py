@@ -17,6 +17,7 @@ from localagent.code.source_text import parse_or_none
 from localagent.domain.outcome import Baseline, Outcome
 from localagent.domain.paths import RepoPath
 from localagent.domain.verification import Differential, InputOrigin
+from localagent.text.visible_text import shortened
 from localagent.verify.baseline import test_discovery
 from localagent.verify.evidence.behaviour_diff import Comparison, TreeCall, Twin, calls_of, missed_of
 from localagent.verify.evidence.changed_lines import ChangedFile
@@ -214,7 +215,7 @@ class Differ:
             side.lost = f"the functions could not be imported: {answer.text.strip()[-200:]}"
         elif answer.errors and not answer.items:
             failure = next(iter(answer.errors.values()))
-            side.lost = f"the functions could not be imported: {failure.exception}: {failure.message[:200]}"
+            side.lost = f"the functions could not be imported: {failure.exception}: {shortened(failure.message, 200)}"
         else:
             side.collected = answer
             side.items = {item.id: item for item in answer.items}

@@ -17,6 +17,7 @@ from localagent.domain.outcome import JailOutcome, Outcome, QuickResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.verification import Mutants
 from localagent.ports import EditSpace, QuickCheck
+from localagent.text.visible_text import shortened
 
 MOST = 40
 SECONDS = 60.0
@@ -172,4 +173,4 @@ def _bytes(edit: Edit) -> int:
 
 def describe(edit: Edit) -> str:
     """A mutant in a line."""
-    return f"{edit.path}:{edit.line} {edit.operator}: {edit.note}"[:300]
+    return shortened(f"{edit.path}:{edit.line} {edit.operator}: {edit.note}", 300)

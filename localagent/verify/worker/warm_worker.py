@@ -9,6 +9,7 @@ from typing import Any
 from localagent.domain.edit import Candidate, FileChange
 from localagent.domain.outcome import JailOutcome, Outcome, QuickResult, QuickRoute, TestResult
 from localagent.domain.paths import RepoPath
+from localagent.text.visible_text import shortened
 from localagent.verify.checks.outcomes import CandidateOutcomes, lost_result, quick_result
 from localagent.verify.checks.quick_plan import MEMORY_BYTES, Ask, QuickPlan
 from localagent.verify.checks.quick_run import QuickRun, opened, run_command
@@ -126,7 +127,7 @@ def compare(plan: QuickPlan, room: JailWorker, items: Mapping[str, Item]) -> Non
         plan.go_cold("a warm worker collects other tests")
         return
     for test, said in _disagreements(room, items, steady):
-        plan.go_cold(f"{test.id[:200]} is {test.outcome.value} when cold and {said} when warm")
+        plan.go_cold(f"{shortened(test.id, 200)} is {test.outcome.value} when cold and {said} when warm")
         return
     for test, _ in _disagreements(room, items, passing):
         plan.unsteady.add(test.id)
