@@ -69,7 +69,7 @@ class Loop:
             said = self._complete(begin)
             if isinstance(said, ChatFailure):
                 faults += 1
-                ended = self._after(said, faults)
+                ended = self._after(said, faults, begin)
                 continue
             faults = 0
             self._append(as_event(said, self.tools, self.log.events))
@@ -87,10 +87,9 @@ class Loop:
 
     def _late(self, begin: float) -> Ended | None:
         """Whether the time is up, or nobody wants the answer any more."""
-        return self._cancelled() or self.limits.late(self.clock() - begin)
-
-    def _cancelled(self) -> Ended | None:
-        return Ended(kind=EndKind.LIMITS_EXCEEDED, reason="cancelled") if self.cancelled.is_set() else None
+        if self.cancelled.is_set():
+            return Ended(kind=EndKind.LIMITS_EXCEEDED, reason="cancelled")
+        return self.limits.late(self.clock() - begin)
 
     def _complete(self, begin: float) -> ChatReply | ChatFailure:
         """Ask the model, the conversation made to fit."""
@@ -113,11 +112,11 @@ class Loop:
             self._append(step)
         return step is not None
 
-    def _after(self, failure: ChatFailure, faults: int) -> Ended | None:
+    def _after(self, failure: ChatFailure, faults: int, begin: float) -> Ended | None:
         """What a failure leads to: another try, a shorter conversation, or the end."""
         self._append(NoReply(fault=failure.fault.value, reason=failure.reason))
-        if (ended := self._cancelled()) is not None:
-            return ended
+        if (late := self._late(begin)) is not None:
+            return late
         if failure.fault is ChatFault.CONTEXT_EXCEEDED:
             if self._made_room():
                 return None

@@ -2,18 +2,13 @@
 
 import json
 import os
-import pty
-import select
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.chat_terminal import chat
 from support.false_model_server import CHAT, FalseModelServer, completion, false_model_server, status
 from support.git_builder import Repo
 
@@ -53,53 +48,6 @@ def _script(calls: list[Call | float]) -> Callable[[Callable[[bytes], object]], 
     return write
 
 
-class Terminal:
-    """`localagent chat` at a pseudo-terminal."""
-
-    def __init__(self, *words: str) -> None:
-        self.ours, theirs = pty.openpty()
-        self.seen, self._from = "", 0
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "localagent", "chat", *words],
-            stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
-            env=os.environ | {"TERM": "dumb"},
-        )  # fmt: skip
-        os.close(theirs)
-
-    def until(self, text: str) -> str:
-        """What was shown until a text was."""
-        while text not in self.seen[self._from :]:
-            ready, _, _ = select.select([self.ours], [], [], 120)
-            try:
-                data = os.read(self.ours, 65536) if ready else b""
-            except OSError:
-                data = b""
-            assert data, f"{text!r} was not shown: {self.seen[self._from :]!r}"
-            self.seen += data.decode("utf-8", "replace")
-        at = self.seen.index(text, self._from) + len(text)
-        found, self._from = self.seen[self._from : at], at
-        return found
-
-    def type(self, line: str, answer: str) -> str:
-        """A line, and what is shown until a text is."""
-        os.write(self.ours, line.encode() + b"\n")
-        return self.until(answer)
-
-    def interrupt(self) -> None:
-        self.process.send_signal(signal.SIGINT)
-
-
-@contextmanager
-def _chat(*words: str) -> Iterator[Terminal]:
-    terminal = Terminal(*words)
-    try:
-        yield terminal
-    finally:
-        terminal.process.kill()
-        terminal.process.wait()
-        os.close(terminal.ours)
-
-
 @pytest.fixture
 def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repo:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -121,7 +69,8 @@ def _words(repo: Repo, server: FalseModelServer) -> list[str]:
 
 @pytest.mark.long
 def test_an_instruction_is_shown_and_applied(repo: Repo, tmp_path: Path) -> None:
-    with false_model_server(_script([*SHOUT, FINISH])) as server, _chat(*_words(repo, server)) as terminal:
+    plan = ("plan", {"steps": ["write shop/extra.py", "tests/test_extra.py"]})  # nobody is asked about it
+    with false_model_server(_script([plan, *SHOUT, FINISH])) as server, chat(*_words(repo, server)) as terminal:
         terminal.until("> ")
         terminal.type("/nonsense", "/nonsense is no command")
         terminal.type("/diff", "nothing was asked yet")
@@ -131,6 +80,7 @@ def test_an_instruction_is_shown_and_applied(repo: Repo, tmp_path: Path) -> None
         terminal.type("/model", f"model: unix:{server.socket}")
         terminal.type("add shout \\", "... ")
         terminal.type("to shop/extra.py", "/apply writes it into your files")
+        terminal.type("/plan", "2. tests/test_extra.py")
         assert "+def shout(text):" in terminal.type("/diff", "return text.upper()")
         terminal.type("/why", "for the claim 'adds'")
         assert not (repo.folder / "shop/extra.py").exists()
@@ -154,7 +104,7 @@ def test_an_instruction_is_shown_and_applied(repo: Repo, tmp_path: Path) -> None
 def test_a_step_is_interrupted_corrected_undone_killed_and_gone_on_with(repo: Repo) -> None:
     with false_model_server(_script([*SHOUT, 60.0])) as server:
         words = _words(repo, server)
-        with _chat(*words) as terminal:
+        with chat(*words) as terminal:
             terminal.until("> ")
             terminal.type("add shout to shop/extra.py", "create: ")
             while len(server.bodies) < 3:
@@ -166,7 +116,7 @@ def test_a_step_is_interrupted_corrected_undone_killed_and_gone_on_with(repo: Re
             terminal.process.kill()
         session = next(iter((Path(os.environ["XDG_STATE_HOME"]) / "localagent/tasks").iterdir())).name
         server.answers[CHAT] = _script([SHOUT[1], FINISH])
-        with _chat("--resume", session) as terminal:
+        with chat("--resume", session) as terminal:
             terminal.until("> ")
             terminal.type("go on, with a test", "/apply writes it into your files")
             said = [m["content"] for m in server.bodies[-1]["messages"] if m["role"] == "user"]

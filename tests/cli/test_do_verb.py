@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -136,7 +137,10 @@ def test_what_is_wrong_is_told_before_anything_is_spent(
 
 @pytest.mark.long
 def test_a_killed_session_is_resumed_and_its_tree_untouched(repo: Repo, tmp_path: Path) -> None:
-    """Killed while the model is asked for its sixth reply; what was done then is not done again."""
+    """Killed while the model is asked for its sixth reply; what was done then is not done again.
+
+    Killed once more between its end and its report: the patch is proven again, and the model not asked.
+    """
     script = calls_in_turn(ADD)
     stop = [True]
 
@@ -157,7 +161,14 @@ def test_a_killed_session_is_resumed_and_its_tree_untouched(repo: Repo, tmp_path
         assert repo.git("status", "--porcelain") == b""
         report = tmp_path / "resumed.json"
         assert main(["session", "resume", "--quiet", "--report", str(report)]) == 0
-    told = json.loads(report.read_text())
+        told, asked = json.loads(report.read_text()), len(server.bodies)
+        kept = tmp_path / "state/localagent/tasks" / told["task"]
+        for name in ("patch.json", "report.json"):
+            (kept / name).unlink()
+        assert main(["session", "resume", "--quiet", "--report", str(report)]) == 0
+        again = json.loads(report.read_text())
+        assert (again["outcome"], again["patch"], len(server.bodies)) == ("accepted", told["patch"], asked)
+        assert main(["session", "resume"]) == 1
     assert told["agent"]["tools"] == {
         "search": 1,
         "read": 1,
@@ -168,6 +179,33 @@ def test_a_killed_session_is_resumed_and_its_tree_untouched(repo: Repo, tmp_path
         "run": 1,
         "finish": 1,
     }
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("option", "budget", "says"),
+    [
+        ("--max-steps", "2", "2 replies of the model"),
+        ("--max-tokens", "18", "18 tokens"),
+        ("--max-seconds", "2", "2 seconds"),
+    ],
+)
+def test_a_budget_ends_it_and_is_named(repo: Repo, tmp_path: Path, option: str, budget: str, says: str) -> None:
+    replies = calls_in_turn([("read", {"path": "shop/labels.py", "start": n}) for n in range(1, 4)])
+    over = threading.Event()
+
+    def slow(out: Callable[[bytes], object]) -> None:
+        if option == "--max-seconds":
+            over.wait()
+        replies(out)
+
+    with false_model_server(slow) as server:
+        code, told, diff = _do(repo, server.socket, tmp_path, "--trust", "auto", "--assume", option, budget)
+        over.set()
+    assert (code, told["outcome"], diff) == (1, "gave-up", b"")
+    assert f"the budget of {says}" in told["reason"]
+    assert "session resume" in told["remedy"]
+    assert len(server.bodies) <= 2
 
 
 PRICE: Calls = [("edit", {"path": "shop/prices.py", "old": "return sum(items)", "new": "return sum(items) + 1"})]

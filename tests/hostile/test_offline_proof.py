@@ -121,6 +121,17 @@ def test_a_daemon_serves_a_task_and_calls_nobody(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("verb", ["do", "chat"])
+def test_a_model_at_a_unix_socket_is_all_that_is_asked(tmp_path: Path, verb: str) -> None:
+    code, value = proof(tmp_path, "--only", verb)
+    (step,) = value["steps"]
+    assert (code, step["exit"], step["findings"]) == (0, 0, []), step
+    rows = {(row["call"], row["family"]) for row in step["sockets"] if row["namespace"] == "the host's"}
+    assert {("bind", "AF_UNIX"), ("connect", "AF_UNIX")} <= rows  # the model was asked
+    assert {family for _, family in rows} == {"AF_UNIX"}
+
+
+@pytest.mark.slow
 def test_every_way_of_working_calls_nobody(tmp_path: Path) -> None:
     code, value = proof(tmp_path)
     assert [(step["name"], step["exit"], step["findings"]) for step in value["steps"]] == [
@@ -128,6 +139,8 @@ def test_every_way_of_working_calls_nobody(tmp_path: Path) -> None:
         ("hook", 0, []),
         ("session", 0, []),
         ("daemon", 0, []),
+        ("do", 0, []),
+        ("chat", 0, []),
     ]
     assert (code, value["offline"]) == (0, True)
     families = {row["family"] for step in value["steps"] for row in step["sockets"] if row["namespace"] == "the host's"}

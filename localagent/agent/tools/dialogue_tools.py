@@ -18,7 +18,8 @@ def _plan(workshop: Workshop, given: Arguments) -> Action:
 
     def perform() -> Done:
         shown = "\n".join(f"{n}. {step}" for n, step in enumerate(steps, 1))
-        if workshop.person.present and not workshop.person.approves("this plan", shown):
+        asked = workshop.plan_is_asked and workshop.person.present
+        if asked and not workshop.person.approves("this plan", shown):
             raise ToolRefusal("the user does not approve this plan; ask what is wanted, or make another")
         return Done(text="planned", plan=steps)
 

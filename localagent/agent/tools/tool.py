@@ -59,7 +59,7 @@ class Action:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Workshop:
-    """What the tools work with. `limit`: characters of one result."""
+    """What the tools work with. `limit`: characters of one result; `plan_is_asked`: by a yes of whoever is there."""
 
     copy: WorkingCopy
     search: CodeSearch
@@ -69,6 +69,7 @@ class Workshop:
     limit: int
     assume: bool
     made_edits: Callable[[], Collection[tuple[str, str, str]]]
+    plan_is_asked: bool = True
 
 
 Prepare = Callable[[Workshop, Arguments], Action]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from localagent.agent.agent_ports import JudgeAnswer, Person
-from localagent.agent.approval import ChokePoint
+from localagent.agent.approval import ChokePoint, Trust
 from localagent.agent.context import result_limit
 from localagent.agent.events import (
     AgentEvent,
@@ -205,10 +205,18 @@ def resume_do(
     on_text: Callable[[str], None] | None = None,
     work: Work = Work.MODEL,
 ) -> DoOutcome:
-    """A kept session goes on at its last complete event. AnswerIsNo for one that is finished, or applied."""
+    """A kept session goes on at its last complete event. AnswerIsNo for one that is finished, or applied.
+
+    One that was killed between its end and its report has no patch yet: a model's finished work is proven again.
+    """
     refuse_applied(kept)
     if kept.state == EndKind.FINISHED.value:
-        raise AnswerIsNo(f"session {kept.record.id} is finished", remedy=f"`localagent show {kept.record.id}` shows it")
+        if kept.request.files or (kept.record.result_json() or {}).get("outcome") == Verdict.ACCEPTED.value:
+            shows = f"`localagent show {kept.record.id}` shows it"
+            raise AnswerIsNo(f"session {kept.record.id} is finished", remedy=shows)
+        if any(isinstance(event, Replied) for event in kept.events):
+            work = Work.PROOF
+        kept = replace(kept, events=kept.events[:-1])
     request = kept.request
     opened = open_policy(settings, request.policy, request.repo)
     stop = stop or Stop()
@@ -531,6 +539,7 @@ def _loop(
             limit=result_limit(session.model.context_tokens),
             assume=request.assume,
             made_edits=lambda: _made_edits(log.events),
+            plan_is_asked=request.trust is not Trust.AUTO,
         ),
         choke=ChokePoint(
             review=review,
@@ -626,6 +635,10 @@ def _result(session: _Session, ended: Ended, judge: VerifyJudge) -> TaskResult:
         if not isinstance(session.model, NoModel):  # who alone understands an answer
             answer += f", or `localagent session resume {session.record.id} --say TEXT`"
         return replace(base, verdict=Verdict.NEEDS_PERSON, reason=ended.reason, remedy=answer)
+    if ended.kind is EndKind.LIMITS_EXCEEDED:
+        return replace(
+            base, remedy=f"`localagent session resume {session.record.id}` goes on, with the same budget again"
+        )
     if session.request.from_tests and isinstance(session.model, NoModel) and writes_of(session.log.events):
         name = session.record.id
         by_model = f"`localagent session resume {name} --model M` has a model write the rest"

@@ -44,6 +44,51 @@ kill -TERM $serving
 wait $serving
 trap - EXIT
 """
+# A model server with two replies at a Unix socket, and `do` or `chat` that talks to it.
+_CONVERSATION = """import json, os, pty, socketserver, subprocess, sys, threading
+from http.server import BaseHTTPRequestHandler
+edit = {"path": "src/ledger/journal.py", "old": "<= entry.day < last", "new": "<= entry.day <= last"}
+replies = iter([("edit", edit), ("finish", {"summary": "the last day belongs to the period"})])
+class Model(BaseHTTPRequestHandler):
+    def answer(self):
+        self.rfile.read(int(self.headers.get("content-length") or 0))
+        value = {"data": [{"id": "scripted"}]}
+        if self.path == "/v1/chat/completions":
+            name, given = next(replies)
+            call = {"id": name, "type": "function", "function": {"name": name, "arguments": json.dumps(given)}}
+            message = {"role": "assistant", "content": None, "tool_calls": [call]}
+            value = {"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}
+        data = json.dumps(value).encode()
+        self.send_response(200)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+    do_GET = do_POST = answer
+    def log_message(self, *_): pass
+class Server(socketserver.ThreadingUnixStreamServer):
+    daemon_threads = True
+    block_on_close = False
+socket = os.path.join(os.environ["XDG_RUNTIME_DIR"], sys.argv[1] + ".sock")
+server = Server(socket, Model)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+verb, told = sys.argv[1], ["--repo", "repo", "--model", "unix:" + socket, "--trust", "auto"]
+own = [sys.executable, "-m", "localagent", verb]
+if verb == "do":
+    sys.exit(subprocess.call([*own, "make the tests pass", *told, "--assume", "--out", "do.diff", "--quiet"]))
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execve(own[0], [*own, *told], {**os.environ, "TERM": "dumb"})
+seen = ""
+for awaited, line in (("> ", "make the tests pass"), ("/apply writes", "/apply"), ("a new patch", "/quit")):
+    while awaited not in seen:
+        data = os.read(terminal, 65536)
+        os.write(1, data)
+        seen += data.decode("utf-8", "replace")
+    seen = ""
+    os.write(terminal, line.encode() + b"\\n")
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,6 +123,8 @@ def steps() -> Mapping[str, tuple[str, ...]]:
         "hook": ("/bin/sh", "-c", _HOOK, sys.executable),
         "session": ("/bin/sh", "-c", _SESSION, sys.executable),
         "daemon": ("/bin/sh", "-c", _DAEMON, sys.executable),
+        "do": (sys.executable, "-c", _CONVERSATION, "do"),
+        "chat": (sys.executable, "-c", _CONVERSATION, "chat"),
     }
 
 
@@ -133,6 +180,7 @@ def _ways(work: Path, settings: Settings, environ: Mapping[str, str]) -> Allowed
     config = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
     code = {sys.prefix, sys.base_prefix, str(PACKAGE.parent), *_of_the_path(environ)}
     own = {str(settings.data_dir), str(config / "localagent"), str(config / "git"), str(home / ".gitconfig")}
+    own |= {str(home / name) for name in (".inputrc", ".terminfo")}  # readline's, at the terminal of a chat
     own |= {str(home / name) for name in CREDENTIAL_FILES}  # read to hide what they hold
     places = sorted(os.path.realpath(path) for path in code | own)
     return AllowedPaths(

@@ -13,11 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from localagent.agent.approval import Trust
-from localagent.agent.events import EndKind, Replied
 from localagent.agent.limits import Limits
 from localagent.app.agent.request import DoOutcome, DoRequest
-from localagent.app.agent.run import Work, resume_do, run_do
-from localagent.app.agent.session_store import UNFINISHED, Session, is_session, open_session
+from localagent.app.agent.run import resume_do, run_do
+from localagent.app.agent.session_store import Session, is_session, open_session
 from localagent.app.cancellation import Stop
 from localagent.app.settings import Settings
 from localagent.daemon.processes.configuration import Configuration
@@ -96,8 +95,7 @@ def carry_out(request: DoRequest, settings: Settings, sink: Sink, stop: Stop) ->
         return known
     try:
         if kept is not None:
-            kept, work = _to_go_on_with(replace(kept, request=request))
-            return resume_do(kept, settings, sink, stop, work=work)
+            return resume_do(replace(kept, request=request), settings, sink, stop)
         return run_do(request, settings, sink, stop)
     except (CannotRecord, RecordDamaged):
         raise
@@ -108,15 +106,6 @@ def carry_out(request: DoRequest, settings: Settings, sink: Sink, stop: Stop) ->
 def _session_of(record: TaskRecord) -> Session | None:
     """The session of a worker that was ended before there was an answer; None where nothing of it was kept."""
     return open_session(record) if is_session(record) and record.journal_path.exists() else None
-
-
-def _to_go_on_with(kept: Session) -> tuple[Session, Work]:
-    """The session without an end that never became an answer, and what is left: a model's finished work is proven."""
-    finished = kept.state == EndKind.FINISHED.value
-    if kept.state != UNFINISHED:
-        kept = replace(kept, events=kept.events[:-1])
-    by_model = any(isinstance(event, Replied) for event in kept.events)
-    return kept, Work.PROOF if finished and by_model else Work.MODEL
 
 
 def _kept_answer(record: TaskRecord) -> DoOutcome | None:
