@@ -172,7 +172,8 @@ def refusal_answer(refused: CollectionRefused) -> AnswerIsNo:
                 remedy="install it in the project's environment",
             )
         return AnswerIsNo(
-            f"pytest refused to start: {shortened(last, 300)}", remedy="check --test and the project's pytest options"
+            f"pytest refused to start: {shortened(last, 300)}",
+            remedy="check the tests that were named, and the pytest options of the project",
         )
     return AnswerIsNo(
         f"pytest could not collect the tests: {shortened(last, 300)}", remedy="run pytest there to see what happens"
