@@ -145,7 +145,10 @@ def test_a_whole_policy_of_then_means_what_it_meant(root: Path, tmp_path: Path) 
     assert set(then.dependencies.lock_files) < set(today.dependencies.lock_files)  # more kinds of lock files are read
     assert reopened(kept) == then
     assert then.instruction is None  # there was no `do`: a change for an instruction may be what a repair may be
-    assert replace(then, dependencies=today.dependencies, instruction=today.instruction) == today
+    more_names = {*today.patches.test_configuration} - {*then.patches.test_configuration}
+    assert more_names == {"pytest.toml", ".pytest.ini", ".pytest.toml"}
+    known = replace(then.patches, test_configuration=today.patches.test_configuration)
+    assert replace(then, dependencies=today.dependencies, instruction=today.instruction, patches=known) == today
     assert replace(then.dependencies, lock_files=today.dependencies.lock_files) == today.dependencies
     assert main(["policy", "check", str(file)]) == 0
 
