@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.chat_terminal import chat
+from support.chat_terminal import SECONDS, chat
 from support.false_model_server import CHAT, FalseModelServer, completion, false_model_server, status
 from support.git_builder import Repo
 
@@ -91,7 +91,7 @@ def test_an_instruction_is_shown_and_applied(repo: Repo, tmp_path: Path) -> None
         terminal.type("/apply", "begins a new patch")
         assert (repo.folder / "shop/extra.py").exists()
         os.write(terminal.ours, b"\x04")
-        assert terminal.process.wait() == 0
+        assert terminal.process.wait(SECONDS) == 0
     assert "add shout \nto shop/extra.py" in json.dumps(server.bodies[0]).encode().decode("unicode_escape")
     assert r"\x1b]0;owned\x07\x1b[31mred\x9b2J done" in terminal.seen
     assert not [bad for bad in ("\x1b]0;", "\x1b[31m", "\x9b") if bad in terminal.seen]
@@ -127,7 +127,7 @@ def test_a_step_is_interrupted_corrected_undone_killed_and_gone_on_with(repo: Re
             terminal.interrupt()
             terminal.until("Ctrl-C once more")
             terminal.interrupt()
-            assert terminal.process.wait() == 130
+            assert terminal.process.wait(SECONDS) == 130
     assert not repo.git("status", "--porcelain")
 
 
