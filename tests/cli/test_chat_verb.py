@@ -100,7 +100,7 @@ def test_an_instruction_is_shown_and_applied(repo: Repo, tmp_path: Path) -> None
     assert "to shop/extra.py" in history.read_text()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_step_is_interrupted_corrected_undone_killed_and_gone_on_with(repo: Repo) -> None:
     with false_model_server(_script([*SHOUT, 60.0])) as server:
         words = _words(repo, server)
@@ -126,8 +126,7 @@ def test_a_step_is_interrupted_corrected_undone_killed_and_gone_on_with(repo: Re
             terminal.until("> ")
             terminal.interrupt()
             terminal.until("Ctrl-C once more")
-            terminal.interrupt()
-            assert terminal.process.wait(SECONDS) == 130
+            assert terminal.interrupt_until_end() == 130
     assert not repo.git("status", "--porcelain")
 
 

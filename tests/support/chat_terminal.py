@@ -47,6 +47,16 @@ class Terminal:
     def interrupt(self) -> None:
         self.process.send_signal(signal.SIGINT)
 
+    def interrupt_until_end(self) -> int:
+        """The exit code. Python's `input` misses a signal that comes just before it waits, so it is sent again."""
+        for _ in range(SECONDS):
+            self.interrupt()
+            try:
+                return self.process.wait(1)
+            except subprocess.TimeoutExpired:
+                continue
+        raise AssertionError(f"{SECONDS} interrupts did not end it")
+
 
 @contextmanager
 def chat(*words: str, environ: Mapping[str, str] | None = None) -> Iterator[Terminal]:
