@@ -8,9 +8,10 @@ from localagent.lint.rules import RULES
 
 HEAD = """# The rules of the hook
 
-Made by `python scripts/rules_page.py` from the rules; the examples are their tests. *safe*: the repair is made by
-`localagent hook fix`, because every sane program behaves as before. *suggestion*: it is only shown (`--suggestions`).
-Where neither stands, only a person can repair it. How the hook works, and how to suppress: [hook.md](hook.md).
+*safe*: `localagent hook fix` makes the repair, because reasonable programs behave as before. *suggestion*: the repair
+may change behaviour, so it is only shown (`--suggestions`). *by hand*: only a person can repair it. How the hook works,
+and how to suppress a finding: [hook.md](hook.md). The examples are the rules' tests; `python scripts/rules_page.py`
+generates this page.
 """
 
 

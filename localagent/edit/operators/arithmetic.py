@@ -195,7 +195,7 @@ _NOT_COUNTS = frozenset(
 
 @operator("sign", prior=-0.8)
 def sign(ctx: OperatorContext) -> Iterator[Change]:
-    """A number's sign is turned: `x` to `-x`, `-1` to `1`, `~x` to `x`."""
+    """A number's sign changes: `x` to `-x`, `-1` to `1`, `~x` to `x`."""
     for expr in ctx.exprs:
         node = expr.node
         if isinstance(node, cst.UnaryOperation) and not isinstance(node.operator, cst.Not):
@@ -209,7 +209,7 @@ def sign(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("sign-inside-text", prior=0.0)
 def sign_inside_text(ctx: OperatorContext) -> Iterator[Change]:
-    """The sign inside `float("inf")` is turned, or `float("-inf")` for a bare infinity."""
+    """The sign inside `float("inf")` changes, or `float("-inf")` replaces a bare infinity."""
     for expr, node in ctx.of(cst.Call):
         if isinstance(node.func, cst.Name) and node.func.value == "float" and len(node.args) == 1:
             text = ctx.unit.code(node.args[0].value)

@@ -65,7 +65,7 @@ def _end_of_positional(ctx: OperatorContext, node: cst.FunctionDef, open_at: int
 
 @operator("too-many-arguments", prior=1.4)
 def too_many_arguments(ctx: OperatorContext) -> Iterator[Change]:
-    """More arguments than parameters: the definition takes `self` or one more, or the call gives one less."""
+    """More arguments than parameters: the definition takes `self` or one more, or the call passes one less."""
     for failure in ctx.failing_with("TypeError"):
         found = _TOO_MANY.search(failure.message)
         if found is None:
@@ -114,7 +114,7 @@ def _unbound(ctx: OperatorContext, s: Stmt, node: cst.FunctionDef) -> list[str]:
 
 @operator("too-few-arguments", prior=1.4)
 def too_few_arguments(ctx: OperatorContext) -> Iterator[Change]:
-    """Fewer arguments than parameters: the call gives one more or goes through `self`, or the parameter is optional."""
+    """Fewer arguments than parameters: the call passes one more or uses `self`, or the parameter becomes optional."""
     for failure in ctx.failing_with("TypeError"):
         found = _TOO_FEW.search(failure.message)
         if found is None:
@@ -174,7 +174,7 @@ def _fed(ctx: OperatorContext, expr: Expr, node: cst.Call, missing: list[str], b
 
 @operator("unexpected-keyword", prior=1.4)
 def unexpected_keyword(ctx: OperatorContext) -> Iterator[Change]:
-    """A keyword that the callee does not take is renamed, becomes positional or goes, or the callee takes it."""
+    """A keyword that the callee does not take is renamed, made positional or dropped, or the callee takes it."""
     for failure in ctx.failing_with("TypeError"):
         found = _UNEXPECTED.search(failure.message)
         if found is None:
@@ -223,7 +223,7 @@ def unexpected_keyword(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("call-through-self", prior=1.2)
 def call_through_self(ctx: OperatorContext) -> Iterator[Change]:
-    """All calls of a bare name that only the class has go through `self`, or all lose it."""
+    """All calls of a bare name that only the class defines go through `self`, or all lose it."""
     own = ctx.facts.classes.get(ctx.span.class_path[-1]) if ctx.span.class_path else None
     for failure in ctx.failing_with("NameError", "AttributeError", "UnboundLocalError"):
         found = re.search(r"name '(\w+)' is not defined|has no attribute '(\w+)'", failure.message)

@@ -100,7 +100,7 @@ def _roles(ctx: OperatorContext) -> dict[bool, set[str]]:
 
 @operator("attribute-swap", prior=0.0)
 def attribute_swap(ctx: OperatorContext) -> Iterator[Change]:
-    """An attribute or method becomes another that its receiver is known to have, paired, alike and used here first."""
+    """An attribute or method becomes another one of its object; opposites, similar ones and those used here first."""
     roles, had = _roles(ctx), _had(ctx)
     for expr, node in ctx.of(cst.Attribute):
         span = ctx.unit.span(node.attr)

@@ -178,7 +178,7 @@ def _bodies_swapped(ctx: OperatorContext, s: Stmt, other: Stmt) -> Iterator[Chan
 
 @operator("condition-around", prior=-2.3, effects={EditEffect.CHANGES_CONDITION})
 def condition_around(ctx: OperatorContext) -> Iterator[Change]:
-    """A statement (with those after it, too) is put under a condition known or made of names in scope."""
+    """A statement (or it and those after it) is put under a known condition, or one made of names in scope."""
     inner = step(ctx)
     for s in body_statements(ctx):
         if not inside_function(ctx, s) or isinstance(s.node, (cst.FunctionDef, cst.ClassDef)):
@@ -200,7 +200,7 @@ def condition_around(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("try-around", prior=-3.3)
 def try_around(ctx: OperatorContext) -> Iterator[Change]:
-    """A statement is put into `try`, and exceptions the file handles lead to a return, `continue` or a default."""
+    """A statement is put into `try`; known exceptions lead to a return, `continue` or a default."""
     inner = step(ctx)
     names = [n for n, _ in ctx.facts.exceptions.most_common(4)] + [
         f.exception for f in ctx.failures if f.exception.isidentifier()
@@ -224,7 +224,7 @@ def try_around(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("merge-conditions", prior=-1.4, deep=True, effects={EditEffect.CHANGES_CONDITION})
 def merge_conditions(ctx: OperatorContext) -> Iterator[Change]:
-    """A nested block leaves its outer one: the inner `if` follows, or stands beside, the outer `if`."""
+    """A nested `if` is moved out: it follows the outer `if`, or their conditions are merged."""
     for s in body_statements(ctx):
         owner = s.suite.owner
         if owner is None or not isinstance(owner.node, cst.If) or not movable(owner) or len(s.suite.statements) != 1:

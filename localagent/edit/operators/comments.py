@@ -31,7 +31,7 @@ def _at(text: str, indent: str, newline: str) -> str:
 
 @operator("text-to-code", prior=0.2, deep=True)
 def text_to_code(ctx: OperatorContext) -> Iterator[Change]:
-    """A bare text that holds statements becomes those statements."""
+    """A string statement that contains code becomes that code."""
     for s in ctx.statements:
         if not is_docstring(s) or not movable(s) or not isinstance(s.node, cst.Expr):
             continue
@@ -49,7 +49,7 @@ def text_to_code(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("comment-to-code", prior=-0.4, deep=True)
 def comment_to_code(ctx: OperatorContext) -> Iterator[Change]:
-    """A comment that reads as statements becomes those statements, alone or with its neighbours."""
+    """A comment that contains code becomes that code, alone or with neighbouring comments."""
     texts = [(e.start, e.end) for e in ctx.unit.exprs if isinstance(e.node, (cst.SimpleString, cst.FormattedString))]
     rows: list[tuple[int, int, str, str]] = []
     at = 0

@@ -86,7 +86,7 @@ def compare_sides(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("compare-bound", prior=-0.9)
 def compare_bound(ctx: OperatorContext) -> Iterator[Change]:
-    """A comparison with a small number is drawn elsewhere: `== 0` to `<= 1`, `> 0` to `> 1`, `< 1` to `<= 2`."""
+    """A comparison with a small number moves its bound: `== 0` to `<= 1`, `> 0` to `> 1`, `< 1` to `<= 2`."""
     bounds = ("<= 0", "<= 1", "< 2", "<= 2", "> 0", "> 1", ">= 1", ">= 2", "== 0", "== 1", "!= 0", "!= 1")
     for expr, node in ctx.of(cst.Comparison):
         if len(node.comparisons) != 1 or not isinstance(node.comparisons[0].comparator, cst.Integer):

@@ -68,7 +68,7 @@ def truth_flip(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("constant-kind", prior=-0.8)
 def constant_kind(ctx: OperatorContext) -> Iterator[Change]:
-    """A literal becomes a usual one: 0, 1, -1, '', [], None, True, False, infinity."""
+    """A literal becomes a usual value: 0, 1, -1, '', [], None, True, False, infinity."""
     for expr in ctx.exprs:
         if _is_constant(expr):
             texts = _DEFAULTS.get(ctx.kind(expr), ())
@@ -138,7 +138,7 @@ def constant_known(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("text-edit", prior=-1.2)
 def text_edit(ctx: OperatorContext) -> Iterator[Change]:
-    """A short text changes its case, loses or gains a blank, or becomes empty; an f-string's ends, a blank alone."""
+    """A short string changes its case, loses or gains a space, or becomes empty; also the ends of an f-string."""
     for expr, formatted in ctx.of(cst.FormattedString):
         low, high = expr.start + len(formatted.start), expr.end - len(formatted.end)
         if expr.in_fstring or formatted.lpar or high <= low or "\n" in expr.text:

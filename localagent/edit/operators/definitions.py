@@ -41,7 +41,7 @@ def mutable_default(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("shared-attribute", prior=-0.8)
 def shared_attribute(ctx: OperatorContext) -> Iterator[Change]:
-    """A container made in the class body, which all instances share, is made anew for each in `__init__`."""
+    """A container of the class body, which all instances share, is created for each instance in `__init__`."""
     own = ctx.facts.classes.get(ctx.span.class_path[-1]) if ctx.span.class_path else None
     for s, node, first in _functions(ctx):
         if own is None or node.name.value != "__init__" or not movable(first):

@@ -24,7 +24,7 @@ _ALONE = frozenset({"index-drop", "attribute-drop", "attribute-swap", "callee-sw
 
 @operator("same-everywhere", prior=-1.0)
 def same_everywhere(ctx: OperatorContext) -> Iterator[Change]:
-    """One small change at two to six places of a function that are alike: each `min(` to `max(`, each `[0]` dropped."""
+    """One small change at two to six similar places of a function: each `min(` to `max(`, each `[0]` dropped."""
     for name in sorted(_ALONE | _NEIGHBOURS | _WHOLE):
         for changes in repeated(ctx, name, least=_LEAST_LIKELY if name in _MANY else -math.inf):
             more = min(c.delta for c in changes) - _EACH_MORE * (len(changes) - 2)

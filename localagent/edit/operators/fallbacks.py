@@ -90,7 +90,7 @@ def subscript_default(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("value-if", prior=-2.4)
 def value_if(ctx: OperatorContext) -> Iterator[Change]:
-    """A value becomes conditional: `x if y else None`, with what it reads as the condition and a usual other value."""
+    """A value becomes conditional: `x if y else None`, with a name it uses as condition and a usual default."""
     together = _by_statement(ctx)
     for expr in ctx.exprs:
         if not isinstance(expr.parent, (cst.Assign, cst.Return, cst.Arg, cst.AnnAssign, cst.DictElement)) or expr.store:
@@ -134,7 +134,7 @@ def _read_by(expr: Expr, around: list[Expr]) -> list[str]:
 
 @operator("value-and", prior=-2.6)
 def value_and(ctx: OperatorContext) -> Iterator[Change]:
-    """A truth value that is assigned, returned or passed gets a known condition beside it."""
+    """A truth value that is assigned, returned or passed is combined with a known condition."""
     for expr in ctx.exprs:
         if not isinstance(expr.parent, (cst.Assign, cst.Return, cst.Arg)) or expr.store or expr.in_fstring:
             continue
@@ -195,7 +195,7 @@ _USED = (cst.Return, cst.Assign, cst.Arg, cst.Comparison, cst.ComparisonTarget, 
 
 @operator("known-wrap", prior=-2.4, effects={EditEffect.WRAPS})
 def known_wrap(ctx: OperatorContext) -> Iterator[Change]:
-    """A value that is used goes through a function that this file calls with one argument elsewhere."""
+    """A value is passed through a function that the file elsewhere calls with one argument."""
     found: Counter[str] = Counter()
     for text, lines in ctx.facts.calls.items():
         if match := _ONE_ARGUMENT.fullmatch(text):
@@ -249,7 +249,7 @@ def rebind(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("argument-keyword", prior=-0.9)
 def argument_keyword(ctx: OperatorContext) -> Iterator[Change]:
-    """A positional argument is given by keyword: the parameter that was meant, not the next one."""
+    """A positional argument is passed by keyword, for another parameter than the next one."""
     for expr, node in ctx.of(cst.Call):
         if not node.args or node.args[-1].keyword is not None or node.args[-1].star:
             continue
@@ -282,7 +282,7 @@ def display_call(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("attribute-condition", prior=-2.6, effects={EditEffect.CHANGES_CONDITION})
 def attribute_condition(ctx: OperatorContext) -> Iterator[Change]:
-    """A test asks for another attribute of the same object too: `and self.x is not None`, `and not self.x`."""
+    """A condition also tests another attribute of the same object: `and self.x is not None`, `and not self.x`."""
     own = ctx.facts.classes.get(ctx.span.class_path[-1]) if ctx.span.class_path else None
     for expr in ctx.exprs:
         if not isinstance(expr.parent, (cst.If, cst.While, cst.IfExp)) or expr.parent.test is not expr.node:

@@ -246,7 +246,7 @@ def assign_split(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("expression-assign", prior=-1.2)
 def expression_assign(ctx: OperatorContext) -> Iterator[Change]:
-    """The value of a bare call is kept (`x = f(x)` for `f(x)`), or a kept one dropped."""
+    """The value of a bare call is assigned (`x = f(x)` for `f(x)`), or an assignment dropped."""
     for s in ctx.statements:
         node = s.node
         if isinstance(node, cst.Expr) and isinstance(node.value, cst.Call):
@@ -298,7 +298,7 @@ def subscript_store(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("initialise", prior=-2.8)
 def initialise(ctx: OperatorContext) -> Iterator[Change]:
-    """A name is set anew before a statement, as it is initialised elsewhere in the function: `count = 0`."""
+    """A name is reset before a statement, as it is initialised elsewhere in the function: `count = 0`."""
     starts: dict[str, None] = {}
     for s in ctx.unit.statements:
         if isinstance(s.node, cst.Assign) and s.line == s.end_line and s.scope is not None:

@@ -159,7 +159,7 @@ def guard_loop(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("guard-raise", prior=-3.2, effects={EditEffect.ADDS_GUARD})
 def guard_raise(ctx: OperatorContext) -> Iterator[Change]:
-    """`if condition: raise SomeError(text)` before a statement, with exceptions and texts the file raises."""
+    """`if condition: raise SomeError(message)` before a statement, with exceptions and messages of the file."""
     inner = step(ctx)
     raises = [t for t in ctx.facts.statements if t.startswith("raise ") and len(t) < 80][:6]
     raises += [f"raise {name}" for name, _ in ctx.facts.exceptions.most_common(3)]

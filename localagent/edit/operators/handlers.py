@@ -93,7 +93,7 @@ def exception_widen(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("raise-again", prior=-1.6)
 def raise_again(ctx: OperatorContext) -> Iterator[Change]:
-    """An exception that a handler only takes note of goes on: `raise` at the handler's end."""
+    """A handler that only records an exception raises it again: `raise` at its end."""
     for s in body_statements(ctx):
         head = s.suite.head
         if head is None or s is not s.suite.statements[-1] or isinstance(s.node, _LEAVES):
@@ -104,7 +104,7 @@ def raise_again(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("raise-form", prior=-1.0)
 def raise_form(ctx: OperatorContext) -> Iterator[Change]:
-    """`raise` becomes a return or `pass`; an exception that is only made or returned is raised."""
+    """`raise` becomes a return or `pass`; an exception that is only created or returned is raised."""
     for s in ctx.statements:
         if isinstance(s.node, cst.Raise):
             for text in ("return None", "return False", "pass", "raise"):

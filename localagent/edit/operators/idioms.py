@@ -28,7 +28,7 @@ _HOLE = re.compile(r"\{([A-Za-z_]\w*)[^{}]*\}")
 
 @operator("condition-type", prior=-2.2, effects={EditEffect.CHANGES_CONDITION})
 def condition_type(ctx: OperatorContext) -> Iterator[Change]:
-    """A test gets a check of its operand in front: `isinstance(x, T) and`, `self.x is not None and`, `self.x and`."""
+    """A condition first checks its operand: `isinstance(x, T) and`, `self.x is not None and`, `self.x and`."""
     known = [t for text in ctx.facts.calls for t in re.findall(r"^isinstance\(.*, (\w+)\)$", text)]
     types = list(dict.fromkeys([*known, "str", "list", "dict", "int"]))[:6]
     for expr in ctx.exprs:
@@ -93,7 +93,7 @@ def view_of(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("first-or", prior=-1.9)
 def first_or(ctx: OperatorContext) -> Iterator[Change]:
-    """`x[0]` becomes `x[0] if x else None`, or another usual value for nothing."""
+    """`x[0]` becomes `x[0] if x else None`, or another usual default."""
     for expr, node in ctx.of(cst.Subscript):
         index = node.slice[0].slice if len(node.slice) == 1 else None
         if (
@@ -111,7 +111,7 @@ def first_or(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("text-end", prior=-1.4)
 def text_end(ctx: OperatorContext) -> Iterator[Change]:
-    """`x[0] == "a"` becomes `x.startswith("a")`, which an empty text does not break; `x[-1]` ends with it."""
+    """`x[0] == "a"` becomes `x.startswith("a")`, which an empty string does not break; `x[-1]` likewise `endswith`."""
     for expr, node in ctx.of(cst.Comparison):
         read = node.left
         if len(node.comparisons) != 1 or not isinstance(read, cst.Subscript) or len(read.slice) != 1:
@@ -130,7 +130,7 @@ def text_end(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("text-prefix", prior=-0.9)
 def text_prefix(ctx: OperatorContext) -> Iterator[Change]:
-    """A text with a name in braces becomes an f-string, a plain one raw, and an f-string plain."""
+    """A string with a name in braces becomes an f-string, a plain one raw, and an f-string plain."""
     for expr, node in ctx.of(cst.SimpleString):
         if expr.in_fstring:
             continue
@@ -147,7 +147,7 @@ def text_prefix(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("receiver-parameter", prior=-1.6)
 def receiver_parameter(ctx: OperatorContext) -> Iterator[Change]:
-    """The literal that a method is called on, or is given, becomes a parameter that the function takes and ignores."""
+    """A literal receiver or argument of a method call becomes a parameter that the function does not use."""
     for expr, _ in ctx.of(cst.SimpleString):
         scope = ctx.function(expr.statement)
         if scope is None or not isinstance(expr.parent, (cst.Attribute, cst.Arg, cst.BinaryOperation, cst.Assign)):

@@ -43,7 +43,7 @@ def _usable(expr: Expr) -> bool:
 
 @operator("ingredient", prior=-1.6, effects={EditEffect.REUSES_EXPRESSION})
 def ingredient(ctx: OperatorContext) -> Iterator[Change]:
-    """Any expression of the function in the place of any other; same form, same kind, near and alike first."""
+    """Any expression of the function replaces any other; same form, same kind, near and similar ones first."""
     offers = [e for e in ctx.distinct().values() if _usable(e)]
     for expr in ctx.exprs:
         if not replaceable(expr) or isinstance(expr.node, _NEVER):
@@ -94,7 +94,7 @@ def _nearness(ctx: OperatorContext, at: Expr, other: Expr) -> float:
 
 @operator("operand-add", prior=-2.2)
 def operand_add(ctx: OperatorContext) -> Iterator[Change]:
-    """A name in scope is added to or taken from a number, joined to a list or text; what goes with it first."""
+    """A name in scope is added to or subtracted from a number, or joined to a list or string; related names first."""
     related = _related(ctx)
     for expr in ctx.exprs:
         if not replaceable(expr) or expr.in_fstring or not isinstance(expr.node, _JOINABLE):
@@ -153,7 +153,7 @@ def _operands(ctx: OperatorContext, expr: Expr) -> list[tuple[str, float]]:
 
 @operator("element-add", prior=-2.0)
 def element_add(ctx: OperatorContext) -> Iterator[Change]:
-    """A list, tuple or set display gets a name in scope, or a constant known here, as one more; `[]` gets its first."""
+    """A list, tuple or set display gets a name in scope or a known constant as another element; `[]` its first."""
     for expr, node in ctx.of_any(cst.List, cst.Tuple, cst.Set):
         if expr.store:
             continue

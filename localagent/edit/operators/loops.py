@@ -40,7 +40,7 @@ def _moved(ctx: OperatorContext, s: Stmt) -> set[str]:
 
 @operator("loop-advance", prior=-0.9)
 def loop_advance(ctx: OperatorContext) -> Iterator[Change]:
-    """A name that a `while` test reads and the body never changes is advanced at the body's end, or at its start."""
+    """A name that a `while` condition reads and the body never changes is advanced at the body's end or start."""
     for s in ctx.statements:
         if not isinstance(s.node, cst.While) or s.suites[0].inline or not s.suites[0].statements:
             continue
@@ -66,7 +66,7 @@ def _leaves(s: Stmt) -> bool:
 
 @operator("remember", prior=-0.9)
 def remember(ctx: OperatorContext) -> Iterator[Change]:
-    """What a test looks up in a collection that never grows is put into it, after the test or at its block's end."""
+    """A value looked up in a collection that never grows is added to it, after the test or at its block's end."""
     grown = {
         e.text
         for e in ctx.unit.exprs
@@ -109,7 +109,7 @@ def remember(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("loop-value", prior=0.2)
 def loop_value(ctx: OperatorContext) -> Iterator[Change]:
-    """A loop over values that reads them as positions: every `xs[x]` below `for x in xs` becomes `x`."""
+    """A loop over values that uses them as indexes: every `xs[x]` below `for x in xs` becomes `x`."""
     for s in ctx.statements:
         if not isinstance(s.node, cst.For) or not isinstance(s.node.target, cst.Name):
             continue
@@ -126,7 +126,7 @@ def loop_value(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("restart", prior=-1.4)
 def restart(ctx: OperatorContext) -> Iterator[Change]:
-    """What a loop sums up gets its first value again inside the loop, first where a block reads it."""
+    """An accumulator is reset to its first value inside the loop, first before a block that reads it."""
     for s in ctx.statements:
         if not isinstance(s.node, (cst.For, cst.While)):
             continue

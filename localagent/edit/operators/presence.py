@@ -17,7 +17,7 @@ _NEVER_NONE = -1.5  # for what is known to be a number or a truth value
 
 @operator("none-or-empty", prior=-1.0)
 def none_or_empty(ctx: OperatorContext) -> Iterator[Change]:
-    """A truth test asks for None instead, or the other way round: `x is not None` for `x`, also behind `or`."""
+    """A truth test becomes a test for None, or the other way round: `x is not None` for `x`, also behind `or`."""
     for expr in ctx.exprs:
         node = expr.node
         if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Not):

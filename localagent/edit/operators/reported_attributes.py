@@ -27,7 +27,7 @@ _OF_NONE = 1.2  # None lacks whatever is asked of it: seldom is the attribute wh
 
 @operator("missing-attribute", prior=1.8, effects={EditEffect.MENDS_NAME, EditEffect.EXPLAINED})
 def another_attribute(ctx: OperatorContext) -> Iterator[Change]:
-    """An attribute the type lacks becomes one it has, what another language means by it, or is dropped."""
+    """An attribute that the type lacks becomes one it has, Python's form of another language's one, or is dropped."""
     for failure in ctx.failing_with("AttributeError"):
         found = missing_attribute(failure)
         if found is None:
@@ -107,7 +107,7 @@ def _synonyms(ctx: OperatorContext, expr: Expr, node: cst.Attribute, bonus: floa
 
 @operator("missing-method-meaning", prior=1.8, effects={EditEffect.MENDS_NAME})
 def missing_method_meaning(ctx: OperatorContext) -> Iterator[Change]:
-    """A call of what does not exist becomes what the words of its name mean: `a % b` for `self.remainder(a, b)`."""
+    """A call of a missing function becomes what the words of its name mean: `a % b` for `self.remainder(a, b)`."""
     for failure in ctx.failing_with("AttributeError", "NameError"):
         for expr, node, name in _called(ctx, failure):
             if name in IMPORTS or any(a.keyword is not None or a.star for a in node.args):
@@ -153,7 +153,7 @@ def _called(ctx: OperatorContext, failure: Failure) -> Iterator[tuple[Expr, cst.
 
 @operator("missing-everywhere", prior=2.0, effects={EditEffect.MENDS_NAME})
 def missing_everywhere(ctx: OperatorContext) -> Iterator[Change]:
-    """What is missing is put right at all places of a function at once, which a name that does not exist asks for."""
+    """A missing name or attribute is corrected at all its places in a function at once."""
     for name in ("missing-attribute", "missing-method-meaning"):
         for changes in repeated(ctx, name):
             yield together(changes, max(c.delta for c in changes))
@@ -163,7 +163,7 @@ def missing_everywhere(ctx: OperatorContext) -> Iterator[Change]:
     "missing-method-body", prior=1.0, effects={EditEffect.REPLACES_CALL, EditEffect.MENDS_NAME, EditEffect.INVENTS}
 )
 def missing_method_body(ctx: OperatorContext) -> Iterator[Change]:
-    """A call of what does not exist becomes one of its arguments, a known function of them, or a value."""
+    """A call of a missing function becomes one of its arguments, a known function of them, or a value."""
     for change in _bodies(ctx):
         lost = () if "(" in change.new else (EditEffect.DROPS_CALL,)
         calls = (EditEffect.CALLS_WITH_ARGUMENTS,) if has_arguments(change.new) else ()

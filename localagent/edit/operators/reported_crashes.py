@@ -22,7 +22,7 @@ _STRICT = {"<=": "<", ">=": ">"}
 
 @operator("reported-bounds", prior=1.0, effects={EditEffect.GUARDS_BOUNDS, EditEffect.INVENTS})
 def reported_bounds(ctx: OperatorContext) -> Iterator[Change]:
-    """IndexError: a guard on the length at the line that raised; of a key for KeyError, a divisor for a division."""
+    """IndexError: a length guard at the line that raised; for KeyError one for the key, for a division the divisor."""
     inner = step(ctx)
     for failure in ctx.failing_with("IndexError", "KeyError", "ZeroDivisionError"):
         lines = ctx.lines_of(failure)
@@ -66,7 +66,7 @@ def reported_bounds(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("reported-index", prior=1.0, effects={EditEffect.MOVES_BOUNDARY, EditEffect.SHIFTS_NUMBER})
 def reported_index(ctx: OperatorContext) -> Iterator[Change]:
-    """An index that was out of range, or no key, reaches less far: `d[3]` to `d[2]`, `x.pop(i)` to `x.pop()`."""
+    """An index out of range, or a missing key, is lowered: `d[3]` to `d[2]`, `x.pop(i)` to `x.pop()`."""
     for failure in ctx.failing_with("IndexError", "KeyError"):
         lines, popped = ctx.lines_of(failure), failure.message.startswith("pop index")
         for expr, node in ctx.of_any(cst.Subscript, cst.Call):
@@ -127,7 +127,7 @@ def _nearer(ctx: OperatorContext, index: cst.BaseExpression) -> Iterator[tuple[s
 
 @operator("reported-reach", prior=1.2, effects={EditEffect.MOVES_BOUNDARY})
 def reported_reach(ctx: OperatorContext) -> Iterator[Change]:
-    """IndexError: the loop or the condition around the line lets the index go one too far."""
+    """IndexError: the bound of the loop or condition around the line is lowered by one."""
     for failure in ctx.failing_with("IndexError"):
         lines = ctx.lines_of(failure)
         for expr, node in ctx.of(cst.Subscript):

@@ -13,7 +13,7 @@ from localagent.edit.operator_registry import operator
 
 @operator("missing-import", prior=1.4, effects={EditEffect.MENDS_NAME, EditEffect.EXPLAINED})
 def missing_import(ctx: OperatorContext) -> Iterator[Change]:
-    """An undefined name is imported inside the function, from where other files or the library have it."""
+    """An undefined name is imported inside the function, from a module of the project or the standard library."""
     from localagent.code.builtin_types import IMPORTS  # noqa: PLC0415 - a large table, needed for this failure alone
 
     for failure in ctx.failing_with("NameError"):

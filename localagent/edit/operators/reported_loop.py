@@ -17,7 +17,7 @@ _MOST_ROWS = 12
 
 @operator("undefined-loop", prior=0.9, effects={EditEffect.MENDS_NAME, EditEffect.INVENTS})
 def undefined_loop(ctx: OperatorContext) -> Iterator[Change]:
-    """The statements that read an undefined name become the body of a `for` over what it may be taken from."""
+    """The statements that read an undefined name become the body of a `for` over a likely collection."""
     for failure in ctx.failing_with("NameError", "UnboundLocalError"):
         name = undefined(failure)
         uses = [e for e in ctx.unit.exprs if isinstance(e.node, cst.Name) and e.text == name and not e.store]

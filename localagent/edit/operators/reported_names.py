@@ -30,7 +30,7 @@ _OFTEN, _ONCE = 0.5, 0.8  # what is read in several places was meant to have a v
 
 @operator("undefined-name", prior=2.0, effects={EditEffect.MENDS_NAME, EditEffect.EXPLAINED})
 def undefined_name(ctx: OperatorContext) -> Iterator[Change]:
-    """An undefined name becomes one alike in scope, a builtin, a number near, another language's word, `self.x`."""
+    """An undefined name becomes a similar one, a builtin, a nearby number, Python's word for it, or `self.x`."""
     for failure in ctx.failing_with("NameError", "UnboundLocalError"):
         name = undefined(failure)
         uses, lacked = _uses(ctx, name), _lacked(ctx, name)
@@ -148,7 +148,7 @@ def undefined_everywhere(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("parameter-rename", prior=1.4, effects={EditEffect.RENAMES_PARAMETER})
 def parameter_rename(ctx: OperatorContext) -> Iterator[Change]:
-    """A parameter takes the undefined name that the body reads, in the definition alone or wherever it is used."""
+    """A parameter gets the undefined name that the body reads, in the definition alone or in all uses."""
     for failure in ctx.failing_with("NameError"):
         name = undefined(failure)
         if not name or not any(e.text == name for e in ctx.unit.exprs):
@@ -176,7 +176,7 @@ def parameter_rename(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("undefined-twin", prior=1.4, effects={EditEffect.MENDS_NAME})
 def undefined_twin(ctx: OperatorContext) -> Iterator[Change]:
-    """An undefined name is given what one like it is given: `dp_col = [0] * n` after `dp_row = [0] * n`."""
+    """An undefined name is assigned like a similar one: `dp_col = [0] * n` after `dp_row = [0] * n`."""
     for failure in ctx.failing_with("NameError", "UnboundLocalError"):
         name = undefined(failure)
         use, wanted = next(iter(_uses(ctx, name)), None), _wanted(ctx, name)
@@ -198,7 +198,7 @@ def undefined_twin(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("undefined-initialise", prior=1.2, effects={EditEffect.MENDS_NAME, EditEffect.INVENTS})
 def undefined_initialise(ctx: OperatorContext) -> Iterator[Change]:
-    """An undefined name is initialised before its first use: first where every use sees it, then further in and out."""
+    """An undefined name is initialised before its first use: first where every use sees it, then in other blocks."""
     for failure in ctx.failing_with("NameError", "UnboundLocalError"):
         name = undefined(failure)
         use, wanted = next(iter(_uses(ctx, name)), None), _wanted(ctx, name)
@@ -243,7 +243,7 @@ def _insertion_points(s: Stmt, last: int) -> Iterator[tuple[Stmt, float]]:
 
 @operator("undefined-drop", prior=0.8, effects={EditEffect.MENDS_NAME, EditEffect.DROPS_UNDEFINED})
 def undefined_drop(ctx: OperatorContext) -> Iterator[Change]:
-    """The statement, the argument or the element that holds an undefined name is dropped."""
+    """The statement, the argument or the element with an undefined name is dropped."""
     for failure in ctx.failing_with("NameError", "UnboundLocalError", "AttributeError", "TypeError"):
         name = undefined(failure)
         lines = ctx.lines_of(failure)

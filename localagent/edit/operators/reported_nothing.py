@@ -35,7 +35,7 @@ class _Lack(NamedTuple):
 
 @operator("reported-empty", prior=1.0)
 def reported_empty(ctx: OperatorContext) -> Iterator[Change]:
-    """Something was taken from an empty container: the loop, branch or a guard before the taking asks for it."""
+    """An empty container was read: the loop, branch or a new guard before it checks for that."""
     for failure in ctx.failing_with("IndexError", "KeyError", "ValueError"):
         lines = ctx.lines_of(failure)
         for expr in ctx.exprs:
@@ -50,7 +50,7 @@ def reported_empty(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("reported-none", prior=1.0)
 def reported_none(ctx: OperatorContext) -> Iterator[Change]:
-    """Something was asked of None: the test, loop, branch or a guard before asks whether there is something."""
+    """An operation on None failed: the condition, loop, branch or a new guard before it checks for None."""
     for failure in ctx.failing_with("AttributeError", "TypeError"):
         found = missing_attribute(failure)
         name = found[1] if found and found[0] == "NoneType" else ""

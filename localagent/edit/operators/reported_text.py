@@ -30,7 +30,7 @@ _GROWTH = 40
 
 @operator("reported-text", prior=1.2)
 def reported_text(ctx: OperatorContext) -> Iterator[Change]:
-    """A piece of a text becomes what the failing comparison wants at that place of the output, if most of it stays."""
+    """A part of a string becomes what the failing comparison expects there, if most of the string stays."""
     sides = [side for failure in ctx.failures[:_MOST_SIDES] for side in _sides(failure)]
     found = list(dict.fromkeys(tuple(_differences(got, wanted)) for got, wanted in dict.fromkeys(sides)))
     if not any(found):

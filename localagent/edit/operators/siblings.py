@@ -40,7 +40,7 @@ class _Known:
 
 @operator("sibling-call", prior=-1.8, effects={EditEffect.REUSES_CALL, EditEffect.INVENTS})
 def sibling_call(ctx: OperatorContext) -> Iterator[Change]:
-    """A call becomes one that the file makes elsewhere: the same callee first, then alike ones."""
+    """A call becomes another call of the file: those of the same function first, then similar ones."""
     known = _Known(ctx)
     for expr, node in ctx.of(cst.Call):
         name, scope = callee_name(node), names_for(ctx, expr.statement)

@@ -153,7 +153,7 @@ def statement_replace(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("call-statement", prior=-2.6)
 def call_statement(ctx: OperatorContext) -> Iterator[Change]:
-    """A usual mutation of a name in scope is inserted (`seen.add(x)`, `i += 1`): what was only begun first."""
+    """A usual mutation of a name in scope is inserted (`seen.add(x)`, `i += 1`); names never changed first."""
     empty, still = unfilled(ctx), stale(ctx)
     for s in body_statements(ctx):
         if not inside_function(ctx, s):

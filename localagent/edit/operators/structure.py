@@ -51,7 +51,7 @@ def _self_added(ctx: OperatorContext, s: Stmt) -> list[Splice3]:
 
 @operator("class-around", prior=2.4, wide=True)
 def class_around(ctx: OperatorContext) -> Iterator[Change]:
-    """Module-level functions become methods of the class that could not be imported, with `self` where they lack it."""
+    """Module-level functions become methods of the class that could not be imported, with `self` added if missing."""
     inner = step(ctx)
     rows = ctx.unit.root.statements
     for name in wanted_names(ctx.path, ctx.failures):
@@ -81,7 +81,7 @@ def class_around(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("method-indent", prior=2.4, wide=True)
 def method_indent(ctx: OperatorContext) -> Iterator[Change]:
-    """Functions that follow a class go into it when one of them was looked for there, `self` added where it lacks."""
+    """Functions that follow a class become its methods if one was missing there; `self` is added if missing."""
     rows = ctx.unit.root.statements
     for class_name, wanted in lost_methods(ctx.facts, ctx.failures):
         for at, s in enumerate(rows):
@@ -106,7 +106,7 @@ def method_indent(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("exported-name", prior=2.0, wide=True)
 def exported_name(ctx: OperatorContext) -> Iterator[Change]:
-    """A class or function of the module gets the name that could not be imported, wherever the file says its own."""
+    """A class or function of the module gets the name that could not be imported, in the whole file."""
     for name in wanted_names(ctx.path, ctx.failures):
         if name in ctx.facts.module_names or name in ctx.facts.imports:
             continue
@@ -148,7 +148,7 @@ def module_import(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("header-drop", prior=1.0, wide=True)
 def header_drop(ctx: OperatorContext) -> Iterator[Change]:
-    """A function that nobody names gives its body back to the function before it."""
+    """The header of an unused function is removed, so its body belongs to the function before it."""
     for s in ctx.unit.statements:
         if not isinstance(s.node, cst.FunctionDef) or not s.index or s.node.decorators or not movable(s):
             continue
@@ -168,7 +168,7 @@ def header_drop(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("stray-block", prior=2.0, wide=True)
 def stray_block(ctx: OperatorContext) -> Iterator[Change]:
-    """Statements up to a `return` outside functions (`break` outside loops) go back into what stands above them."""
+    """Statements up to a `return` outside functions (`break` outside loops) go back into the block above them."""
     inner = step(ctx)
     for failure in ctx.failures:
         line = stray_line(ctx.path, failure)

@@ -46,7 +46,7 @@ _MOST_NAMES = 5
 
 @operator("stub-body", prior=0.4, effects={EditEffect.INVENTS})
 def stub_body(ctx: OperatorContext) -> Iterator[Change]:
-    """The open body of a function becomes an idiom of its parameters and its object's attributes."""
+    """A function body that is a stub becomes a short idiom of its parameters and its object's attributes."""
     for s in body_statements(ctx):
         function = ctx.function(s)
         if function is None or not is_open(s):

@@ -84,7 +84,7 @@ def _readable(expr: Expr) -> bool:
 
 @operator("name-swap", prior=0.0)
 def name_swap(ctx: OperatorContext) -> Iterator[Change]:
-    """A name becomes another name bound in scope, likely ones (alike, near, same kind) first."""
+    """A name becomes another name in scope; similar, near and same-kind ones first."""
     for expr, node in ctx.of(cst.Name):
         if not _readable(expr):
             continue

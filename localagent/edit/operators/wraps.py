@@ -93,7 +93,7 @@ def _already(ctx: OperatorContext, expr: Expr, name: str) -> bool:
 
 @operator("keep-extreme", prior=-1.8)
 def keep_extreme(ctx: OperatorContext) -> Iterator[Change]:
-    """An assigned or returned value is kept only if it is the largest or smallest: `m = max(m, x)`, `max(0, x)`."""
+    """An assigned or returned value becomes the larger or smaller of two: `m = max(m, x)`, `max(0, x)`."""
     for expr in ctx.exprs:
         if (
             not isinstance(expr.parent, (cst.Assign, cst.Return))
@@ -168,7 +168,7 @@ def wrap_arithmetic(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("unwrap", prior=-0.5, effects={EditEffect.WRAPS})
 def unwrap(ctx: OperatorContext) -> Iterator[Change]:
-    """A call, display or ternary is reduced to what it holds: `len(x)` to `x`, `[x]` to `x`, `a if c else b` to `a`."""
+    """A call, display or ternary is reduced to its content: `len(x)` to `x`, `[x]` to `x`, `a if c else b` to `a`."""
     for expr in ctx.exprs:
         node = expr.node
         if isinstance(node, cst.Call):
@@ -213,7 +213,7 @@ def filter_add(ctx: OperatorContext) -> Iterator[Change]:
 
 @operator("display-wrap", prior=-1.9, effects={EditEffect.WRAPS})
 def display_wrap(ctx: OperatorContext) -> Iterator[Change]:
-    """A value is put into a list or tuple: `x` to `[x]`, `(x,)`."""
+    """A value is wrapped in a list or tuple: `x` to `[x]`, `(x,)`."""
     places = (cst.Return, cst.Assign, cst.Arg, cst.BinaryOperation, cst.AugAssign)
     for expr, _ in ctx.of_any(cst.Name, cst.Call, cst.Integer, cst.Subscript):
         if replaceable(expr) and not expr.in_fstring and isinstance(expr.parent, places) and expr.level > LOOSE:
