@@ -39,6 +39,7 @@ from localagent.record.redacted.redacted_journal import (
     redacted_export,
 )
 from localagent.text.strict_json import dump
+from localagent.text.visible_text import counted
 
 # `localagent audit report`: what was done since a day, for an auditor: in a few lines, as one HTML page, as JSON.
 
@@ -269,7 +270,8 @@ def _tell(args: argparse.Namespace, check: AuditCheck, found: HeadsCheck, render
         render.line(f"  {began}")
     if found.heads:
         last = found.heads[-1]
-        render.line(f"  {len(found.heads)} signed heads, the newest over entry {last.seq} by key {last.key_id[:16]}")
+        heads = counted(len(found.heads), "signed head")
+        render.line(f"  {heads}, the newest of entry {last.seq} by key {last.key_id[:16]}")
     elif args.file is not None and is_redacted(args.file):
         render.note("redacted: the hash chain is intact, but it cannot prove the redacted or remaining text")
     elif not found.unknown:

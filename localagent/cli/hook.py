@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "--deadline",
             default="3s",
             metavar="TIME",
-            help="time limit, counted time limit, counted from the start of the program (3s)",
+            help="time limit, from the start of the program (3s)",
         )
         one.add_argument("--python", default="", metavar="PY", help="the project's interpreter or virtual environment")
         asked = one.add_mutually_exclusive_group()
@@ -282,7 +282,7 @@ def _listed(args: argparse.Namespace, render: Render) -> int:
         render.json([{"id": r.id, "grade": str(r.grade), "standard": r.standard, "why": r.why} for r in RULES])
         return 0
     for rule in RULES:
-        render.line(f"{rule.id:24} {rule.grade:10} {'' if rule.standard else '(only with --select) '}{rule.why}")
+        render.line(f"{rule.id:24} {rule.best_repair:10} {'' if rule.standard else '(only with --select) '}{rule.why}")
     return 0
 
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from localagent.app import Settings
-from localagent.app.execute.execution_json import as_json
+from localagent.app.execute.execution_json import LIMITS, as_json
 from localagent.app.execute.known_secrets import open_sanitizer
 from localagent.app.execute.run import CODE_LIMIT_BYTES, code_in, code_of, execute, faults_of, refused
 from localagent.app.policies import open_policy
@@ -217,7 +217,8 @@ def show(executed: Executed, render: Render, *, raw: bool, json: bool) -> None:
     if executed.denied:
         render.error("denied by the gates: nothing ran")
     elif executed.ending is not JailOutcome.EXITED:
-        render.error(f"the command ended: {executed.ending} after {executed.wall_seconds:.1f} s")
+        how = "stopped by the limit" if executed.ending in LIMITS else "the command ended:"
+        render.error(f"{how} {executed.ending} after {executed.wall_seconds:.1f} s")
 
 
 def exit_code(executed: Executed) -> int:

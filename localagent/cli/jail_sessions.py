@@ -18,6 +18,7 @@ from localagent.jail.limits.options import field_of, seconds_of
 from localagent.jail_sessions import client
 from localagent.jail_sessions.supervisor_messages import StepOrder
 from localagent.jail_sessions.supervisor_socket import SupervisorConnection
+from localagent.text.visible_text import counted
 
 
 def order_for(
@@ -110,7 +111,7 @@ def _table(found: Sequence[SessionState]) -> Iterator[str]:
         yield "no sessions"
     for one in sorted(found, key=lambda session: session.name):
         gated = ", gated" if one.gated else ""
-        yield f"{one.name}: {one.language}, {one.steps} steps, ends in {one.expires_in_seconds:.0f} s{gated}"
+        yield f"{one.name}: {one.language}, {counted(one.steps, 'step')}, ends in {one.expires_in_seconds:.0f} s{gated}"
 
 
 def end_session(args: argparse.Namespace, settings: Settings, render: Render) -> int:
@@ -129,5 +130,5 @@ def end_session(args: argparse.Namespace, settings: Settings, render: Render) ->
         render.note(f"file: {file.name}, {file.bytes:,} bytes, {file.digest}")
     for one in left_out:
         render.note(f"not copied: {one.name}: {one.why}")
-    render.line(f"session {session.name} ended after {session.steps} steps")
+    render.line(f"session {session.name} ended after {counted(session.steps, 'step')}")
     return 0

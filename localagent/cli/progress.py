@@ -72,7 +72,7 @@ def describe(event: Event) -> str:
         case "full-check":
             reasons = "; ".join(data.get("reasons", []))
             return f"  candidate {data.get('number')}: " + (
-                "accepted" if data.get("accepted") else f"refused: {reasons}"
+                "passes the full check" if data.get("accepted") else f"refused: {reasons}"
             )
         case "strength" if data.get("grade"):
             return f"  strength {data.get('grade')} of A to E"

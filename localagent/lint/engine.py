@@ -21,11 +21,11 @@ UNKNOWN = "unknown-suppression"
 NO_REASON = "suppression-without-reason"
 UNUSED = "unused-suppression"
 OWN = {
-    UNREADABLE: "the file does not parse, or is larger, longer or deeper than what is looked at",
-    NEWER_PYTHON: "the file has syntax of a newer Python than the one that localagent runs on, and is left alone",
+    UNREADABLE: "the file does not parse, or is larger, longer or more deeply nested than the limits",
+    NEWER_PYTHON: "the file has syntax of a newer Python than the one that localagent runs on, and is skipped",
     UNKNOWN: "a suppression names a rule that does not exist",
-    NO_REASON: "a suppression without a reason holds for nothing",
-    UNUSED: "a suppression that suppresses nothing hides the next mistake",
+    NO_REASON: "a suppression without a reason has no effect",
+    UNUSED: "an unused suppression would hide the next mistake",
 }
 _MARK = re.compile(r"#\s*localagent:\s*ignore\[([^\]\n]*)\](.*)")
 
@@ -140,7 +140,7 @@ def _suppressed(view: FileView, found: list[LintFinding], ran: Collection[str]) 
         unknown = [name for name in suppression.rules if name not in BY_ID]
         own += [_own(UNKNOWN, suppression.line, f"there is no rule {name!r}") for name in unknown]
         if not suppression.reason:
-            own.append(_own(NO_REASON, suppression.line, "say why after the bracket"))
+            own.append(_own(NO_REASON, suppression.line, "write a reason after the bracket"))
         else:
             suppressions.append(suppression)
     kept = []

@@ -80,6 +80,11 @@ class LintRule:
         """The rule's own description: its function's docstring, on one line."""
         return " ".join((self.find.__doc__ or "").split())
 
+    @property
+    def best_repair(self) -> str:
+        """`safe`, `suggestion`, or `by hand` for a rule that offers no repair."""
+        return str(self.grade) if any(b.fixed is not None for b in self.bad) else "by hand"
+
 
 def bad(code: str, fixed: str | None = None, grade: FixGrade | None = None) -> Bad:
     """An example that a rule fires on."""

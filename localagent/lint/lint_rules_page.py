@@ -24,8 +24,7 @@ def _table() -> Iterator[str]:
     yield "| rule | best grade | runs |"
     yield "|---|---|---|"
     for rule in RULES:
-        grade = str(rule.grade) if any(b.fixed for b in rule.bad) else "by hand"
-        yield f"| [{rule.id}](#{rule.id}) | {grade} | {'always' if rule.standard else 'with `--select`'} |"
+        yield f"| [{rule.id}](#{rule.id}) | {rule.best_repair} | {'always' if rule.standard else 'with `--select`'} |"
 
 
 def _section(rule: LintRule) -> Iterator[str]:

@@ -330,11 +330,11 @@ class RemediationWork:
                 return False
         if self._suggestions or self._proof(target, prover) is not FixProof.ASKED:
             return True
-        why = "no test that passes runs it" if prover is not None else "no test was named to vouch for it"
+        why = "no passing test runs it" if prover is not None else "no test was named with --test"
         self._tell(
             target,
             FindingState.SKIPPED,
-            f"its repair may change what sane programs do, and {why}: --suggestions takes it",
+            f"its repair may change behaviour, and {why}; --suggestions makes it anyway",
         )
         return False
 

@@ -16,7 +16,8 @@ from localagent.domain.paths import RepoPath
 from localagent.recipes.argument_lists import Written, outer_items
 from localagent.recipes.find_target import check_name, family_of, functions_of, kind_of, target_of
 from localagent.recipes.instruction import AddParameter
-from localagent.recipes.recipe import Change, Place, RecipeQuestionError, Sources, Splice, counted, listed
+from localagent.recipes.recipe import Change, Place, RecipeQuestionError, Sources, Splice, listed
+from localagent.text.visible_text import counted
 
 _BY_HAND = "change it by hand, or with a model (--model)"
 _PROPERTIES = frozenset({"property", "cached_property", "setter", "deleter", "fixture"})

@@ -125,11 +125,6 @@ def listed(items: Sequence[object]) -> str:
     return ", ".join(str(i) for i in items[:_SHOWN]) + more
 
 
-def counted(number: int, what: str) -> str:
-    """`1 file`, `2 files`."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
 def symbol_text(graph: CodeGraph, symbol: Symbol) -> str:
     """A symbol's qualified name and file, to choose it by."""
     return f"{qualified_name(graph, symbol)} ({symbol.path})"

@@ -25,7 +25,8 @@ from localagent.domain.claim import Claim
 from localagent.domain.paths import RepoPath
 from localagent.recipes.find_target import check_name, family_of, kind_of, target_of
 from localagent.recipes.instruction import Possible, Rename
-from localagent.recipes.recipe import Change, Place, RecipeQuestionError, Sources, Splice, counted, listed
+from localagent.recipes.recipe import Change, Place, RecipeQuestionError, Sources, Splice, listed
+from localagent.text.visible_text import counted
 
 _BY_HAND = "change it by hand, or with a model (--model)"
 _ASK = "add `, also the possible places` or `, leave the possible places` to the instruction"

@@ -10,6 +10,7 @@ from typing import Any
 from localagent.report.confidence_text import confidence_line
 from localagent.report.guard_text import guard_line
 from localagent.report.strength_text import assessment_lines
+from localagent.text.visible_text import counted
 
 _SHOWN = 10
 _NONE_TURNED = "accepted: the patch passes every check"  # what rules repair turns no test
@@ -174,7 +175,8 @@ def _tried(report: Mapping[str, Any]) -> Iterator[str]:
     denied = report["candidates_denied"]
     yield (
         f"{report['candidates_enumerated']} candidates enumerated, {_written(report)}{sum(denied.values())} denied, "
-        f"{report['candidates_verified']} run in the jail, {report['plausible']} plausible, {report['rounds']} rounds"
+        f"{report['candidates_verified']} run in the jail, {report['plausible']} plausible, "
+        f"{counted(report['rounds'], 'round')}"
     )
     if report["rank_of_first_plausible"] is not None:
         yield f"First plausible candidate: number {report['rank_of_first_plausible']}"

@@ -22,6 +22,11 @@ def shortened(text: str, most: int) -> str:
     return head.rstrip() + "…"
 
 
+def counted(number: int, what: str) -> str:
+    """`1 file`, `2 files`."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def one_line(text: str, most: int = 400) -> str:
     """Visible text on one line, shortened where it is longer than `most` characters."""
     shown = visible(text[: most + 1]).replace("\n", "\\n").replace("\t", "\\t")

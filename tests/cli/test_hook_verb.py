@@ -40,7 +40,7 @@ def hook(capsys: pytest.CaptureFixture[str]) -> Run:
 def test_check_reports_and_changes_nothing(repo: Repo, hook: Run) -> None:
     repo.stage("a.py", BAD)
     code, out = hook("check")
-    assert (code, out.splitlines()[0]) == (1, "a.py:1:5: [not-in] `not in` says it in one operator (safe repair)")
+    assert (code, out.splitlines()[0]) == (1, "a.py:1:5: [not-in] use `not in` (safe repair)")
     assert (repo.staged("a.py"), repo.read("a.py")) == (BAD, BAD)
     assert hook("check", "--ignore", "not-in")[0] == 0
     assert hook("check", "--select", "zip-strict,not-is")[0] == 0
@@ -49,7 +49,7 @@ def test_check_reports_and_changes_nothing(repo: Repo, hook: Run) -> None:
 def test_suggestions_fail_a_strict_check_only(repo: Repo, hook: Run) -> None:
     repo.stage("a.py", b"mask = column == None\n")
     code, out = hook("check")
-    assert (code, "[none-comparison] compare with None by `is` (suggestion)" in out) == (0, True)
+    assert (code, "[none-comparison] compare with None using `is` (suggestion)" in out) == (0, True)
     assert hook("check", "--strict")[0] == 1
     repo.stage("a.py", BAD)
     assert (hook("check")[0], hook("check", "--strict")[0]) == (1, 1)

@@ -7,7 +7,7 @@ from localagent.domain.execution import Executed, SessionState
 from localagent.domain.outcome import JailOutcome
 
 SCHEMA = "localagent/execution/1"
-_LIMITS = frozenset(
+LIMITS = frozenset(
     {JailOutcome.WALL, JailOutcome.CPU, JailOutcome.MEMORY, JailOutcome.PROCESSES, JailOutcome.OUTPUT, JailOutcome.DISK}
 )
 
@@ -17,7 +17,7 @@ def as_json(executed: Executed, *, raw: bool = False) -> dict[str, Any]:
     value: dict[str, Any] = {
         "schema": SCHEMA,
         "ending": str(executed.ending),
-        "limit": str(executed.ending) if executed.ending in _LIMITS else None,
+        "limit": str(executed.ending) if executed.ending in LIMITS else None,
         "returncode": executed.returncode,
         "stdout": executed.stdout,
         "stderr": executed.stderr,

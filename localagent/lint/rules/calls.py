@@ -16,7 +16,7 @@ _SUGGESTION = FixGrade.SUGGESTION
     ast.Call,
     standard=False,
     words=(b"subprocess",),
-    why="Without `check` a program that failed looks like one that did its work.",
+    why="Without `check` a failing program goes unnoticed.",
     bad=[
         bad("import subprocess\nsubprocess.run(x)\n", "import subprocess\nsubprocess.run(x, check=True)\n", _SUGGESTION)
     ],
@@ -27,17 +27,17 @@ _SUGGESTION = FixGrade.SUGGESTION
     ],
 )
 def subprocess_check(view: FileView, node: ast.AST) -> Iterator[Hit]:
-    """`subprocess.run` that does not say whether failing matters."""
+    """`subprocess.run` without `check=`."""
     if isinstance(node, ast.Call) and view.named(node.func, "subprocess.run") and keyword(node, "check") is None:
         if all(k.arg is not None for k in node.keywords):
-            yield Hit(node, "say whether failing matters", added(view, node, "check=True"), _SUGGESTION)
+            yield Hit(node, "no check= argument", added(view, node, "check=True"), _SUGGESTION)
 
 
 @rule(
     "open-without-with",
     ast.Assign,
     words=(b"open(",),
-    why="When something fails in between, the file stays open.",
+    why="If something fails in between, the file stays open.",
     bad=[
         bad(
             "def g(p):\n    f = open(p)\n    x = f.read()\n    f.close()\n    return x\n",
@@ -139,7 +139,7 @@ def _wrapped(view: FileView, node: ast.Assign, between: list[ast.stmt], close: a
     ast.Call,
     standard=False,
     words=(b"open(",),
-    why="Without an encoding the same file reads differently on another machine.",
+    why="The default encoding differs between machines.",
     bad=[bad("f = open(p)\n", "f = open(p, encoding='utf-8')\n", _SUGGESTION)],
     good=[
         "f = open(p, 'rb')\n",
@@ -160,14 +160,14 @@ def open_encoding(view: FileView, node: ast.AST) -> Iterator[Hit]:
         and all(k.arg for k in node.keywords)
         and not isinstance(node.args[0], ast.Starred)
     ):
-        yield Hit(node, "say the encoding", added(view, node, "encoding='utf-8'"), _SUGGESTION)
+        yield Hit(node, "no encoding= argument", added(view, node, "encoding='utf-8'"), _SUGGESTION)
 
 
 @rule(
     "naive-utc",
     ast.Call,
     words=(b"utcnow", b"utcfromtimestamp"),
-    why="The result claims to be local time everywhere else; Python deprecates it.",
+    why="The result has no time zone and is taken for local time; deprecated in Python 3.12.",
     bad=[
         bad(
             "import datetime\na = datetime.datetime.utcnow()\n",
@@ -187,7 +187,7 @@ def naive_utc(view: FileView, node: ast.AST) -> Iterator[Hit]:
     cuts = None
     if node.func.attr == "utcnow" and isinstance(base, ast.Attribute) and not node.args and not node.keywords:
         cuts = (view.put(node, f"{view.text(base)}.now({view.text(base.value)}.timezone.utc)"),)
-    yield Hit(node, "say now(timezone.utc)", cuts, _SUGGESTION)
+    yield Hit(node, "use now(timezone.utc)", cuts, _SUGGESTION)
 
 
 @rule(
@@ -195,22 +195,22 @@ def naive_utc(view: FileView, node: ast.AST) -> Iterator[Hit]:
     ast.Call,
     standard=False,
     words=(b"zip(",),
-    why="`zip` stops at the shortest and says nothing.",
+    why="`zip` silently stops at the shortest.",
     bad=[bad("a = zip(x, y)\n", "a = zip(x, y, strict=True)\n", _SUGGESTION)],
     good=["a = zip(x, y, strict=False)\n", "a = zip(x)\n", "a = zip(*x)\n"],
 )
 def zip_strict(view: FileView, node: ast.AST) -> Iterator[Hit]:
-    """`zip` of several things that does not say whether they must be equally long."""
+    """`zip` of several iterables without `strict=`."""
     if isinstance(node, ast.Call) and len(node.args) > 1 and not node.keywords and view.builtin(node.func, "zip"):
         if not any(isinstance(a, ast.Starred) for a in node.args):
-            yield Hit(node, "say strict=", added(view, node, "strict=True"), _SUGGESTION)
+            yield Hit(node, "no strict= argument", added(view, node, "strict=True"), _SUGGESTION)
 
 
 @rule(
     "join-absolute",
     ast.Call,
     words=(b"join",),
-    why="A part that begins with a slash throws away everything before it.",
+    why="A part that begins with a slash discards everything before it.",
     bad=[bad("import os\na = os.path.join(x, '/etc')\n"), bad("from os.path import join\na = join(x, '/', y)\n")],
     good=["import os\na = os.path.join('/etc', x)\n", "a = ','.join(x)\n", "import os\na = os.path.join(x, 'etc')\n"],
 )
@@ -219,7 +219,7 @@ def join_absolute(view: FileView, node: ast.AST) -> Iterator[Hit]:
     if isinstance(node, ast.Call) and len(node.args) > 1 and view.named(node.func, "os.path.join"):
         for part in node.args[1:]:
             if isinstance(part, ast.Constant) and isinstance(part.value, str) and os.path.isabs(part.value):  # noqa: PTH117
-                yield Hit(node, f"{part.value!r} throws away what stands before it")
+                yield Hit(node, f"{part.value!r} discards all parts before it")
                 return
 
 

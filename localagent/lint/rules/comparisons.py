@@ -76,7 +76,7 @@ def _operator(view: FileView, node: ast.Compare, old: str, new: str) -> tuple[in
     ast.Compare,
     grade=_SAFE,
     words=(b"None",),
-    why="`None` is one object; `==` asks the other side's class, which may answer anything.",
+    why="`None` is a single object; `==` calls the other side's class, which may return anything.",
     bad=[
         bad("if int(x) == None:\n    y()\n", "if int(x) is None:\n    y()\n", _SAFE),
         bad(
@@ -93,8 +93,8 @@ def _operator(view: FileView, node: ast.Compare, old: str, new: str) -> tuple[in
 def none_comparison(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """Comparing with `None` by `==` or `!=`.
 
-    Safe where the other side is certainly of a builtin class; anything else may answer `==` in its own way (arrays,
-    columns of a query, null objects), so it is a suggestion.
+    Safe if the other side is certainly of a builtin class; other classes may define `==` (arrays, query columns, null
+    objects), so there it is a suggestion.
     """
     if (pair := single(node)) and is_value(pair[2], None) and isinstance(pair[1], ast.Eq | ast.NotEq):
         old, new = ("==", "is") if isinstance(pair[1], ast.Eq) else ("!=", "is not")
@@ -104,7 +104,7 @@ def none_comparison(view: FileView, node: ast.AST) -> Iterator[Hit]:
         if cut and not view.between(cut[0] - 1, cut[0]).isspace():
             cut = (*cut[:2], " " + cut[2])
         grade = _SAFE if has_builtin_eq(view, pair[0].left) else _SUGGESTION
-        yield Hit(node, f"compare with None by `{new}`", (cut,) if cut else None, grade)
+        yield Hit(node, f"compare with None using `{new}`", (cut,) if cut else None, grade)
 
 
 @rule(
@@ -112,7 +112,7 @@ def none_comparison(view: FileView, node: ast.AST) -> Iterator[Hit]:
     ast.Compare,
     grade=_SAFE,
     words=(b" is",),
-    why="Whether equal texts or numbers are one object is the interpreter's business and changes between versions.",
+    why="Whether equal strings or numbers are one object depends on the interpreter and its version.",
     bad=[
         bad("if str(mode) is 'r':\n    y()\n", "if str(mode) == 'r':\n    y()\n", _SAFE),
         bad("x = name is not b''\n", "x = name != b''\n", _SUGGESTION),
@@ -121,10 +121,10 @@ def none_comparison(view: FileView, node: ast.AST) -> Iterator[Hit]:
     good=["x is None\n", "x is True\n", "x is ...\n", "x == 'r'\n", "'a' is None\n"],
 )
 def literal_is(view: FileView, node: ast.AST) -> Iterator[Hit]:
-    """Asking by `is` whether something is a literal text or number.
+    """Comparing with a literal string or number by `is`.
 
-    Safe for texts where the other side is certainly of a builtin class: an array answers `==` element by element, and
-    `True == 1`. Constants that exist once are let pass on either side.
+    Safe for strings if the other side is certainly of a builtin class: an array compares `==` element by element, and
+    `True == 1`. Singletons are allowed on either side.
     """
     if (pair := single(node)) and isinstance(pair[1], ast.Is | ast.IsNot):
         both = (pair[0].left, pair[2])
@@ -135,7 +135,7 @@ def literal_is(view: FileView, node: ast.AST) -> Iterator[Hit]:
         text = isinstance(values[0], str | bytes) and all(has_builtin_eq(view, side) for side in both)
         old, new = ("is", "==") if isinstance(pair[1], ast.Is) else ("is not", "!=")
         cut = _operator(view, pair[0], old, new)
-        yield Hit(node, f"compare literals by `{new}`", (cut,) if cut else None, _SAFE if text else _SUGGESTION)
+        yield Hit(node, f"compare literals using `{new}`", (cut,) if cut else None, _SAFE if text else _SUGGESTION)
 
 
 def _negated(view: FileView, node: ast.AST, kind: type[ast.cmpop], old: str, new: str) -> Iterator[Hit]:
@@ -146,7 +146,7 @@ def _negated(view: FileView, node: ast.AST, kind: type[ast.cmpop], old: str, new
         start, inner = view.start(node), view.start(pair[0])
         plain = view.between(start, inner).strip() == "not" and view.end(node) == view.end(pair[0])
         if plain:  # with parentheses nobody misreads it
-            yield Hit(node, f"`{new}` says it in one operator", ((start, inner, ""), cut) if cut else None, _SAFE)
+            yield Hit(node, f"use `{new}`", ((start, inner, ""), cut) if cut else None, _SAFE)
 
 
 @rule(
@@ -211,13 +211,13 @@ def type_comparison(view: FileView, node: ast.AST) -> Iterator[Hit]:
         if cut and not (view.between(cut[0] - 1, cut[0]) + view.between(cut[1], cut[1] + 1)).isspace():
             cut = None
         known = view.builtin(pair[2], *CLASSES) and b"__eq__" not in view.source.utf8
-        yield Hit(node, f"compare classes by `{new}`", (cut,) if cut else None, _SAFE if known else _SUGGESTION)
+        yield Hit(node, f"compare classes using `{new}`", (cut,) if cut else None, _SAFE if known else _SUGGESTION)
 
 
 @rule(
     "self-comparison",
     ast.Compare,
-    why="Something compared with itself is always the same answer, or was meant to be compared with something else.",
+    why="The result is always the same; probably another operand was meant.",
     bad=[bad("a = x.width < x.width\n"), bad("if size == size:\n    y()\n")],
     good=[
         "a = x.width < y.width\n",
@@ -228,7 +228,7 @@ def type_comparison(view: FileView, node: ast.AST) -> Iterator[Hit]:
     ],
 )
 def self_comparison(view: FileView, node: ast.AST) -> Iterator[Hit]:
-    """A name compared with itself. Assertions are let pass (they test `__eq__`), and `x != x`, which asks for NaN."""
+    """A name compared with itself. Allowed are assertions (they test `__eq__`) and `x != x`, which tests for NaN."""
     if (
         not (pair := single(node))
         or isinstance(pair[1], ast.NotEq | ast.In | ast.NotIn)
@@ -254,7 +254,7 @@ def self_comparison(view: FileView, node: ast.AST) -> Iterator[Hit]:
     good=["if ready:\n    y()\n", "mask = column == True\n", "if x is True:\n    y()\n"],
 )
 def true_comparison(view: FileView, node: ast.AST) -> Iterator[Hit]:
-    """Comparing with `True` or `False` where only truth is asked."""
+    """Comparing with `True` or `False` where only the truth value matters."""
     pair = single(node)
     if not pair or not isinstance(pair[1], ast.Eq | ast.NotEq) or not view.asks(node):
         return
@@ -266,7 +266,7 @@ def true_comparison(view: FileView, node: ast.AST) -> Iterator[Hit]:
         cuts = (view.put(node, text if wanted else f"not {text}"),) if simple and whole else None
         if not wanted and not isinstance(view.parent(node), ast.If | ast.While | ast.Assert | ast.BoolOp):
             cuts = None
-        yield Hit(node, "ask for its truth", cuts, _SUGGESTION)
+        yield Hit(node, "test the value itself", cuts, _SUGGESTION)
 
 
 @rule(
@@ -297,7 +297,7 @@ def nan_comparison(view: FileView, node: ast.AST) -> Iterator[Hit]:
     "keys-membership",
     ast.Compare,
     words=(b".keys()",),
-    why="`in` asks a dictionary for its keys without making a view of them first.",
+    why="`in` on a dictionary already tests its keys.",
     bad=[bad("if k in d.keys():\n    y()\n", "if k in d:\n    y()\n", _SUGGESTION)],
     good=["if k in d:\n    y()\n", "if k in d.values():\n    y()\n", "for k in d.keys():\n    y()\n"],
 )
@@ -307,7 +307,7 @@ def keys_membership(view: FileView, node: ast.AST) -> Iterator[Hit]:
         if isinstance(call.func, ast.Attribute) and call.func.attr == "keys" and not call.args and not call.keywords:
             cut = (view.end(call.func.value), view.end(call), "")
             cuts = (cut,) if view.between(*cut[:2]) == ".keys()" else None
-            yield Hit(node, "ask the dictionary itself", cuts, _SUGGESTION, anchor=node)
+            yield Hit(node, "test the dictionary itself", cuts, _SUGGESTION, anchor=node)
 
 
 RULES = (

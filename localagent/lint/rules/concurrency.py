@@ -72,7 +72,7 @@ def missing_await(view: FileView, node: ast.AST) -> Iterator[Hit]:
     "dropped-task",
     ast.Expr,
     words=(b"asyncio",),
-    why="The event loop keeps only a weak reference: a task that nobody holds may vanish in the middle.",
+    why="The event loop keeps only a weak reference: a task without another reference may be collected while it runs.",
     bad=[bad("import asyncio\nasync def f():\n    asyncio.create_task(g())\n")],
     good=[
         "import asyncio\nasync def f():\n    t = asyncio.create_task(g())\n",
@@ -82,7 +82,7 @@ def missing_await(view: FileView, node: ast.AST) -> Iterator[Hit]:
 def dropped_task(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """A task of asyncio whose reference is dropped."""
     if isinstance(node, ast.Expr) and view.call_of(node.value, "asyncio.create_task", "asyncio.ensure_future"):
-        yield Hit(node, "keep the task, or await it")
+        yield Hit(node, "store the task, or await it")
 
 
 RULES = (missing_await, dropped_task)

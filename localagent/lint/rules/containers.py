@@ -37,7 +37,7 @@ def _sole(view: FileView, node: ast.AST, *names: str) -> ast.expr | None:
     ast.Call,
     grade=_SAFE,
     words=(b"list([", b"set([", b"tuple([", b"frozenset([", b"list(["),
-    why="The outer call copies a list that was made a moment before.",
+    why="The outer call copies a list that was just made.",
     bad=[
         bad("a = list([x for x in y if x])\n", "a = [x for x in y if x]\n", _SAFE),
         bad("a = set([f(x) for x in y])\n", "a = {f(x) for x in y}\n", _SAFE),
@@ -62,7 +62,10 @@ def list_of_comprehension(view: FileView, node: ast.AST) -> Iterator[Hit]:
     body = text[1:-1]
     if isinstance(inner, ast.ListComp) and name in ("list", "set"):
         yield Hit(
-            node, "write the comprehension itself", (view.put(node, text if name == "list" else f"{{{body}}}"),), _SAFE
+            node,
+            "write the comprehension directly",
+            (view.put(node, text if name == "list" else f"{{{body}}}"),),
+            _SAFE,
         )
     elif isinstance(inner, ast.List):
         if name == "list":
@@ -74,7 +77,7 @@ def list_of_comprehension(view: FileView, node: ast.AST) -> Iterator[Hit]:
         else:
             new = f"({body}{',' if len(inner.elts) == 1 and not body.rstrip().endswith(',') else ''})"
         fits = name == "list" or "#" not in body
-        yield Hit(node, f"write the {name} itself", (view.put(node, new),) if fits else None, _SAFE)
+        yield Hit(node, f"write the {name} directly", (view.put(node, new),) if fits else None, _SAFE)
 
 
 @rule(
@@ -82,7 +85,7 @@ def list_of_comprehension(view: FileView, node: ast.AST) -> Iterator[Hit]:
     ast.Call,
     grade=_SAFE,
     words=(b"dict([", b"dict(("),
-    why="A dictionary comprehension makes no tuples and no list on the way.",
+    why="A dictionary comprehension needs no tuples and no list.",
     bad=[
         bad("a = dict([(k, v) for k, v in y])\n", "a = {k: v for k, v in y}\n", _SAFE),
         bad("a = dict((k, f(k)) for k in y)\n", "a = {k: f(k) for k in y}\n", _SAFE),
@@ -151,7 +154,7 @@ def needless_list(view: FileView, node: ast.AST) -> Iterator[Hit]:
         early = node.func.id in ("any", "all")  # type: ignore[attr-defined]
         start, end = view.start(inner), view.end(inner)
         cuts = ((start, start + 1, ""), (end - 1, end, ""))
-        yield Hit(node, "leave the list out", cuts, _SUGGESTION if early else _SAFE)
+        yield Hit(node, "the list is not needed", cuts, _SUGGESTION if early else _SAFE)
 
 
 @rule(
@@ -174,8 +177,7 @@ def needless_list(view: FileView, node: ast.AST) -> Iterator[Hit]:
 def copy_comprehension(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """A comprehension that takes every element as it is.
 
-    Safe over some builtins; `list` also asks for a length, and a `__len__` that counts in this way would then
-    call itself.
+    Safe over some builtins; `list` also calls `__len__`, which would call itself if it counts in this way.
     """
     if not isinstance(node, ast.ListComp | ast.SetComp) or len(node.generators) != 1:
         return
@@ -191,7 +193,7 @@ def copy_comprehension(view: FileView, node: ast.AST) -> Iterator[Hit]:
         )
         plain = plain and "#" not in view.between(view.start(node), view.start(only.iter))
         known = isinstance(only.iter, ast.Call) and view.builtin(only.iter.func, *_WITHOUT_LENGTH)
-        yield Hit(node, f"say {name}(...)", (view.put(node, new),) if plain else None, _SAFE if known else _SUGGESTION)
+        yield Hit(node, f"use {name}(...)", (view.put(node, new),) if plain else None, _SAFE if known else _SUGGESTION)
 
 
 @rule(
@@ -222,11 +224,11 @@ def redundant_conversion(view: FileView, node: ast.AST) -> Iterator[Hit]:
     if not isinstance(inner, ast.Call):
         return
     if node.func.id == "list" and view.builtin(inner.func, "sorted"):  # type: ignore[attr-defined]
-        yield Hit(node, "sorted already gives a list", (view.put(node, view.text(inner)),), _SAFE)
+        yield Hit(node, "sorted already returns a list", (view.put(node, view.text(inner)),), _SAFE)
     elif (innermost := _sole(view, inner, "list", "tuple")) is not None and not isinstance(innermost, ast.GeneratorExp):
         hashes = node.func.id in ("set", "frozenset")  # type: ignore[attr-defined]
         grade = _SUGGESTION if hashes else _SAFE
-        yield Hit(node, "leave the inner copy out", (view.put(inner, view.text(innermost)),), grade)
+        yield Hit(node, "the inner copy is not needed", (view.put(inner, view.text(innermost)),), grade)
 
 
 def _key(node: ast.AST) -> object:
@@ -239,7 +241,7 @@ def _key(node: ast.AST) -> object:
 @rule(
     "duplicate-key",
     ast.Dict,
-    why="The last of equal keys wins; what the others say is lost.",
+    why="The last of equal keys wins; the other values are lost.",
     bad=[bad("a = {'x': 1, 'y': 2, 'x': 3}\n"), bad("a = {1: b, 1: c}\n")],
     good=["a = {'x': 1, 'y': 2}\n", "a = {'1': 1, 1: 2}\n", "a = {**b, 'x': 1, **c}\n"],
 )
@@ -250,7 +252,7 @@ def duplicate_key(view: FileView, node: ast.AST) -> Iterator[Hit]:
         if key is None or (found := _key(key)) is None:
             continue
         if found in seen:
-            yield Hit(key, f"key {view.text(key)} stands here more than once", anchor=node)
+            yield Hit(key, f"key {view.text(key)} is repeated", anchor=node)
         seen.add(found)
 
 
@@ -272,9 +274,7 @@ def duplicate_member(view: FileView, node: ast.AST) -> Iterator[Hit]:
         if found is not None and found in seen and before is not None:
             cut = (view.end(before), view.end(member), "")
             plain = view.between(view.end(before), view.start(member)).strip() == ","
-            yield Hit(
-                member, f"{view.text(member)} stands here more than once", (cut,) if plain else None, _SAFE, anchor=node
-            )
+            yield Hit(member, f"{view.text(member)} is repeated", (cut,) if plain else None, _SAFE, anchor=node)
         seen.add(found)
 
 

@@ -27,13 +27,13 @@ def _caught(handler: ast.ExceptHandler) -> list[ast.expr]:
     good=["try:\n    f()\nexcept ValueError:\n    g()\n", "try:\n    f()\nexcept:\n    g()\n    raise\n"],
 )
 def bare_except(view: FileView, node: ast.AST) -> Iterator[Hit]:
-    """`except:` that does not raise again. Which exceptions are meant only a person knows; `Exception` is the least."""
+    """`except:` that does not raise again. Only a person knows which exceptions are meant; `Exception` is offered."""
     if not isinstance(node, ast.ExceptHandler) or node.type is not None:
         return
     if not any(isinstance(n, ast.Raise) for s in node.body for n in ast.walk(s)):
         at = view.start(node) + len("except")
         cuts = ((at, at, " Exception"),) if view.free("Exception", node) else None
-        yield Hit(node, "name what is caught; at least Exception", cuts, _SUGGESTION)
+        yield Hit(node, "name the exceptions to catch, or at least Exception", cuts, _SUGGESTION)
 
 
 def _class(view: FileView, node: ast.expr) -> type[BaseException] | None:
@@ -48,7 +48,7 @@ def _class(view: FileView, node: ast.expr) -> type[BaseException] | None:
     "except-order",
     ast.Try,
     words=(b"except",),
-    why="The first clause that fits is taken: a later one for a subclass never runs.",
+    why="The first matching clause runs: a later one for a subclass never does.",
     bad=[
         bad("try:\n    f()\nexcept Exception:\n    g()\nexcept ValueError:\n    h()\n"),
         bad("import socket\ntry:\n    f()\nexcept OSError:\n    g()\nexcept socket.error:\n    h()\n"),
@@ -73,7 +73,7 @@ def except_order(view: FileView, node: ast.AST) -> Iterator[Hit]:
     ast.ExceptHandler,
     grade=_SAFE,
     words=(b"except",),
-    why="Naming a class twice catches nothing more; often another one was meant.",
+    why="Listing a class twice catches nothing more; often another one was meant.",
     bad=[
         bad("try:\n    f()\nexcept (A, B, A):\n    g()\n", "try:\n    f()\nexcept (A, B):\n    g()\n", _SAFE),
         bad("try:\n    f()\nexcept (A.X, A.X) as e:\n    g()\n", "try:\n    f()\nexcept A.X as e:\n    g()\n", _SAFE),
@@ -89,7 +89,7 @@ def duplicate_except(view: FileView, node: ast.AST) -> Iterator[Hit]:
     if len(kept) < len(texts):
         new = kept[0] if len(kept) == 1 else f"({', '.join(kept)})"
         plain = view.text(node.type).startswith("(") and "#" not in view.text(node.type)
-        yield Hit(node.type, "a class stands here twice", (view.put(node.type, new),) if plain else None, _SAFE)
+        yield Hit(node.type, "a class is listed twice", (view.put(node.type, new),) if plain else None, _SAFE)
 
 
 @rule(
@@ -151,7 +151,7 @@ def raise_not_implemented(view: FileView, node: ast.AST) -> Iterator[Hit]:
     ast.Break,
     ast.Continue,
     words=(b"finally",),
-    why="Leaving a `finally` block throws the exception away that is on its way.",
+    why="Leaving a `finally` block discards the exception that is being raised.",
     bad=[
         bad("def f():\n    try:\n        g()\n    finally:\n        return 1\n"),
         bad("for x in y:\n    try:\n        g()\n    finally:\n        break\n"),
@@ -175,7 +175,7 @@ def jump_in_finally(view: FileView, node: ast.AST) -> Iterator[Hit]:
         ):
             return
         if isinstance(above, ast.Try) and below in above.finalbody:
-            yield Hit(node, "an exception on its way is lost here")
+            yield Hit(node, "leaving finally discards the exception being raised")
             return
         below = above
 

@@ -23,7 +23,7 @@ def _mutable(view: FileView, node: ast.expr) -> bool:
     ast.FunctionDef,
     ast.AsyncFunctionDef,
     words=(b"=",),
-    why="A default is made once: what one call puts in, the next one finds.",
+    why="A default is created once: what one call adds, the next one sees.",
     bad=[
         bad(
             "def f(x, y=[]):\n    y.append(x)\n",
@@ -39,7 +39,7 @@ def _mutable(view: FileView, node: ast.expr) -> bool:
     good=["def f(x, y=None):\n    pass\n", "def f(x=()):\n    pass\n", "def f(x=g()):\n    pass\n"],
 )
 def mutable_default(view: FileView, node: ast.AST) -> Iterator[Hit]:
-    """A default that is a new list, dictionary or set. A suggestion: some functions keep a cache so."""
+    """A default that is a new list, dictionary or set. A suggestion, because some functions use it as a cache."""
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         return
     a = node.args
@@ -64,7 +64,7 @@ def mutable_default(view: FileView, node: ast.AST) -> Iterator[Hit]:
             guard = f"if {argument.arg} is None:{end}{indent}{step}{argument.arg} = {view.text(default)}{end}{indent}"
             if "\n" not in view.text(default) and not indent.strip():
                 cuts = (view.put(default, "None"), (at, at, guard))
-        yield Hit(default, "shared by all calls: make it inside", cuts, _SUGGESTION, anchor=node)
+        yield Hit(default, "mutable default, shared by all calls", cuts, _SUGGESTION, anchor=node)
 
 
 @rule(
@@ -176,7 +176,7 @@ def super_arguments(view: FileView, node: ast.AST) -> Iterator[Hit]:
         known = view.scope(node).names.get(cls.id) is None and not _class_cell_in_doubt(view)
         if "\n" not in view.text(node) and known:
             cut = (view.end(node.func), view.end(node), "()")
-            yield Hit(node, "super() knows its arguments", (cut,), _SAFE)
+            yield Hit(node, "super() needs no arguments here", (cut,), _SAFE)
 
 
 @rule(
@@ -209,7 +209,7 @@ def object_base(view: FileView, node: ast.AST) -> Iterator[Hit]:
         )
         yield Hit(
             node.bases[0],
-            "object is every class's base",
+            "object is the base of every class anyway",
             ((start - 1, end + 1, ""),) if plain else None,
             _SAFE,
             anchor=node,

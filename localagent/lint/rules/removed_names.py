@@ -35,7 +35,7 @@ _OLD_ASSERTIONS = {
     ast.Call,
     grade=_SAFE,
     words=(b"unittest",),
-    why="These names were taken out of Python 3.12.",
+    why="These names were removed in Python 3.12.",
     bad=[
         bad(
             "import unittest\nclass T(unittest.TestCase):\n    def test_x(self):\n        self.assertEquals(1, 1)\n",
@@ -68,7 +68,7 @@ def unittest_alias(view: FileView, node: ast.AST) -> Iterator[Hit]:
     if known and func.value.id == first and func.attr not in view.walk.own[owner].names:
         end = view.end(func)
         yield Hit(
-            node, f"say {_OLD_ASSERTIONS[func.attr]}", ((end - len(func.attr), end, _OLD_ASSERTIONS[func.attr]),), _SAFE
+            node, f"use {_OLD_ASSERTIONS[func.attr]}", ((end - len(func.attr), end, _OLD_ASSERTIONS[func.attr]),), _SAFE
         )
 
 
@@ -89,7 +89,7 @@ def unittest_alias(view: FileView, node: ast.AST) -> Iterator[Hit]:
     ],
 )
 def collections_abstract(view: FileView, node: ast.AST) -> Iterator[Hit]:
-    """Abstract classes imported from `collections`. Inside `try` somebody has thought of it."""
+    """Abstract classes imported from `collections`. Allowed inside `try`, where somebody has thought of it."""
     if not isinstance(node, ast.ImportFrom) or node.module != "collections" or node.level:
         return
     old = [a.name for a in node.names if a.name in _ABSTRACT]

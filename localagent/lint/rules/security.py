@@ -44,7 +44,7 @@ def added(view: FileView, node: ast.Call, text: str) -> tuple[Cut, ...] | None:
     "shell-constant",
     ast.Call,
     words=(b"shell",),
-    why="A shell reads what a list of arguments would pass on as it is.",
+    why="A shell interprets what a list of arguments would pass unchanged.",
     bad=[
         bad(
             "import subprocess\nsubprocess.run('ls -l', shell=True)\n",
@@ -76,14 +76,14 @@ def shell_constant(view: FileView, node: ast.AST) -> Iterator[Hit]:
         ):
             parts = ", ".join(repr(p) for p in shlex.split(command.value))
             cuts = (view.put(command, f"[{parts}]"), (view.end(before), view.end(shell), ""))
-        yield Hit(node, "give a list of arguments, without a shell", cuts, _SUGGESTION)
+        yield Hit(node, "pass a list of arguments, without a shell", cuts, _SUGGESTION)
 
 
 @rule(
     "yaml-load",
     ast.Call,
     words=(b"yaml",),
-    why="`yaml.load` without a safe loader makes any object, and runs code, that the text asks for.",
+    why="`yaml.load` without a safe loader creates any object, and runs any code, that the document names.",
     bad=[bad("import yaml\na = yaml.load(f)\n", "import yaml\na = yaml.safe_load(f)\n", _SUGGESTION)],
     good=[
         "import yaml\na = yaml.safe_load(f)\n",
@@ -98,14 +98,14 @@ def yaml_load(view: FileView, node: ast.AST) -> Iterator[Hit]:
         if isinstance(node.func, ast.Attribute):
             end = view.end(node.func)
             cuts = ((end - len("load"), end, "safe_load"),)
-        yield Hit(node, "say safe_load, or name a loader", cuts, _SUGGESTION)
+        yield Hit(node, "use safe_load, or name a loader", cuts, _SUGGESTION)
 
 
 @rule(
     "weak-hash",
     ast.Call,
     words=(b"md5", b"sha1"),
-    why="MD5 and SHA-1 no longer protect anything, and hardened systems refuse them unless told that nothing is.",
+    why="MD5 and SHA-1 are broken, and hardened systems refuse them without `usedforsecurity=False`.",
     bad=[
         bad(
             "import hashlib\na = hashlib.md5(b)\n",
@@ -125,11 +125,14 @@ def yaml_load(view: FileView, node: ast.AST) -> Iterator[Hit]:
     ],
 )
 def weak_hash(view: FileView, node: ast.AST) -> Iterator[Hit]:
-    """A weak hash that does not say that it protects nothing. Only a person knows whether it does."""
+    """A weak hash without `usedforsecurity=False`. Only a person knows whether it is used for security."""
     if isinstance(node, ast.Call) and view.named(node.func, "hashlib.md5", "hashlib.sha1"):
         if keyword(node, "usedforsecurity") is None and not _open_ended(node):
             yield Hit(
-                node, "weak where it protects; else say so", added(view, node, "usedforsecurity=False"), _SUGGESTION
+                node,
+                "weak hash without usedforsecurity=False",
+                added(view, node, "usedforsecurity=False"),
+                _SUGGESTION,
             )
 
 
@@ -137,12 +140,12 @@ def weak_hash(view: FileView, node: ast.AST) -> Iterator[Hit]:
     "mktemp",
     ast.Call,
     words=(b"mktemp",),
-    why="Between the name and the file somebody else may make one, or a link.",
+    why="Somebody else may create a file or link of that name first.",
     bad=[bad("import tempfile\na = tempfile.mktemp()\n"), bad("from tempfile import mktemp as m\na = m('.x')\n")],
     good=["import tempfile\na = tempfile.mkstemp()\n", "a = self.mktemp()\n"],
 )
 def mktemp(view: FileView, node: ast.AST) -> Iterator[Hit]:
-    """`tempfile.mktemp`, which gives a name only."""
+    """`tempfile.mktemp`, which only returns a name."""
     if view.call_of(node, "tempfile.mktemp"):
         yield Hit(node, "use mkstemp or NamedTemporaryFile")
 
@@ -151,7 +154,7 @@ def mktemp(view: FileView, node: ast.AST) -> Iterator[Hit]:
     "request-timeout",
     ast.Call,
     words=(b"requests",),
-    why="Without a timeout the program waits for ever when the other side does not answer.",
+    why="Without a timeout the program waits forever if the server does not answer.",
     bad=[
         bad(
             "import requests\na = requests.get(url)\n",
@@ -166,17 +169,17 @@ def mktemp(view: FileView, node: ast.AST) -> Iterator[Hit]:
     ],
 )
 def request_timeout(view: FileView, node: ast.AST) -> Iterator[Hit]:
-    """A call of `requests` without a timeout. How long to wait only a person knows; 30 seconds are offered."""
+    """A call of `requests` without a timeout. Only a person knows how long to wait; the repair offers 30 seconds."""
     if isinstance(node, ast.Call) and view.named(node.func, *_REQUESTS):
         if keyword(node, "timeout") is None and not _open_ended(node):
-            yield Hit(node, "say how long to wait", added(view, node, "timeout=30"), _SUGGESTION)
+            yield Hit(node, "no timeout", added(view, node, "timeout=30"), _SUGGESTION)
 
 
 @rule(
     "verify-off",
     ast.Call,
     words=(b"verify",),
-    why="Whoever stands between sees and changes everything.",
+    why="An attacker in between can read and change everything.",
     bad=[bad("import requests\na = requests.get(url, verify=False, timeout=5)\n")],
     good=["import requests\na = requests.get(url, verify=path, timeout=5)\n", "f(verify=False)\n"],
 )
@@ -188,7 +191,7 @@ def verify_off(view: FileView, node: ast.AST) -> Iterator[Hit]:
         and view.named(node.func, *_REQUESTS)
     ):
         if isinstance(off.value, ast.Constant) and off.value.value is False:
-            yield Hit(node, "verify certificates; give the path of your authority's")
+            yield Hit(node, "verify certificates, with the path of your authority's if needed")
 
 
 RULES = (shell_constant, yaml_load, weak_hash, mktemp, request_timeout, verify_off)

@@ -19,7 +19,7 @@ _JUMPS = (ast.Return, ast.Raise, ast.Break, ast.Continue)
     good=["x = x\n", "class A:\n    x = x\n", "def f(self, x):\n    self.x = x\n", "def f(x):\n    x = y = x\n"],
 )
 def self_assignment(view: FileView, node: ast.AST) -> Iterator[Hit]:
-    """A name or attribute assigned to itself inside a function. Modules and classes do so to export a name."""
+    """A name or attribute assigned to itself inside a function. Allowed in modules and classes (to export it)."""
     if isinstance(node, ast.Assign) and len(node.targets) == 1 and view.scope(node).kind is ScopeKind.FUNCTION:
         target, value = node.targets[0], node.value
         same = isinstance(target, ast.Name | ast.Attribute) and type(target) is type(value)
@@ -39,7 +39,7 @@ def _silent(node: ast.stmt) -> bool:
     *_JUMPS,
     grade=_SAFE,
     words=(b"return", b"raise", b"break", b"continue"),
-    why="What follows in the same block never runs; the reader thinks that it does.",
+    why="What follows in the same block never runs.",
     bad=[
         bad("def f():\n    return 1\n    return 2\n", "def f():\n    return 1\n", _SAFE),
         bad("while x:\n    break\n    pass\n", "while x:\n    break\n", _SAFE),
@@ -124,7 +124,7 @@ def _listed(node: ast.AST) -> list[ast.Constant] | None:
     "all-names",
     ast.Assign,
     words=(b"__all__",),
-    why="`from module import *` fails on a name in `__all__` that the module has not.",
+    why="`from module import *` fails on a name in `__all__` that the module does not define.",
     bad=[bad("__all__ = ['f', 'g']\ndef f():\n    pass\n")],
     good=[
         "__all__ = ['f']\ndef f():\n    pass\n",

@@ -42,7 +42,7 @@ def fstring_without_fields(view: FileView, node: ast.AST) -> Iterator[Hit]:
     at = view.start(node) + match[1].lower().index("f")
     before = view.between(max(view.start(node) - 1, 0), view.start(node))
     plain = not set("{}") & set(match[3]) and not before.isalnum() and _raw_alike(match)
-    yield Hit(node, "no field stands in it", ((at, at + 1, ""),) if plain else None, _SAFE)
+    yield Hit(node, "f-string without a field", ((at, at + 1, ""),) if plain else None, _SAFE)
 
 
 def _raw_alike(match: re.Match[str]) -> bool:
@@ -64,7 +64,7 @@ def _wrong_escapes(body: str, *, binary: bool) -> list[int]:
     ast.Constant,
     grade=_SAFE,
     words=(b"\\",),
-    why="Python warns of it and a later version will refuse it.",
+    why="Python warns about it, and a later version will refuse it.",
     bad=[
         bad("a = '\\d+'\n", "a = r'\\d+'\n", _SAFE),
         bad("a = '\\d\\n'\n", "a = '\\\\d\\n'\n", _SAFE),
@@ -91,7 +91,7 @@ def invalid_escape(view: FileView, node: ast.AST) -> Iterator[Hit]:
         at = [start + len(text[: lead + w].encode()) for w in wrong]
         cuts = tuple((a, a, "\\") for a in at)
     same = _value(_cut(text, [(c[0] - start, c[2]) for c in cuts])) == node.value
-    yield Hit(node, "a backslash that escapes nothing", cuts if same else None, _SAFE)
+    yield Hit(node, "invalid escape sequence", cuts if same else None, _SAFE)
 
 
 def _cut(text: str, inserts: list[tuple[int, str]]) -> str:
@@ -113,7 +113,7 @@ def _value(text: str) -> object:
     ast.Call,
     standard=False,
     words=(b"logging",),
-    why="The message is made even when nobody logs it, and log collectors cannot group it.",
+    why="The message is formatted even if it is not logged, and log collectors cannot group it.",
     bad=[
         bad(
             "import logging\nlogging.info(f'got {x} of {y.z}')\n",
@@ -143,7 +143,7 @@ def logging_fstring(view: FileView, node: ast.AST) -> Iterator[Hit]:
     if plain and match is not None:
         text = f"{match[2]}{_FIELD.sub('%s', match[3])}{match[2]}, {', '.join(names)}"
         cuts = (view.put(message, text),)
-    yield Hit(node, "give the values as arguments", cuts, _SUGGESTION)
+    yield Hit(node, "pass the values as arguments", cuts, _SUGGESTION)
 
 
 def _logs(view: FileView, func: ast.expr, levels: tuple[str, ...]) -> bool:
@@ -183,7 +183,7 @@ def logging_warn(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """The deprecated `warn` of `logging` and of loggers that the module made."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _logs(view, node.func, ("warn",)):
         end = view.end(node.func)
-        yield Hit(node, "say warning", ((end - len("warn"), end, "warning"),), _SAFE)
+        yield Hit(node, "use warning instead of warn", ((end - len("warn"), end, "warning"),), _SAFE)
 
 
 def _fields(text: str) -> tuple[int, bool] | None:
@@ -220,7 +220,7 @@ def percent_count(view: FileView, node: ast.AST) -> Iterator[Hit]:
     if isinstance(left, str) and not any(isinstance(e, ast.Starred) for e in node.right.elts):
         fields, given = _fields(left), len(node.right.elts)
         if fields and not fields[1] and fields[0] != given:
-            yield Hit(node, f"the format takes {fields[0]} values and gets {given}")
+            yield Hit(node, f"the format needs {fields[0]} values but gets {given}")
 
 
 @rule(
@@ -264,12 +264,12 @@ def format_count(view: FileView, node: ast.AST) -> Iterator[Hit]:
     ast.AugAssign,
     standard=False,
     words=(b"+=",),
-    why="Each `+=` may copy the whole text so far; `''.join` copies it once.",
+    why="Each `+=` may copy the whole string so far; `''.join` copies it once.",
     bad=[bad("a = ''\nfor x in y:\n    a += str(x)\n")],
     good=["a = 0\nfor x in y:\n    a += x\n", "a = ''\na += 'x'\n"],
 )
 def text_in_loop(view: FileView, node: ast.AST) -> Iterator[Hit]:
-    """A text that grows by `+=` in a loop."""
+    """A string that grows by `+=` in a loop."""
     if not isinstance(node, ast.AugAssign) or not isinstance(node.op, ast.Add) or view.in_loop(node) is None:
         return
     value = node.value

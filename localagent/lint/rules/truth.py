@@ -16,7 +16,7 @@ _SAFE, _SUGGESTION = FixGrade.SAFE, FixGrade.SUGGESTION
     ast.Compare,
     standard=False,
     words=(b"len(",),
-    why="An empty container is false; whether to spell it so is taste, and arrays have no single truth.",
+    why="An empty container is false; whether to write it so is taste, and arrays have no truth value.",
     bad=[
         bad("if len(x) == 0:\n    y()\n", "if not x:\n    y()\n", _SUGGESTION),
         bad("if len(x) > 0:\n    y()\n", "if x:\n    y()\n", _SUGGESTION),
@@ -24,7 +24,7 @@ _SAFE, _SUGGESTION = FixGrade.SAFE, FixGrade.SUGGESTION
     good=["if not x:\n    y()\n", "n = len(x) == 0\n", "if len(x) > 1:\n    y()\n"],
 )
 def len_zero(view: FileView, node: ast.AST) -> Iterator[Hit]:
-    """Asking whether a length is zero where only truth is asked."""
+    """Comparing a length with zero where only the truth value matters."""
     pair = single(node)
     if not pair or not isinstance(pair[1], ast.Eq | ast.NotEq | ast.Gt) or not view.asks(node):
         return
@@ -35,7 +35,7 @@ def len_zero(view: FileView, node: ast.AST) -> Iterator[Hit]:
         negated = isinstance(pair[1], ast.Eq)
         loose = isinstance(view.parent(node), ast.If | ast.While | ast.Assert | ast.BoolOp)
         text = ("not " if negated else "") + view.text(call.args[0])
-        yield Hit(node, "ask for its truth", (view.put(node, text),) if simple and loose else None, _SUGGESTION)
+        yield Hit(node, "test the value itself", (view.put(node, text),) if simple and loose else None, _SUGGESTION)
 
 
 @rule(
@@ -56,7 +56,7 @@ def double_not(view: FileView, node: ast.AST) -> Iterator[Hit]:
         lead = view.between(view.start(node), view.start(inner.operand)).split()
         plain = lead == ["not", "not"] and view.end(node) == view.end(inner.operand)
         text = f"bool({view.text(inner.operand)})"
-        yield Hit(node, "say bool(...)", (view.put(node, text),) if plain else None, _SAFE)
+        yield Hit(node, "use bool(...)", (view.put(node, text),) if plain else None, _SAFE)
 
 
 @rule(
@@ -64,7 +64,7 @@ def double_not(view: FileView, node: ast.AST) -> Iterator[Hit]:
     ast.IfExp,
     grade=_SAFE,
     words=(b"True if", b"False if"),
-    why="A condition already is the truth that the expression spells out.",
+    why="The condition already is the truth value.",
     bad=[
         bad("a = True if x else False\n", "a = bool(x)\n", _SAFE),
         bad("a = f(False if x else True)\n", "a = f(not x)\n", _SAFE),
@@ -83,9 +83,9 @@ def bool_ternary(view: FileView, node: ast.AST) -> Iterator[Hit]:
         and view.between(view.start(node), view.start(node.test)).split() in (["True", "if"], ["False", "if"])
     )
     if is_value(node.body, True) and is_value(node.orelse, False) and view.free("bool", node):
-        yield Hit(node, "say bool(...)", (view.put(node, f"bool({view.text(node.test)})"),) if plain else None, _SAFE)
+        yield Hit(node, "use bool(...)", (view.put(node, f"bool({view.text(node.test)})"),) if plain else None, _SAFE)
     elif is_value(node.body, False) and is_value(node.orelse, True):
-        yield Hit(node, "say not ...", (view.put(node, f"not {view.text(node.test)}"),) if plain else None, _SAFE)
+        yield Hit(node, "use not ...", (view.put(node, f"not {view.text(node.test)}"),) if plain else None, _SAFE)
 
 
 @rule(
@@ -93,7 +93,7 @@ def bool_ternary(view: FileView, node: ast.AST) -> Iterator[Hit]:
     ast.BoolOp,
     grade=_SAFE,
     words=(b"isinstance",),
-    why="`isinstance` takes a tuple and looks at the object once.",
+    why="`isinstance` takes a tuple.",
     bad=[
         bad("a = isinstance(x, int) or isinstance(x, str)\n", "a = isinstance(x, (int, str))\n", _SAFE),
         bad("a = isinstance(x, A) or isinstance(x, B)\n", "a = isinstance(x, (A, B))\n", _SUGGESTION),

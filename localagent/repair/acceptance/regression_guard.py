@@ -34,7 +34,7 @@ def _nothing_to_run(run: RunContext) -> str:
         return ""
     if not run.baseline.tests:
         return "no tests found"
-    return "every test that is found belongs to the goal: the full check ran them"
+    return "all tests are among those to repair, and the full check ran them"
 
 
 def _measured(run: RunContext, candidate: Candidate) -> GuardResult:

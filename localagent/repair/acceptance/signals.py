@@ -165,9 +165,9 @@ class _Rivals:
             "lead": Signal(value=max(-_MOST_NATS, min(_MOST_NATS, lead))),
             "pass-rate": Signal(
                 value=max(_LEAST_RATE, math.log10(max(plausible, 1) / max(verified, 1))),
-                text=f"of {verified} programs that ran only this one's behaviour passes the tests"
+                text=f"of {verified} candidates that ran, only this one's behaviour passes the tests"
                 if plausible == 1
-                else f"{plausible} behaviours of {verified} programs that ran pass the tests",
+                else f"of {verified} candidates that ran, {plausible} different behaviours pass the tests",
             ),
             "cost": Signal(value=max(0.0, min(2 * _MOST_NATS, standing.cost))),
         }
