@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--write-test",
         metavar="FILE",
-        help="beside the proposal, a pytest test of what it answers on the input on which the proposals differ; FILE "
+        help="with --choose: also write a pytest test of the proposal's result where the proposals differ; FILE "
         "is in the repository: a new one, or one to whose end it goes",
     )
     parser.add_argument(

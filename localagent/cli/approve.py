@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"the task belongs to somebody else and ran on this daemon (default: {DEFAULT_SOCKET})",
     )
     parser.add_argument("--withdraw", action="store_true", help="withdraw every approval of this patch")
-    parser.add_argument("--policy", type=Path, metavar="NAME|FILE", help="default: default")
+    parser.add_argument("--policy", type=Path, metavar="NAME|FILE", help="the policy to use (default: default)")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
 
 

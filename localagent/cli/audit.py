@@ -20,6 +20,7 @@ from localagent.app.evidence.task_evidence import (
     settings_of_state,
     sign_now,
 )
+from localagent.cli.actions import add_action
 from localagent.cli.passphrase import add_passphrase, passphrase_of
 from localagent.cli.render import Render
 from localagent.errors import AnswerIsNo, UsageFault
@@ -46,7 +47,7 @@ from localagent.text.visible_text import counted
 
 def add_report(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """The action's arguments."""
-    parser = actions.add_parser("report", help="report for an auditor", allow_abbrev=False)
+    parser = add_action(actions, "report", "report for an auditor")
     parser.add_argument("--since", required=True, metavar="DATE", help="first day (UTC), such as 2026-07-01")
     parser.add_argument("--html", type=Path, metavar="FILE", help="write a self-contained HTML page")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write it as JSON (docs/audit.md)")
@@ -123,14 +124,12 @@ def _show(found: dict[str, Any], render: Render) -> None:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    verifying = actions.add_parser("verify", help="check the hash chain and signatures", allow_abbrev=False)
+    verifying = add_action(actions, "verify", "check the hash chain and signatures")
     verifying.add_argument("--file", type=Path, metavar="FILE", help="check an export instead of the journal")
     verifying.add_argument("--head", default="", metavar="DIGEST", help="digest of an entry that must exist")
     add_keys(verifying)
     verifying.add_argument("--require-signed", action="store_true", help="exit 1 if no head is signed")
-    exporting = actions.add_parser(
-        "export", help="export entries to a file that can be verified elsewhere", allow_abbrev=False
-    )
+    exporting = add_action(actions, "export", "export entries to a file that can be verified elsewhere")
     exporting.add_argument("--out", type=Path, required=True, metavar="FILE", help="file to write")
     exporting.add_argument(
         "--redact", action="store_true", help="replace names of repositories and the like with numbers"
@@ -138,15 +137,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for action in (verifying, exporting):
         action.add_argument("--from", dest="first", type=int, metavar="N", help="first entry")
         action.add_argument("--to", dest="last", type=int, metavar="N", help="last entry")
-    signing = actions.add_parser("sign", help="sign the newest entry", allow_abbrev=False)
+    signing = add_action(actions, "sign", "sign the newest entry")
     add_passphrase(signing)
-    rotating = actions.add_parser("rotate", help="start a new file; the chain continues", allow_abbrev=False)
+    rotating = add_action(actions, "rotate", "start a new file; the chain continues")
     rotating.add_argument(
         "--set-aside",
         action="store_true",
         help="set the journal aside, even if damaged, and start a new one that records its digests",
     )
-    retiring = actions.add_parser("retire", help="archive old files", allow_abbrev=False)
+    retiring = add_action(actions, "retire", "archive old files")
     retiring.add_argument("--days", type=int, required=True, metavar="N", help="only files whose entries are all older")
     retiring.add_argument("--to", type=Path, required=True, metavar="DIR", help="folder to move them to")
     add_report(actions)

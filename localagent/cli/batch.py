@@ -19,6 +19,7 @@ from localagent.batch.junit_sarif import junit, sarif
 from localagent.batch.run import BatchRun, Begun, begin, fleet_of, resume
 from localagent.batch.run_status import counted, finish, listed, report_now
 from localagent.batch.runs import RunStore
+from localagent.cli.actions import add_action
 from localagent.cli.batch_worker import ways
 from localagent.cli.gpu_layers import add_gpu_layers, describe_layers, with_layers
 from localagent.cli.render import Render
@@ -39,7 +40,7 @@ _MAKERS: dict[str, Callable[[dict[str, Any]], bytes]] = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     verbs = parser.add_subparsers(dest="batch_verb", metavar="VERB", required=True)
-    run = verbs.add_parser("run", help="process a fleet; exit 1 if anything needs a person", allow_abbrev=False)
+    run = add_action(verbs, "run", "process a fleet; exit 1 if anything needs a person")
     run.add_argument("fleet", nargs="?", type=Path, metavar="FLEET.toml", help="which repositories, and what to do")
     run.add_argument(
         "--resume", nargs="?", const="", metavar="ID", help="resume an interrupted run (default: the newest)"
@@ -47,12 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     run.add_argument("--jobs", type=int, metavar="J", help="repositories in parallel (default: from the fleet file)")
     add_gpu_layers(run, "; on a cluster each machine's own environment says it")
     run.add_argument("--anytime", action="store_true", help="ignore the fleet's time window")
-    report = verbs.add_parser("report", help="the report of a run", allow_abbrev=False)
+    report = add_action(verbs, "report", "the report of a run")
     report.add_argument("run", nargs="?", default="", metavar="ID", help="default: the newest run")
-    status = verbs.add_parser("status", help="progress of a run", allow_abbrev=False)
+    status = add_action(verbs, "status", "progress of a run")
     status.add_argument("run", nargs="?", default="", metavar="ID", help="default: the newest run")
-    listing = verbs.add_parser("list", help="the runs, newest first", allow_abbrev=False)
-    certs = verbs.add_parser("certs", help="certificates for a cluster of machines", allow_abbrev=False)
+    listing = add_action(verbs, "list", "the runs, newest first")
+    certs = add_action(verbs, "certs", "certificates for a cluster of machines")
     certs.add_argument("folder", type=Path, metavar="DIR", help="a new folder")
     certs.add_argument("--host", action="append", default=[], metavar="NAME", help="a machine; may be repeated")
     certs.add_argument("--days", type=int, default=365, metavar="N", help="days until they expire (365)")

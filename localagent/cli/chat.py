@@ -39,13 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--trust",
         choices=[t.value for t in Trust],
         default=Trust.PLAN.value,
-        help="what you are asked: every change, plan and patch (default), or what the policy leaves to persons",
+        help="ask you about every change, plan and patch (default), or only what the policy requires",
     )
     p.add_argument("--test", action="append", default=[], metavar="SPEC", help="a test that must pass in the end")
     p.add_argument("--python", default="", metavar="PY", help="the project's interpreter or virtual environment")
     p.add_argument("--policy", type=Path, metavar="NAME|FILE", help="the policy to use (default: default)")
     p.add_argument(
-        "--resume", default="", metavar="ID", help="go on with a session; of the rest only --model has a meaning then"
+        "--resume", default="", metavar="ID", help="continue a session; of the other options only --model applies"
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from localagent.app import Settings
 from localagent.app.evidence.refusals import refused_names
 from localagent.app.policies import OpenPolicy, open_policy
+from localagent.cli.actions import add_action
 from localagent.cli.deps_approve import approvals, approve, approved_wheels
 from localagent.cli.render import Render
 from localagent.deps.choose import Chosen
@@ -34,11 +35,9 @@ PROJECT = "pyproject.toml"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The verb's arguments."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    checking = actions.add_parser("check", help="check whether distributions are allowed", allow_abbrev=False)
+    checking = add_action(actions, "check", "check whether distributions are allowed")
     _requirements(checking)
-    installing = actions.add_parser(
-        "install", help="install from a folder of wheels, unpacked in a jail", allow_abbrev=False
-    )
+    installing = add_action(actions, "install", "install from a folder of wheels, unpacked in a jail")
     _requirements(installing)
     installing.add_argument("--index", required=True, metavar="DIR", help="a folder of wheels: *.whl or NAME/*.whl")
     where = installing.add_mutually_exclusive_group()
@@ -46,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where.add_argument(
         "--python", type=Path, metavar="VENV", help="install into the site-packages of this virtual environment"
     )
-    approving = actions.add_parser("approve", help="approve a name", allow_abbrev=False)
+    approving = add_action(actions, "approve", "approve a name")
     approving.add_argument("name", metavar="NAME[==VERSION]")
     approving.add_argument("--reason", required=True, metavar="TEXT", help="the reason; recorded with the approval")
     approving.add_argument("--distinct-from", default="", metavar="NAME", help="the well-known name it resembles")
@@ -54,9 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--hash-from", type=Path, metavar="WHEEL", help="approve this wheel of NAME==VERSION, by its SHA-256"
     )
     approving.add_argument("--withdraw", action="store_true", help="withdraw every approval of NAME")
-    listing = actions.add_parser("approvals", help="list approvals", allow_abbrev=False)
+    listing = add_action(actions, "approvals", "list approvals")
     for action in (checking, installing, approving, listing):
-        action.add_argument("--policy", type=Path, metavar="NAME|FILE", help="default: default")
+        action.add_argument("--policy", type=Path, metavar="NAME|FILE", help="the policy to use (default: default)")
         action.add_argument("--json", action="store_true", help="one JSON object on standard output")
 
 

@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="SPEC",
-        help="a test that is the specification: what it imports and nothing has is written; may be repeated",
+        help="tests that specify the change: write the code that they import and that does not exist; may be repeated",
     )
     p.add_argument("--check", action="append", default=[], metavar="CMD", help="a command that must exit 0 (no shell)")
     p.add_argument("--model", default="", metavar="M", help="unix:SOCKET of a model server, or a registered GGUF")
@@ -50,9 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--trust",
         choices=[t.value for t in Trust],
-        help="what a person is asked: every change, plan and patch (default), or what the policy leaves to persons",
+        help="ask a person about every change, plan and patch (default), or only what the policy requires",
     )
-    p.add_argument("--assume", action="store_true", help="do not ask where the policy does not insist on it")
+    p.add_argument("--assume", action="store_true", help="do not ask a person unless the policy requires it")
     p.add_argument(
         "--max-steps", type=int, default=200, metavar="N", help="maximum number of the model's replies (200)"
     )

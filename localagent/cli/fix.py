@@ -34,13 +34,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     p = parser
     p.add_argument("--repo", default=".", metavar="DIR", help="a git repository or a plain folder (default: .)")
-    p.add_argument("--test", action="append", default=[], metavar="SPEC", help="pytest argument; may be repeated")
+    p.add_argument(
+        "--test",
+        action="append",
+        default=[],
+        metavar="SPEC",
+        help="tests to repair, as pytest takes them; may be repeated",
+    )
     p.add_argument(
         "--guard",
         action="append",
         default=[],
         metavar="SPEC|none",
-        help="tests that must not break: a pytest argument; may be repeated (default: the whole suite)",
+        help="tests that must not break, as pytest takes them; may be repeated (default: the whole suite)",
     )
     p.add_argument(
         "--guard-seconds",
@@ -61,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--jobs", type=int, default=0, metavar="J", help="parallel quick checks (default: free cores, up to 4)"
     )
     group = p.add_mutually_exclusive_group()
-    group.add_argument("--no-model", action="store_true", help="order without a language model")
+    group.add_argument("--no-model", action="store_true", help="do not use a language model")
     group.add_argument("--model", default="", metavar="M", help="a GGUF file or a registered name")
     add_gpu_layers(p)
     p.add_argument("--no-writing", action="store_true", help="the model ranks edits but does not write any")

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--repo", type=Path, default=Path(), metavar="DIR", help="the repository it is for (default: .)"
     )
     add_baseline(parser)
-    parser.add_argument("--policy", type=Path, metavar="NAME|FILE", help="default: default")
+    parser.add_argument("--policy", type=Path, metavar="NAME|FILE", help="the policy to use (default: default)")
     add_daemon(parser)
     parser.add_argument("--all", action="store_true", help="run every gate, even after one has refused")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output (docs/gate.md)")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from localagent.app import Settings
 from localagent.app.settings import PACKAGE
+from localagent.cli.actions import add_action
 from localagent.cli.render import Render
 from localagent.domain.paths import RepoPath
 from localagent.errors import UsageFault
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     verbs = parser.add_subparsers(dest="hook_verb", metavar="VERB", required=True)
-    check = verbs.add_parser("check", help="report findings; 1 if any is more than a suggestion", allow_abbrev=False)
-    fix = verbs.add_parser("fix", help="make safe repairs; 1 if files were changed", allow_abbrev=False)
+    check = add_action(verbs, "check", "report findings; exit 1 if any is more than a suggestion")
+    fix = add_action(verbs, "fix", "make safe repairs; exit 1 if files were changed")
     fix.add_argument(
         "--suggestions", action="store_true", help="show repairs that are not made automatically, as diffs"
     )
@@ -47,9 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         one.add_argument("--ignore", metavar="RULE,…", action="append", default=[], help="all but these rules")
         one.add_argument("--rules", action="store_true", help="list the rules and exit")
         one.add_argument("--json", action="store_true", help="one JSON object on standard output")
-    suggest = verbs.add_parser(
-        "suggest", help="verified patches for what is staged, within a time limit", allow_abbrev=False
-    )
+    suggest = add_action(verbs, "suggest", "verified patches for what is staged, within a time limit")
     suggest.add_argument(
         "--policy", type=Path, metavar="NAME|FILE", help="policy whose gates review the patches (default: default)"
     )
@@ -67,12 +66,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         asked = one.add_mutually_exclusive_group()
         asked.add_argument("--daemon", metavar="SOCKET", help="daemon to ask first (default: the machine's)")
         asked.add_argument("--no-daemon", action="store_true", help="do not ask a daemon")
-    install = verbs.add_parser("install", help="a git hook without the pre-commit framework", allow_abbrev=False)
+    install = add_action(verbs, "install", "a git hook without the pre-commit framework")
     does = install.add_mutually_exclusive_group()
     does.add_argument("--fix", action="store_true", help="the hook repairs files instead of only reporting")
     does.add_argument("--suggest", action="store_true", help="the hook also searches for verified patches, for 3 s")
     install.add_argument("--chain", action="store_true", help="keep an existing hook and run it first")
-    verbs.add_parser("uninstall", help="remove that hook", allow_abbrev=False)
+    add_action(verbs, "uninstall", "remove that hook")
 
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:

@@ -13,6 +13,7 @@ from localagent.app.execute.known_secrets import open_sanitizer
 from localagent.app.execute.run import CODE_LIMIT_BYTES, code_in, code_of, execute, faults_of, refused
 from localagent.app.policies import open_policy
 from localagent.app.review.code_gates import findings_on, refuse_ungateable
+from localagent.cli.actions import add_action
 from localagent.cli.backend import add_backend, backend_of
 from localagent.cli.jail_sessions import end_session, interrupted, list_sessions, order_for, remark, take_step
 from localagent.cli.render import Render
@@ -33,7 +34,7 @@ COMMAND_FOLLOWS = "--"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     verbs = parser.add_subparsers(dest="jail_verb", metavar="run", required=True)
-    run_parser = verbs.add_parser("run", help="run a command or a program in the jail", allow_abbrev=False)
+    run_parser = add_action(verbs, "run", "run a command or a program in the jail")
     add = run_parser.add_argument
     add("--lang", choices=[str(one) for one in Language], help="the program's language (default: by suffix, python)")
     add("-c", dest="code", metavar="CODE", help="the program itself")
@@ -61,9 +62,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="-- CMD | FILE [ARG]",
         help="a command, a program's file, - for stdin",
     )
-    list_parser = verbs.add_parser("list", help="list open sessions", allow_abbrev=False)
+    list_parser = add_action(verbs, "list", "list open sessions")
     list_parser.add_argument("--json", action="store_true", help="one JSON list")
-    end_parser = verbs.add_parser("end", help="close a session", allow_abbrev=False)
+    end_parser = add_action(verbs, "end", "close a session")
     end_parser.add_argument("session", metavar="SESSION")
     end_parser.add_argument("--out", metavar="DIR", type=Path, help="copy the session's files to DIR first")
     end_parser.add_argument("--force", action="store_true", help="--out may overwrite files")

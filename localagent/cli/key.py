@@ -6,6 +6,7 @@ from pathlib import Path
 
 from localagent.app import Settings
 from localagent.app.evidence.task_evidence import audit_log, key_ring
+from localagent.cli.actions import add_action
 from localagent.cli.audit import only_its_owner
 from localagent.cli.passphrase import add_passphrase, passphrase_of
 from localagent.cli.render import Render
@@ -18,10 +19,10 @@ from localagent.record.audit.entry import AuditKind
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    making = actions.add_parser("new", help="create the first key", allow_abbrev=False)
-    rotating = actions.add_parser("rotate", help="create a new key and retire the active one", allow_abbrev=False)
-    listing = actions.add_parser("list", help="every key, active and retired", allow_abbrev=False)
-    exporting = actions.add_parser("export", help="print a public key as PEM", allow_abbrev=False)
+    making = add_action(actions, "new", "create the first key")
+    rotating = add_action(actions, "rotate", "create a new key and retire the active one")
+    listing = add_action(actions, "list", "every key, active and retired")
+    exporting = add_action(actions, "export", "print a public key as PEM")
     for action in (making, rotating):
         add_passphrase(action)
     exporting.add_argument(

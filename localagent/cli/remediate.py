@@ -43,7 +43,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sarif-out", type=Path, metavar="FILE", help="write the log with the result and fix of each finding"
     )
     p.add_argument("--apply", action="store_true", help="write the patch into the repository")
-    p.add_argument("--test", action="append", default=[], metavar="SPEC", help="pytest argument; may be repeated")
+    p.add_argument(
+        "--test",
+        action="append",
+        default=[],
+        metavar="SPEC",
+        help="tests that must keep passing, as pytest takes them; may be repeated",
+    )
     p.add_argument("--check", action="append", default=[], metavar="CMD", help="a command that must keep exiting 0")
     p.add_argument("--suggestions", action="store_true", help="also make repairs that no test covers")
     p.add_argument("--python", default="", metavar="PY", help="the project's interpreter or virtual environment")

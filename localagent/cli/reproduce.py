@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="a data file the script is given; reduced",
+        help="a data file that the script reads, to be reduced too",
     )
     p.add_argument("--flaky", action="store_true", help="find out why the test fails only sometimes")
     p.add_argument("--runs", type=int, default=0, metavar="N", help="how often the plain test is run (5; --flaky: 24)")

@@ -14,6 +14,7 @@ from localagent.app.agent.run import resume_do
 from localagent.app.agent.session_control import as_atif, as_json_lines, as_markdown, as_patch, say, undo_steps
 from localagent.app.agent.session_store import Session, open_session, sessions
 from localagent.app.cancellation import Stop
+from localagent.cli.actions import add_action
 from localagent.cli.do import person_of, show_outcome, sink_of
 from localagent.cli.exit_signals import stop_on_signals
 from localagent.cli.render import Render
@@ -33,25 +34,25 @@ _FORMATS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """`session list|show|resume|undo|export`."""
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    p = actions.add_parser("list", help="list the sessions, newest first", allow_abbrev=False)
+    p = add_action(actions, "list", "list the sessions, newest first")
     p.add_argument("--json", action="store_true", help="one JSON object per line")
-    p = actions.add_parser("show", help="show a session's transcript", allow_abbrev=False)
+    p = add_action(actions, "show", "show a session's transcript")
     _id(p)
     p.add_argument("--json", action="store_true", help="its events, one JSON object per line")
-    p = actions.add_parser("resume", help="go on with a session", allow_abbrev=False)
+    p = add_action(actions, "resume", "continue a session")
     _id(p)
     p.add_argument("--say", default="", metavar="TEXT", help="tell the model something first: an answer, a correction")
     p.add_argument("--model", default="", metavar="M", help="another model (default: the session's)")
-    p.add_argument("--assume", action="store_true", help="do not ask where the policy does not insist on it")
+    p.add_argument("--assume", action="store_true", help="do not ask a person unless the policy requires it")
     p.add_argument("--max-steps", type=int, metavar="N", help="maximum number of replies from here on")
     p.add_argument("--out", type=Path, metavar="FILE", help="write the accepted patch to FILE, as a unified diff")
     p.add_argument("--report", type=Path, metavar="FILE", help="write the report to FILE, as JSON, always")
     p.add_argument("--json", action="store_true", help="print events as JSON, one per line")
     p.add_argument("--quiet", action="store_true", help="do not show progress")
-    p = actions.add_parser("undo", help="take back the last step in the session's copy, or all", allow_abbrev=False)
+    p = add_action(actions, "undo", "undo the last step in the session's copy, or all")
     _id(p)
     p.add_argument("--all", action="store_true", help="every step")
-    p = actions.add_parser("export", help="write a session's transcript, or its patch", allow_abbrev=False)
+    p = add_action(actions, "export", "write a session's transcript, or its patch")
     _id(p)
     p.add_argument(
         "--format",

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from localagent.app import Settings
+from localagent.cli.actions import add_action
 from localagent.cli.render import Render
 from localagent.daemon.client.approval_client import patches_of
 from localagent.errors import UsageFault
@@ -26,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("approve", "let a held task of another user run"),
         ("patches", "patches of a task that need approval (`localagent approve ID --daemon`)"),
     ):
-        action = actions.add_parser(name, help=text, description=text, allow_abbrev=False)
+        action = add_action(actions, name, text)
         if name == "list":
             action.add_argument("--all", action="store_true", help="tasks of all users, if you have the role")
         else:

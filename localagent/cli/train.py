@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="ranker: the order alone; cpu, cuda: an adapter of the language model too, learned there "
         "(default: cpu where the extra `train` is installed, else ranker)",
     )
-    add_gpu_layers(parser, "; histories are read there, adapters are learned where --preset says")
+    add_gpu_layers(parser, "; edits are scored there, adapters are learned where --preset says")
     parser.add_argument("--no-model", action="store_true", help="learn the order of tasks without the language model")
     parser.add_argument("--forget", action="store_true", help="delete the learned order and its samples")
     parser.add_argument("--json", action="store_true", help="print JSON")

@@ -37,7 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     p.add_argument("patch", metavar="PATCH", help="a unified diff, as `git diff` writes it; - reads standard input")
     p.add_argument("--repo", type=Path, default=Path(), metavar="DIR", help="the repository it is for (default: .)")
     add_baseline(p)
-    p.add_argument("--test", action="append", default=[], metavar="SPEC", help="pytest argument; may be repeated")
+    p.add_argument(
+        "--test",
+        action="append",
+        default=[],
+        metavar="SPEC",
+        help="tests that must pass, as pytest takes them; may be repeated",
+    )
     p.add_argument("--check", action="append", default=[], metavar="CMD", help="a command that must exit 0 (no shell)")
     p.add_argument("--python", default="", metavar="PY", help="the project's interpreter or virtual environment")
     p.add_argument("--policy", type=Path, metavar="NAME|FILE", help="the policy to use (default: default)")
