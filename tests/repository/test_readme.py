@@ -48,6 +48,18 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
+def anchors(page: Path) -> set[str]:
+    """Where GitHub lets a link into a page lead: its headings in lower case, without punctuation, blanks as dashes."""
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.M | re.S), re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_links_into_pages_lead_to_a_heading(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]*)#([^)]+)\)", prose_of(page))
+    assert [link for link in links if link[1] not in anchors(page.parent / link[0] if link[0] else page)] == []
+
+
 def test_options_of_the_table_exist() -> None:
     table = re.findall(r"^\| `(--.*?)` \|", README, re.MULTILINE)
     named = {name for row in table for name in re.findall(r"--[a-z][a-z-]*", row)}
