@@ -4,10 +4,11 @@ import itertools
 from collections.abc import Sequence
 
 from localagent.app.bisect.bisect_parts import BisectParts
-from localagent.bisect.guilty_hunks import ChangedHunk, applied, hunks_of, minimal_hunks
+from localagent.bisect.guilty_hunks import applied, hunks_of, minimal_hunks
 from localagent.bisect.symptom import Symptom
 from localagent.bisect.tree_runner import RunningJails
 from localagent.domain.bisection import MinimalHunks, Verdict
+from localagent.domain.diff import TreeChange
 from localagent.errors import AnswerIsNo
 from localagent.jail.files.workspace import remove_tree
 from localagent.repo.commit_history import changes_of
@@ -27,17 +28,17 @@ def hunks_that_matter(
         return None, f"the commit's hunks were not reduced: {no}"
     hunks = hunks_of(changes)
 
-    def fails(part: Sequence[ChangedHunk]) -> bool:
+    def fails(changed: Sequence[TreeChange]) -> bool:
         store = parts.scratch / f"hunks-{next(_numbers)}"
         try:
-            tree = patched(before, store, applied(part)) if part else before
+            tree = patched(before, store, changed) if changed else before
             return symptom.verdict(parts.judge.run_tree(tree, running))[0] is Verdict.BAD
         except AnswerIsNo:  # a part that makes no tree: a file where a folder must be
             return False
         finally:
             remove_tree(store)
 
-    if not hunks or not fails(hunks):
+    if not hunks or not fails(applied(hunks)):
         return None, "the commit's hunks were not reduced: on its parent's tree they do not make the tests fail alone"
     if fails(()):
         return None, "the commit's hunks were not reduced: the tests fail on its parent's tree as well"

@@ -154,7 +154,12 @@ class Loop:
     def run(self, root: Lineage) -> Accepted | None:
         """What was accepted, if anything."""
         run, s, budget = self._run, self._run.state, self._run.task.budget
-        writing = Writing(run, self._expansion.root_lines(), root)
+        lines = self._expansion.root_lines()
+        best = run.suspicions[0].score if run.suspicions else 1.0
+        for edit in (e for e in run.parts.given if e.path not in run.baseline.test_files):
+            cost = run.order.cost(root, edit, lines.get(edit.path, {}), best or 1.0, None)
+            run.frontier.push_first(SearchStep(parent=root, edit=edit, cost=cost))
+        writing = Writing(run, lines, root)
         try:
             while True:
                 limit = budget.max_candidates if self._stop_at is None else min(budget.max_candidates, self._stop_at)
