@@ -11,6 +11,7 @@ from localagent.app.execute.known_secrets import open_sanitizer
 from localagent.app.fix.prior import load_prior
 from localagent.app.fix.suggest import BegunVerifier
 from localagent.app.policies import open_policy
+from localagent.app.reproduce.request import path_of
 from localagent.app.review.patch_tests import ProofRequest, TestedSnapshot, open_tested_snapshot
 from localagent.app.settings import Settings
 from localagent.debug.departure import Departure, departure_of
@@ -26,7 +27,7 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
 from localagent.domain.task import Budget, Suspicion, TaskResult
 from localagent.edit.space import open_edit_space
-from localagent.errors import AnswerIsNo
+from localagent.errors import AnswerIsNo, UsageFault
 from localagent.gate.repair_gates import open_gate_chain
 from localagent.localize.fuse import SpectrumLocalizer
 from localagent.ports import Sink, Sources
@@ -76,7 +77,7 @@ _REMEDY = (
 
 
 def debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
-    """The dossier. AnswerIsNo where nothing fails or nothing can be run."""
+    """The dossier. AnswerIsNo where nothing fails or nothing can be run, UsageFault for a test that is not there."""
     try:
         return _debug(request, settings, sink)
     except NoTests as no:
@@ -86,7 +87,7 @@ def debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
 def _debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
     begin = time.monotonic()
     policy = open_policy(settings, None, request.repo).policy
-    file = request.test.split("::", 1)[0]
+    file = str(path_of(request.test, request.repo)) if request.test else ""
     proof = ProofRequest(
         repo=request.repo,
         tests=(file,) if file else (),
@@ -117,7 +118,7 @@ def _debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
             departure=_departure(located, baseline),
             suspects=tuple(
                 replace(s, suspicion=replace(s.suspicion, why=sanitizer.clean_text(s.suspicion.why).text))
-                for s in _suspects(ranked, ground.sources, request.repo)
+                for s in _suspects(_that_ran(ranked, baseline), ground.sources, request.repo)
             ),
             values=tuple(_clean(one, sanitizer) for one in most_telling(values, MOST_HYPOTHESES)),
             hypotheses=hypotheses_of(result, baseline),
@@ -130,8 +131,11 @@ def chosen_failure(baseline: Baseline, wanted: str) -> tuple[str, Failure]:
     failures: dict[str, Failure] = {t.id: t.failure for t in baseline.tests if t.failure is not None}
     failures |= dict(baseline.collect_failures)
     failures |= {f"check:{c.command}": c.failure for c in baseline.checks if c.failure is not None}
+    every = {t.id for t in baseline.tests} | set(failures)
+    if "::" in wanted and not baseline.collect_failures and not any(_selects(wanted, name) for name in every):
+        raise UsageFault(f"{wanted}: no such test is collected", remedy="name it as `pytest --collect-only -q` does")
     known = [name for name in baseline.failing if name in failures]
-    named = [name for name in known if "::" not in wanted or name == wanted or name.startswith(f"{wanted}[")]
+    named = [name for name in known if "::" not in wanted or _selects(wanted, name)]
     if not named:
         if baseline.causes:
             raise AnswerIsNo(
@@ -140,6 +144,11 @@ def chosen_failure(baseline: Baseline, wanted: str) -> tuple[str, Failure]:
         flaky = f"; {len(baseline.flaky)} change from run to run" if baseline.flaky else ""
         raise AnswerIsNo(f"{wanted or 'every test'} passes here{flaky}", remedy=_REMEDY)
     return named[0], failures[named[0]]
+
+
+def _selects(wanted: str, name: str) -> bool:
+    """Whether a pytest argument with `::` means a test: by its id, without its parameters, or by its class."""
+    return name == wanted or name.startswith((f"{wanted}[", f"{wanted}::"))
 
 
 def localized(ground: TestedSnapshot, baseline: Baseline, test: str) -> Localized:
@@ -264,6 +273,17 @@ def _missed(summary: str, shown: str) -> Hypothesis | None:
         return None
     outcome = HypothesisOutcome.REFUTED
     return Hypothesis(path=RepoPath(path), line=int(line.rstrip(":")), experiment=what, outcome=outcome, shown=shown)
+
+
+def _that_ran(ranked: tuple[Suspicion, ...], baseline: Baseline) -> tuple[Suspicion, ...]:
+    """Without statements that neither a failing test nor an import ran; all of them where lines are not known."""
+    failing = [t.lines for t in baseline.tests if t.id in baseline.failing]
+    if not failing or any(lines is None for lines in failing) or baseline.collect_failures:
+        return ranked
+    every = (*(lines for lines in failing if lines is not None), baseline.import_lines)
+    return tuple(
+        s for s in ranked if any(n in lines.get(s.path, ()) for lines in every for n in range(s.line, s.end_line + 1))
+    )
 
 
 def _suspects(ranked: tuple[Suspicion, ...], sources: Sources, repo: Path) -> tuple[Suspect, ...]:

@@ -33,8 +33,10 @@ from localagent.repair.search.search_node import SearchStep
 
 @dataclass(slots=True)
 class Parts:
-    """The rooms the loop is given. `given` are edits to try before any other; `reverted` are files
-    with only that taken back which is known to have broken the tests."""
+    """The rooms the loop is given.
+
+    `given` are edits to try before any other; `reverted` files with only that taken back which broke the tests.
+    """
 
     verifier: Verifier
     localizer: Localizer
