@@ -78,8 +78,9 @@ def measure(case, seconds, settings, *, with_edits):
             forced_seconds = time.monotonic() - begin
             found = ()
             if with_edits:
-                result = experiments(ground, baseline, located.ranked, settings, policy, Quiet(), left)
-                found = hypotheses_of(result, baseline)
+                ranked = with_experiments(located.ranked, values)
+                result = experiments(ground, baseline, ranked, settings, policy, Quiet(), left)
+                found = hypotheses_of(result, baseline, ranked)
         confirmed = [h for h in found if h.outcome.value == "confirmed"]
         return {
             "case": case.id,

@@ -20,7 +20,7 @@ from localagent.debug.dynamic_slice import Access, accesses, slice_of, written_n
 from localagent.debug.forced_values import observed_run
 from localagent.debug.suspicions import combined
 from localagent.debug.value_outcomes import ValueExperiment, most_telling, with_experiments
-from localagent.domain.edit import Candidate
+from localagent.domain.edit import Candidate, Edit
 from localagent.domain.failure_run import FailureRun, FrameValues, WrittenValue
 from localagent.domain.outcome import Baseline, Failure, FullResult
 from localagent.domain.paths import RepoPath
@@ -42,6 +42,7 @@ from localagent.verify.baseline.test_discovery import NoTests
 from localagent.verify.baseline.traced_failure import traced_runs
 
 MOST_HYPOTHESES = 5
+MOST_CONFIRMED_RANK = 5
 MOST_CANDIDATES = 400
 TRACED_CPU_SECONDS = 20.0
 TRACED_PASSING = 3
@@ -121,7 +122,7 @@ def _debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
                 for s in _suspects(_that_ran(ranked, baseline), ground.sources, request.repo)
             ),
             values=tuple(_clean(one, sanitizer) for one in most_telling(values, MOST_HYPOTHESES)),
-            hypotheses=hypotheses_of(result, baseline),
+            hypotheses=hypotheses_of(result, baseline, ranked),
             seconds=time.monotonic() - begin,
         )
 
@@ -219,8 +220,12 @@ def experiments(
     return Repair(replace(ground.task, budget=budget), parts).run()
 
 
-def hypotheses_of(result: TaskResult | None, baseline: Baseline) -> tuple[Hypothesis, ...]:
-    """What the experiments showed: confirmed only where no change at another statement does the same."""
+def hypotheses_of(result: TaskResult | None, baseline: Baseline, ranked: Sequence[Suspicion]) -> tuple[Hypothesis, ...]:
+    """What the experiments showed, the statements that may be confirmed first.
+
+    Confirmed is one where no edit at another statement does the same and which the trace, that knows nothing of edits,
+    puts among the first: an edit that passes far from these more likely makes up for the fault than it mends it.
+    """
     if result is None:
         return ()
     checked = [(result.chosen, result.full), *zip(result.proposals, result.proposed, strict=False)]
@@ -230,13 +235,15 @@ def hypotheses_of(result: TaskResult | None, baseline: Baseline) -> tuple[Hypoth
     found: list[Hypothesis] = []
     for candidate in passing:
         alone = len(places) == len(candidate.edits)
-        outcome = HypothesisOutcome.CONFIRMED if alone else HypothesisOutcome.POSSIBLE
+        first = all(any(_at(s, e) for s in ranked[:MOST_CONFIRMED_RANK]) for e in candidate.edits)
+        outcome = HypothesisOutcome.CONFIRMED if alone and first else HypothesisOutcome.POSSIBLE
         failing, others_run = len(baseline.failing), len(baseline.passing)
         shown = f"the {failing} failing tests pass, and the {others_run} others that were run still do"
         found += _of(
             candidate,
             outcome,
             f"{shown}; no edit tried elsewhere does it"
+            + ("" if first else f", but {MOST_CONFIRMED_RANK} statements are more suspicious")
             if alone
             else f"{shown}; an edit at another statement does it too",
         )
@@ -251,6 +258,10 @@ def hypotheses_of(result: TaskResult | None, baseline: Baseline) -> tuple[Hypoth
         shown = f"{len(miss.turned)} of {len(baseline.failing)} failing tests pass{broken}"
         found += [h for h in (_missed(miss.edits[-1], shown),) if h is not None]
     return tuple(found[:MOST_HYPOTHESES])
+
+
+def _at(suspicion: Suspicion, edit: Edit) -> bool:
+    return suspicion.path == edit.path and suspicion.line <= edit.line <= suspicion.end_line
 
 
 def _passes_all(full: FullResult | None) -> bool:

@@ -158,7 +158,10 @@ class Loop:
         best = run.suspicions[0].score if run.suspicions else 1.0
         for edit in (e for e in run.parts.given if e.path not in run.baseline.test_files):
             cost = run.order.cost(root, edit, lines.get(edit.path, {}), best or 1.0, None)
-            run.frontier.push_first(SearchStep(parent=root, edit=edit, cost=cost))
+            step = SearchStep(parent=root, edit=edit, cost=cost)
+            least = (edit.path, edit.apply(run.parts.sources[edit.path])) in run.parts.reverted
+            push = run.frontier.push_first if least else run.frontier.push_written
+            push(step)
         writing = Writing(run, lines, root)
         try:
             while True:

@@ -35,7 +35,8 @@ from localagent.repair.search.search_node import SearchStep
 class Parts:
     """The rooms the loop is given.
 
-    `given` are edits to try before any other; `reverted` files with only that taken back which broke the tests.
+    `given` are edits that somebody has reason for. Those that make one of the `reverted` files, with only that taken
+    back which broke the tests, are tried before any other; the rest while nothing passes.
     """
 
     verifier: Verifier
