@@ -186,6 +186,7 @@ def main() -> int:
     )
     parser.add_argument("--every", type=int, default=2)
     parser.add_argument("--cases", nargs="+", choices=("own", "spans"), default=["own", "spans"])
+    parser.add_argument("--only", nargs="*", metavar="ID", help="these cases alone")
     parser.add_argument("--fix-seconds", type=float, default=60.0)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
@@ -193,6 +194,8 @@ def main() -> int:
     cases = [case for name in args.cases for case in known[name]()]
     rows = []
     for number, case in enumerate(cases[:: args.every]):
+        if args.only and case.id not in args.only:
+            continue
         row = one(case, number % 2 == 0, args.fix_seconds)
         print(json.dumps(row if row is not None else {"case": case.id, "left out": "takes no feature"}), flush=True)
         rows += [row] if row is not None else []
