@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
-from localagent.domain.bisection import BisectEnd, BisectResult, CommitSummary, MinimalHunks, Verdict
+from localagent.domain.bisection import BisectEnd, BisectResult, CommitSummary, CommitVerdict, MinimalHunks
 from localagent.report.behaviour_text import near_lines
 from localagent.report.verify_report import differential_json
 from localagent.text.visible_text import one_line, visible
@@ -55,7 +55,7 @@ def _lines(result: BisectResult) -> Iterator[str]:
         yield from _hunks(result.hunks)
     if (behaviour := differential_json(result.behaviour)) is not None:
         yield from near_lines(behaviour, most=_SHOWN_DIFFERENCES, whole=True)
-    skipped = sum(j.verdict is Verdict.SKIP for j in result.judged.values())
+    skipped = sum(j.verdict is CommitVerdict.SKIP for j in result.judged.values())
     among = max(result.commits, result.tested, len(result.judged))
     yield (
         f"tested {result.tested} commits of {among:,} in {result.runs} runs, "
