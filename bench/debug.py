@@ -78,8 +78,9 @@ def measure(case, seconds, settings, *, with_edits):
             forced_seconds = time.monotonic() - begin
             found = ()
             if with_edits:
-                result = experiments(ground, baseline, located.ranked, settings, policy, Quiet(), left)
-                found = hypotheses_of(result, baseline)
+                ranked = with_experiments(located.ranked, values)
+                result = experiments(ground, baseline, ranked, settings, policy, Quiet(), left)
+                found = hypotheses_of(result, baseline, ranked)
         confirmed = [h for h in found if h.outcome.value == "confirmed"]
         return {
             "case": case.id,
@@ -93,6 +94,7 @@ def measure(case, seconds, settings, *, with_edits):
             "cause": sorted(f"{path}:{line}" for path, line in wanted),
             "said": [e.sentence for e in values],
             "traced": located.run is not None,
+            "hypotheses": [f"{h.outcome.value} {h.path}:{h.line} {h.experiment}" for h in found],
             "confirmed": bool(confirmed),
             "right": bool(confirmed) and all((h.path, h.line) in wanted for h in confirmed),
             "seconds": round(time.monotonic() - begin, 1),
@@ -124,6 +126,7 @@ def mutated_case(case, fault):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("cases", type=Path, nargs="*")
+    p.add_argument("--only", nargs="*", metavar="ID", help="these cases alone")
     p.add_argument("--drawn", type=int, default=0, metavar="N")
     p.add_argument("--every", type=int, default=1)
     p.add_argument("--most", type=int, default=1000)
@@ -136,6 +139,8 @@ def main():
     done = []
     cases = [Case(**{**row, "expect": row.get("expect", {})}) for row in rows[:: args.every][: args.most]]
     for case in [*cases, *drawn_cases(args.drawn)]:
+        if args.only and case.id not in args.only:
+            continue
         try:
             done.append(measure(case, args.seconds, settings, with_edits=not args.no_edits))
         except LocalagentError as fault:

@@ -1,19 +1,24 @@
 """Which hunks of the first bad commit matter: the smallest set that makes the tests fail when laid over its parent.
 
-Files are reduced first, then the hunks of those that are left. A hunk is a stretch of differing lines; a file that is
-new, gone, or no text is one hunk. Parts that do not fail in the same way count as passing.
+Files are reduced first, then the hunks of those that are left, then, in Python, the tokens and statements of these. A
+hunk is a stretch of differing lines; a file that is new, gone, or no text is one hunk. Parts that do not fail in the
+same way count as passing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from localagent.code.delta_debugging import minimise
+from localagent.code.source_text import parse_or_none
 from localagent.domain.bisection import HunkSummary, MinimalHunks, RevertedHunk
 from localagent.domain.diff import ChangeKind, FileMode, TreeChange
 from localagent.domain.paths import RepoPath
 from localagent.repo.diff.write_diff import line_blocks, lines_of
+from localagent.verify.evidence.changed_lines import ChangedFile
+from localagent.verify.evidence.necessity import PatchPart, changed_parts, without
 
 MOST_RUNS = 120
+MOST_SINGLE_PARTS = 12  # of a file, that are taken back one by one
 _SHOWN_BYTES = 4000
 
 
@@ -86,20 +91,39 @@ def applied(hunks: Sequence[ChangedHunk]) -> tuple[TreeChange, ...]:
     )
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _SplitFile:
+    """A Python file's change by its smallest parts: `parts` stand in `hunks`, which may matter, `others` do not."""
+
+    change: TreeChange
+    hunks: tuple[ChangedHunk, ...]
+    parts: tuple[PatchPart, ...]
+    others: tuple[PatchPart, ...]
+
+    def with_parts(self, some: Sequence[PatchPart]) -> TreeChange:
+        """The parent's file with some of the parts."""
+        rest = [part for part in (*self.parts, *self.others) if part not in some]
+        return replace(self.change, after=without(_as_file(self.change), rest).before)
+
+    def taken_back(self, some: Sequence[PatchPart]) -> tuple[ChangedHunk, ...]:
+        """What some of the parts are to the commit's own file."""
+        return hunks_of([replace(self.change, before=without(_as_file(self.change), some).before)])
+
+
 class _CountedRuns:
     """Asks what fails and counts; nothing at all is known not to fail. `complete`: no run was refused of late."""
 
-    def __init__(self, fails: Callable[[Sequence[ChangedHunk]], bool]) -> None:
+    def __init__(self, fails: Callable[[Sequence[TreeChange]], bool]) -> None:
         self._fails = fails
         self.made = 0
         self.complete = True
 
-    def fails(self, part: Sequence[ChangedHunk]) -> bool:
-        """Whether these hunks make the tests fail."""
-        if not part:
+    def fails(self, changes: Sequence[TreeChange]) -> bool:
+        """Whether these changes make the tests fail."""
+        if not changes:
             return False
         self.made += 1
-        return self._fails(part)
+        return self._fails(changes)
 
     def below(self, most: int) -> bool:
         """Whether one more run is within `most`."""
@@ -108,26 +132,77 @@ class _CountedRuns:
 
 
 def minimal_hunks(
-    hunks: Sequence[ChangedHunk], fails: Callable[[Sequence[ChangedHunk]], bool], most: int = MOST_RUNS
+    hunks: Sequence[ChangedHunk], fails: Callable[[Sequence[TreeChange]], bool], most: int = MOST_RUNS
 ) -> MinimalHunks:
-    """The hunks that matter, where all of them together fail and none of them do not, in at most so many runs."""
+    """The hunks that matter, where all of them together fail and none of them do not, in at most so many runs.
+
+    `fails` is asked about changes of the parent's tree.
+    """
     runs = _CountedRuns(fails)
     paths = tuple(dict.fromkeys(hunk.path for hunk in hunks))
     files = minimise(
         paths,
-        lambda part: runs.fails([hunk for hunk in hunks if hunk.path in part]),
+        lambda part: runs.fails(applied([hunk for hunk in hunks if hunk.path in part])),
         lambda: runs.below(most // 2),
     )
     runs.complete = True
     left = [hunk for hunk in hunks if hunk.path in files]
-    kept = minimise(left, runs.fails, lambda: runs.below(most))
+    kept = minimise(left, lambda part: runs.fails(applied(part)), lambda: runs.below(most))
+    split = [s for path in files if (s := _split([hunk for hunk in kept if hunk.path == path])) is not None]
+    whole = [hunk for hunk in kept if hunk.path not in {s.change.path for s in split}]
+
+    def with_parts(some: Sequence[tuple[_SplitFile, PatchPart]]) -> list[TreeChange]:
+        return [s.with_parts(own) for s in split if (own := [part for of, part in some if of is s])]
+
+    def fails_with(some: Sequence[tuple[_SplitFile, PatchPart]]) -> bool:
+        made = with_parts(some)
+        programs = all(parse_or_none(change.after) is not None for change in made)
+        return programs and runs.fails((*applied(whole), *made))
+
+    needed = minimise([(s, part) for s in split for part in s.parts], fails_with, lambda: runs.below(most))
+    by_file = [(s, [part for of, part in needed if of is s]) for s in split]
+    parts = [hunk for s, own in by_file if own for hunk in s.taken_back(own)]
+    ways = [*(s.taken_back(own) for s, own in by_file), *_together(kept)]
+    ways[len(by_file) : len(by_file)] = [s.taken_back([part]) for s, own in by_file for part in own[:MOST_SINGLE_PARTS]]
+    back = (tuple(hunk.reverted for hunk in way if not hunk.whole) for way in ways)
     return MinimalHunks(
-        hunks=tuple(hunk.summary for hunk in kept),
-        reverts=tuple(hunk.reverted for hunk in kept if not hunk.whole),
+        hunks=tuple(hunk.summary for hunk in (*whole, *parts)),
+        changes=(*applied(whole), *with_parts(needed)),
+        reverts=tuple(dict.fromkeys(way for way in back if way)),
+        kept=len(whole) + sum(any(_inside(p, hunk) for p in own) for s, own in by_file for hunk in s.hunks),
         total=len(hunks),
         runs=runs.made,
         complete=runs.complete,
     )
+
+
+def _together(hunks: Sequence[ChangedHunk]) -> Iterator[tuple[ChangedHunk, ...]]:
+    """All hunks of each file, then each by itself."""
+    for path in dict.fromkeys(hunk.path for hunk in hunks):
+        yield tuple(hunk for hunk in hunks if hunk.path == path)
+    yield from ((hunk,) for hunk in hunks)
+
+
+def _split(hunks: Sequence[ChangedHunk]) -> _SplitFile | None:
+    """The hunks of one file by their parts; None where they are no changes of a Python text, or do not add up."""
+    if not hunks or hunks[0].whole or not hunks[0].path.is_python:
+        return None
+    change = hunks[0].change
+    every = list(changed_parts(_as_file(change)))
+    parts = tuple(part for part in every if any(_inside(part, hunk) for hunk in hunks))
+    others = tuple(part for part in every if part not in parts)
+    split = _SplitFile(change=change, hunks=tuple(hunks), parts=parts, others=others)
+    return split if split.with_parts(parts).after == applied(hunks)[0].after else None
+
+
+def _inside(part: PatchPart, hunk: ChangedHunk) -> bool:
+    lines = lines_of(hunk.change.after)
+    start = sum(map(len, lines[: hunk.new_start]))
+    return start <= part.start and part.end <= start + sum(map(len, hunk.new))
+
+
+def _as_file(change: TreeChange) -> ChangedFile:
+    return ChangedFile(path=change.path, source=change.path, before=change.before, after=change.after)
 
 
 def _spliced(hunks: Sequence[ChangedHunk]) -> bytes:

@@ -1,18 +1,17 @@
-"""Repair that starts from the first bad commit: its minimal hunks taken back as edits, and their lines as suspicious.
+"""Repair that starts from the first bad commit: ways to take it back as edits, and the lines that matter as suspicious.
 
 A hunk is carried to today's text by matching the commit's own version of the file with it: it is taken back where its
 lines stand there unchanged, together. Otherwise only the lines of it that still stand are suspicious. Such an edit is
 a candidate like any other: gates, tests and guard judge it.
 """
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from localagent.code.source_text import parse_or_none
 from localagent.domain.bisection import RevertedHunk
-from localagent.domain.edit import Edit, Splice, Written
-from localagent.domain.outcome import Baseline, Failure
+from localagent.domain.edit import Edit, Splice
+from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
 from localagent.ports import Localizer, Sources
@@ -50,10 +49,10 @@ def todays_lines(hunk: RevertedHunk, today: bytes) -> TodaysLines | None:
 
 
 class HunkLocalizer:
-    """Another localizer, with the lines of the hunks in front: as suspicious as the most suspicious one."""
+    """Another localizer, with the lines of the first way of each file in front: as suspicious as any."""
 
-    def __init__(self, localizer: Localizer, hunks: Sequence[RevertedHunk]) -> None:
-        self._localizer, self._hunks = localizer, hunks
+    def __init__(self, localizer: Localizer, ways: Sequence[Sequence[RevertedHunk]]) -> None:
+        self._localizer, self._hunks = localizer, [hunk for way in least_ways(ways) for hunk in way]
 
     def localize(self, baseline: Baseline, sources: Sources) -> tuple[Suspicion, ...]:
         """Most suspicious first."""
@@ -74,49 +73,35 @@ class HunkLocalizer:
         return (*raised, *added, *(x for x in ranked if (x.path, x.line, x.end_line) not in known))
 
 
-class RevertWriter:
-    """An `EditWriter` that writes once: all hunks of a file taken back together, and each by itself."""
-
-    def __init__(self, hunks: Sequence[RevertedHunk]) -> None:
-        self._hunks = hunks
-        self._edits: list[Edit] | None = None
-        self.tokens_used = 0
-
-    @property
-    def next_cost(self) -> float:
-        """Less than any other edit's; infinite once all are written."""
-        return math.inf if self._edits is not None and not self._edits else -_PRIOR
-
-    def begin(
-        self,
-        sources: Sources,
-        places: Sequence[Suspicion],  # noqa: ARG002 - the port's
-        baseline: Baseline,
-    ) -> None:
-        """Make them."""
-        self._edits = list(revert_edits([h for h in self._hunks if h.path not in baseline.test_files], sources))
-
-    def heard(self, edit: Edit, failures: Sequence[Failure]) -> None:
-        """Nothing is learned from it."""
-
-    def more(self, *, timeout_seconds: float) -> Sequence[Written]:  # noqa: ARG002 - the port's
-        """All of them, the first time."""
-        edits, self._edits = self._edits or [], []
-        return [Written(edit=edit, score=0.0) for edit in edits]
+def least_ways(ways: Sequence[Sequence[RevertedHunk]]) -> tuple[Sequence[RevertedHunk], ...]:
+    """The first way of each file: of what matters there all, and nothing else."""
+    return tuple({way[0].path: way for way in reversed(ways) if way}.values())
 
 
-def revert_edits(hunks: Sequence[RevertedHunk], sources: Sources) -> Iterator[Edit]:
-    """The hunks of each file together, then one by one; those alone that leave the file parsing."""
-    by_path: dict[RepoPath, list[RevertedHunk]] = {}
-    for hunk in hunks:
-        if hunk.path in sources:
-            by_path.setdefault(hunk.path, []).append(hunk)
-    for path, own in by_path.items():
+def reverted_files(ways: Sequence[Sequence[RevertedHunk]], sources: Sources) -> frozenset[tuple[RepoPath, bytes]]:
+    """Files with what matters taken back, where all of it still stands."""
+    edits = revert_edits([way for way in least_ways(ways) if all(_stands(hunk, sources) for hunk in way)], sources)
+    return frozenset((edit.path, edit.apply(sources[edit.path])) for edit in edits)
+
+
+def _stands(hunk: RevertedHunk, sources: Sources) -> bool:
+    at = todays_lines(hunk, sources[hunk.path]) if hunk.path in sources else None
+    return at is not None and at.whole
+
+
+def revert_edits(ways: Sequence[Sequence[RevertedHunk]], sources: Sources) -> Iterator[Edit]:
+    """An edit for each way, of those of its hunks that still stand; those alone that leave another file that parses."""
+    made: set[tuple[RepoPath, bytes]] = set()
+    for way in ways:
+        path = way[0].path if way else RepoPath(".")
+        if path not in sources:
+            continue
         source = sources[path]
-        found = [(hunk, at) for hunk in own if (at := todays_lines(hunk, source)) is not None and at.whole]
-        for part in (found, *([pair] for pair in found)) if len(found) > 1 else [found]:
-            if part and (edit := _edit(path, source, part)) is not None:
-                yield edit
+        found = [(hunk, at) for hunk in way if (at := todays_lines(hunk, source)) is not None and at.whole]
+        edit = _edit(path, source, found) if found else None
+        if edit is not None and (key := (path, edit.apply(source))) not in made:
+            made.add(key)
+            yield edit
 
 
 def _edit(path: RepoPath, source: bytes, part: Sequence[tuple[RevertedHunk, TodaysLines]]) -> Edit | None:

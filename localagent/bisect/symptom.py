@@ -60,13 +60,17 @@ class Symptom:
     kinds: Mapping[str, str]
     any_failure: bool = False
 
+    def shown(self, run: TreeRun) -> tuple[str, ...]:
+        """The tests that fail there as they do at the bad commit."""
+        bad = run.bad
+        return tuple(n for n, kind in self.kinds.items() if n in bad and (self.any_failure or bad[n] == kind))
+
     def verdict(self, run: TreeRun) -> tuple[CommitVerdict, str]:
         """Whether a tree shows it, and why so."""
         if run.problem:
             return CommitVerdict.SKIP, run.problem
         bad = run.bad
-        same = [name for name, kind in self.kinds.items() if name in bad and (self.any_failure or bad[name] == kind)]
-        if same:
+        if same := self.shown(run):
             return CommitVerdict.BAD, f"{same[0]}: {bad[same[0]]}"
         other = next((name for name in bad if name in self.kinds), None)
         other = other or next((name for name in bad if name.startswith(COLLECT_PREFIX)), None)

@@ -41,9 +41,9 @@ class TreeRunner:
     policy: Policy
     seconds: float
 
-    def run(self, tree: Snapshot, running: "RunningJails") -> TreeRun:
-        """What the tests show. Interrupted where it was cancelled; a problem, never an exception, for what they do."""
-        pool = JailPool(
+    def pool(self, tree: Snapshot) -> JailPool:
+        """Jails on a tree."""
+        return JailPool(
             WorkerSpec.make(
                 jail=self.jail,
                 repo=self.task.repo,
@@ -54,6 +54,10 @@ class TreeRunner:
                 tighter=self.policy.limits,
             )
         )
+
+    def run(self, tree: Snapshot, running: "RunningJails") -> TreeRun:
+        """What the tests show. Interrupted where it was cancelled; a problem, never an exception, for what they do."""
+        pool = self.pool(tree)
         running.add(pool)
         try:
             with pool.start({}, WorkerUse.FULL) as worker:

@@ -41,10 +41,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     p.add_argument("--log", type=Path, metavar="FILE", help="begin with the verdicts that `git bisect log` wrote")
     p.add_argument("--write-log", type=Path, metavar="FILE", help="write all verdicts, for `git bisect replay`")
     p.add_argument("--resume", action="store_true", help="continue the last bisection of this repository")
-    p.add_argument("--no-hunks", action="store_true", help="do not reduce the commit to the hunks that matter")
+    p.add_argument(
+        "--no-hunks",
+        action="store_true",
+        help="find the commit alone: neither its hunks that matter nor what it changed",
+    )
     p.add_argument("--fix", action="store_true", help="then repair the working tree, starting from that commit's hunks")
     p.add_argument("--jobs", type=int, default=1, metavar="N", help="commits to test at the same time (1)")
     p.add_argument("--max-seconds", type=float, default=120.0, metavar="S", help="time for one commit's tests (120)")
+    p.add_argument(
+        "--fix-seconds", type=float, default=300.0, metavar="S", help="with --fix: time for the repair (300)"
+    )
     p.add_argument("--no-model", action="store_true", help="with --fix: search without a model")
     p.add_argument("--repo", type=Path, default=Path(), metavar="DIR", help="the repository (default: .)")
     p.add_argument("--python", default="", metavar="PY", help="the project's interpreter or virtual environment")
@@ -93,7 +100,7 @@ def _fix(
         backend=request.backend,
         use_model=not args.no_model,
         reverts=result.hunks.reverts if result.hunks is not None else (),
-        budget=Budget(jobs=request.jobs),
+        budget=Budget(jobs=request.jobs, max_seconds=args.fix_seconds),
     )
     outcome = run_fix(asked, settings, PlainSink(render, quiet=args.quiet or args.json), stop)
     if args.json:
@@ -109,8 +116,9 @@ def _request(args: argparse.Namespace, settings: Settings) -> BisectRequest:
         faults.append(f"--repo: {args.repo} is not a directory")
     if args.jobs < 1:
         faults.append("--jobs: at least 1")
-    if not 0 < args.max_seconds < math.inf:
-        faults.append("--max-seconds: must be positive and finite")
+    for option, seconds in (("--max-seconds", args.max_seconds), ("--fix-seconds", args.fix_seconds)):
+        if not 0 < seconds < math.inf:
+            faults.append(f"{option}: must be positive and finite")
     faults += [fault for fault in map(command_fault, args.check) if fault]
     if not args.resume and not args.test and not args.check:
         faults.append("what fails? name it with --test or --check")

@@ -25,8 +25,8 @@ MOST_WRITES = 12
 class HypothesisOutcome(StrEnum):
     """What an experiment showed."""
 
-    CONFIRMED = "confirmed"  # the failing tests pass, the others run are as before; no edit tried elsewhere does it
-    POSSIBLE = "possible"  # so they do with an edit at another statement, or the others were not run
+    CONFIRMED = "confirmed"  # the tests pass, no edit tried elsewhere does it, and the trace suspects it first, too
+    POSSIBLE = "possible"  # a hint: an edit elsewhere does it, or the trace suspects others, or others were not run
     REFUTED = "refuted"  # some tests still fail, or others broke: of this edit, not of the statement
 
 

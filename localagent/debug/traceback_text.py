@@ -4,10 +4,13 @@ Prefixes of logs are taken off where most lines have one; others are left to the
 """
 
 import codecs
+import html
 import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+from localagent.debug.foreign_tracebacks import as_cpython, event_tracebacks
 
 MAX_BYTES = 8 << 20
 HEAD_BYTES = 1 << 20
@@ -46,8 +49,12 @@ def readable(data: bytes) -> TraceText:
     if cut:
         data = data[:HEAD_BYTES] + b"\n...\n" + data[HEAD_BYTES - MAX_BYTES :]
     text = _ANSI.sub("", _decoded(data))
+    if "File &quot;" in text:
+        text = html.unescape(text)
+    if text.lstrip()[:1] in ("{", "[") and '"stacktrace"' in text and len(text) <= _MAX_ESCAPED:
+        text = "\n".join(_json_texts(text)) or text  # an event over several lines
     lines = [line[:MAX_LINE] for raw in _NEWLINE.split(text) for line in _unescaped(raw)]
-    return TraceText(lines=tuple(_without_prefixes(lines)), cut=cut)
+    return TraceText(lines=tuple(as_cpython(_without_prefixes(lines))), cut=cut)
 
 
 def _decoded(data: bytes) -> str:
@@ -58,7 +65,7 @@ def _decoded(data: bytes) -> str:
 
 def _unescaped(line: str) -> list[str]:
     """The lines that one line of a log holds where newlines are written as escapes, else the line."""
-    if len(line) > _MAX_ESCAPED or not _ESCAPED_TRACE.search(line):
+    if len(line) > _MAX_ESCAPED or not (_ESCAPED_TRACE.search(line) or '"stacktrace"' in line):
         return [line]
     record = line[line.find("{") :] if "{" in line[:200] else ""
     if record and (texts := list(_json_texts(record))):
@@ -85,6 +92,7 @@ def _json_texts(record: str) -> Iterator[str]:
         seen += 1
         value = waiting.pop(0)
         if isinstance(value, dict):
+            yield from event_tracebacks(value)
             waiting += value.values()
         elif isinstance(value, list):
             waiting += value

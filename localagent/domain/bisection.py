@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from localagent.domain.diff import TreeChange
 from localagent.domain.paths import RepoPath
+from localagent.domain.verification import Differential
 
 
 class CommitVerdict(StrEnum):
@@ -103,11 +105,15 @@ class RevertedHunk:
 class MinimalHunks:
     """Which of the guilty commit's changes make the tests fail on its parent. 1-minimal where `complete`.
 
-    `reverts` takes back those of them that are parts of text files.
+    `hunks` are what is left of `kept` of its `total` hunks: of a Python file the tokens and statements that matter,
+    with the rest of their lines as the commit has it. `changes` make them of the parent's tree. `reverts` are ways to
+    take back what is text, the least first; each is of one file.
     """
 
     hunks: tuple[HunkSummary, ...]
-    reverts: tuple[RevertedHunk, ...]
+    changes: tuple[TreeChange, ...]
+    reverts: tuple[tuple[RevertedHunk, ...], ...]
+    kept: int
     total: int
     runs: int
     complete: bool
@@ -115,7 +121,10 @@ class MinimalHunks:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BisectResult:
-    """The answer. `suspects` are newest first; `tested` counts the commits that were asked about, `runs` their runs."""
+    """The answer. `suspects` are newest first; `tested` counts the commits that were asked about, `runs` their runs.
+
+    `behaviour`: the first bad commit's functions against its parent's.
+    """
 
     end: BisectEnd
     reason: str
@@ -132,5 +141,6 @@ class BisectResult:
     symptom: Mapping[str, str] = field(default_factory=dict)
     confidence: BisectionConfidence | None = None
     hunks: MinimalHunks | None = None
+    behaviour: Differential | None = None
     seconds: float = 0.0
     warnings: tuple[str, ...] = ()

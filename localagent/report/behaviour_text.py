@@ -20,7 +20,8 @@ def near_lines(near: Mapping[str, Any], *, most: int, whole: bool = False) -> It
         yield from (f"old against new: {one_line(note, 500)}" for note in near["notes"])
     if not near["functions"]:
         return
-    of_whom = f" to {len(near['functions'])} functions" if whole else ""
+    many = len(near["functions"])
+    of_whom = f" to {many} function{'s' * (many != 1)}" if whole else ""
     demanded = f", {near['demanded']} differ as the repaired tests require" if near["demanded"] else ""
     others = len(near["differences"]) + near["differences_left_out"]
     explained = f" ({near['explained']} explained by these)" if near.get("explained") else ""

@@ -1,22 +1,25 @@
 """A bisection's answer as text and as JSON."""
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from localagent.domain.bisection import BisectEnd, BisectResult, CommitSummary, CommitVerdict, MinimalHunks
+from localagent.report.behaviour_text import near_lines
+from localagent.report.verify_report import differential_json
 from localagent.text.visible_text import one_line, visible
 
 SCHEMA = "localagent/bisect/1"
 _SHOWN_SUSPECTS, _SHOWN_FILES, _SHOWN_HUNKS, _SHOWN_LINES = 20, 20, 10, 24
+_SHOWN_DIFFERENCES = 10
 
 
 def bisect_json(result: BisectResult) -> dict[str, Any]:
     """All of it; verdicts by commit, in the order they came."""
-    told = asdict(result)
+    told = asdict(replace(result, behaviour=None))
     if told["hunks"] is not None:
-        del told["hunks"]["reverts"]  # whole files
-    return {"schema": SCHEMA, **told}
+        del told["hunks"]["reverts"], told["hunks"]["changes"]  # whole files
+    return {"schema": SCHEMA, **told, "behaviour": differential_json(result.behaviour)}
 
 
 def bisect_text(result: BisectResult) -> str:
@@ -50,6 +53,8 @@ def _lines(result: BisectResult) -> Iterator[str]:
         yield f"fails at the bad commit: {name}: {one_line(kind, 200)}{more}"
     if result.hunks is not None:
         yield from _hunks(result.hunks)
+    if (behaviour := differential_json(result.behaviour)) is not None:
+        yield from near_lines(behaviour, most=_SHOWN_DIFFERENCES, whole=True)
     skipped = sum(j.verdict is CommitVerdict.SKIP for j in result.judged.values())
     among = max(result.commits, result.tested, len(result.judged))
     yield (
@@ -70,7 +75,7 @@ def _commit(commit: CommitSummary) -> Iterator[str]:
 
 def _hunks(hunks: MinimalHunks) -> Iterator[str]:
     least = "none of them can be left out" if hunks.complete else "there was no time to leave out more"
-    yield f"{len(hunks.hunks)} of its {hunks.total} hunks are enough to make the tests fail ({least}):"
+    yield f"of {hunks.kept} of its {hunks.total} hunks this is enough to make the tests fail ({least}):"
     for hunk in hunks.hunks[:_SHOWN_HUNKS]:
         yield f"  {hunk.path}:{hunk.line}"
         if not hunk.before and not hunk.after:

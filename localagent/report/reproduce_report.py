@@ -76,7 +76,7 @@ def reproduction_text(found: Reproduction) -> str:
     if found.remedy:
         lines.append(f"  what to do   {found.remedy}")
     lines += [f"  note         {remark}" for remark in found.remarks]
-    lines.append(f"  {found.runs} runs in {found.seconds:.1f} s")
+    lines.append(f"  {found.runs} run{'s' * (found.runs != 1)} in {found.seconds:.1f} s")
     return "\n".join(lines)
 
 

@@ -49,17 +49,18 @@ class SourceUnits:
     def groups(self, kind: UnitKind, fixed: Collection[int] = (), *, data: bool = True) -> list[UnitGroup]:
         """All groups of a kind, outer ones first. Statements with a line in `fixed` are no parts of any.
 
-        Without `data`, functions without a fixed line stay whole, elements are those of decorators alone, and there are
-        no wrappers and literals.
+        Without `data`, functions without a fixed line stay whole with their decorators, elements are those of other
+        decorators alone, and there are no wrappers and literals.
         """
         found: list[UnitGroup | None]
+        whole = set() if data else self._whole(fixed)
         match kind:
             case UnitKind.STATEMENT:
-                whole = set() if data else self._whole(fixed)
                 blocks = (found for found in self._blocks() if id(found[0]) not in whole)
                 found = [self._block(owner, name, block, fixed) for owner, name, block in blocks]
             case UnitKind.HEAD:
-                found = [group for node in ast.walk(self._tree) for group in self._heads(node)]
+                heads = (node for node in ast.walk(self._tree) if id(node) not in whole)
+                found = [group for node in heads for group in self._heads(node)]
             case UnitKind.ELEMENT:
                 found = [self._elements(node) for node in self._displays(everywhere=data)]
             case UnitKind.WRAPPER:

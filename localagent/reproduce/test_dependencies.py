@@ -158,8 +158,9 @@ def loose_names(tree: ast.Module) -> set[str]:
 def fixed_lines(place: TestPlace) -> set[int]:
     """Lines of the test that the failing statement depends on by its names, going backwards; itself among them.
 
-    A statement counts that binds one of the names or mentions one (it may change what the name stands for), other
-    assertions left out. All of the test where its failing line is not known.
+    A statement counts that binds one of the names or mentions one (it may change what the name stands for). Of other
+    assertions only those do that are nothing but a call on one of them, as `assert stack.undo()`: comparisons seldom
+    change anything. All of the test where its failing line is not known.
     """
     if not place.line:
         return set(all_lines_of(place.function))
@@ -169,11 +170,18 @@ def fixed_lines(place: TestPlace) -> set[int]:
     for statement in reversed(statements):
         first, last = first_line(statement), last_line(statement)
         failing = first <= place.line <= last
-        if not failing and (isinstance(statement, ast.Assert) or not names & _local_names(statement)):
+        looks = isinstance(statement, ast.Assert) and not _is_call(statement.test)
+        if not failing and (looks or not names & _local_names(statement)):
             continue
         names |= _local_names(statement)
         fixed |= set(range(first, last + 1))
     return fixed
+
+
+def _is_call(asserted: ast.expr) -> bool:
+    """Whether an assertion only calls a method, or says `not` to what it returns."""
+    call = asserted.operand if isinstance(asserted, ast.UnaryOp) else asserted
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute)
 
 
 def _local_names(statement: ast.AST) -> set[str]:

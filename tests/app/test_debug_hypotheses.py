@@ -1,4 +1,4 @@
-"""What experiments show: only what passed every check, alone, is confirmed."""
+"""What experiments show: only what passed every check, alone, and is suspected first, is confirmed."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from localagent.app.debug.debug import hypotheses_of
 from localagent.domain.edit import Candidate, Edit, Patch
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.paths import RepoPath
-from localagent.domain.task import TaskResult, Verdict
+from localagent.domain.task import Suspicion, TaskResult, Verdict
 
 BASELINE = Baseline(tests=(), failing=("a", "b"), passing=("c",))
 
@@ -28,10 +28,18 @@ def full(*still_failing: str) -> FullResult:
 
 
 @pytest.mark.parametrize(
-    ("still", "others", "wanted"),
-    [((), (), ["confirmed"]), ((), (9,), ["possible", "possible"]), (("b",), (), [])],
+    ("still", "others", "ranked", "wanted"),
+    [
+        ((), (), (1, 5), ["confirmed"]),
+        ((), (), (1, 2, 3, 4, 6, 5), ["possible"]),  # the trace suspects five others first
+        ((), (9,), (5,), ["possible", "possible"]),
+        (("b",), (), (5,), []),
+    ],
 )
-def test_what_is_confirmed(still: tuple[str, ...], others: tuple[int, ...], wanted: list[str]) -> None:
+def test_what_is_confirmed(
+    still: tuple[str, ...], others: tuple[int, ...], ranked: tuple[int, ...], wanted: list[str]
+) -> None:
+    suspects = [Suspicion(path=RepoPath("m.py"), line=n, end_line=n, score=1.0) for n in ranked]
     found = candidate(1, 5)
     result = TaskResult(
         verdict=Verdict.PROGRESS if still else Verdict.LOW_CONFIDENCE,
@@ -41,4 +49,4 @@ def test_what_is_confirmed(still: tuple[str, ...], others: tuple[int, ...], want
         proposed=(full(*still),),
         plausible_candidates=tuple(candidate(n, n) for n in others),
     )
-    assert [h.outcome.value for h in hypotheses_of(result, BASELINE)] == wanted
+    assert [h.outcome.value for h in hypotheses_of(result, BASELINE, suspects)] == wanted

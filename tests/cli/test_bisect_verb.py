@@ -45,10 +45,38 @@ def test_finds_the_commit_and_the_hunk_and_changes_nothing() -> None:
         assert (code, told["end"], told["first_bad"]["commit"]) == (0, "found", commits[3])
         assert [(x["path"], x["after"]) for x in told["hunks"]["hunks"]] == [("adder.py", "    return a - b\n")]
         assert told["symptom"] == {"test_adder.py::test_add": "AssertionError"}
+        differences = told["behaviour"]["differences"]
+        assert ("add(2, 3)", "5", "-1") in [(d["call"], d["old"], d["new"]) for d in differences]
+        assert {d["function"] for d in differences} == {"add"}  # other changes of the commit are not of this
         assert tree_of(h.repo) == before
         again, known = bisect(h, "--resume")  # every verdict is known
         assert (again, known["first_bad"]["commit"]) == (0, commits[3])
         assert sum(judged["runs"] for judged in known["judged"].values()) == 0
+
+
+@pytest.mark.slow
+def test_a_repair_takes_back_the_part_that_broke_and_keeps_the_feature_beside_it() -> None:
+    before = "def total(prices, off):\n    whole = sum(prices)\n    return whole * (100 - off) // 100\n"
+    after = "def total(prices, off, tax=0):\n    whole = sum(prices) + tax\n    return whole * (100 + off) // 100\n"
+    test = "from shop import total\n\n\ndef test_off():\n    assert total([100, 50], 10) == 135\n"
+    with home({}) as h:
+        repo = Repo(h.repo)
+        repo.stage("shop.py", before)
+        repo.stage("test_shop.py", test)
+        repo.commit("begin")
+        repo.stage("shop.py", after)
+        repo.stage("test_shop.py", f"{test}\n\ndef test_tax():\n    assert total([100], 0, tax=5) == 105\n")
+        repo.commit("tax")
+        repo.stage("shop.py", f"# A shop.\n{after}")
+        repo.commit("a remark")
+        spec = "test_shop.py::test_off"
+        ran = h.run("bisect", "--repo", str(h.repo), "--test", spec, "--fix", "--no-model", "--json")
+        told, end = json.JSONDecoder().raw_decode(ran.out)
+        task = json.loads(ran.out[end:])["task"]
+        assert [x["after"] for x in told["hunks"]["hunks"]] == ["    return whole * (100 + off) // 100\n"]
+        proposed = () if ran.code == 0 else ("--choose", "1")  # a slow machine measures less, and is less sure
+        assert h.run("apply", task, *proposed).code == 0
+        assert (h.repo / "shop.py").read_text() == f"# A shop.\n{after}".replace("100 + off", "100 - off")
 
 
 def test_without_a_good_commit_it_looks_for_one_and_broken_commits_are_a_range() -> None:

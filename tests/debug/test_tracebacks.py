@@ -190,6 +190,50 @@ HAND_MADE = {
         "FAILED tests/test_a.py::test_b - KeyError: 'x'\nERROR tests/test_c.py - ImportError: no\n",
         [("KeyError", []), ("ImportError", [])],
     ),
+    "ipython": (
+        "---------------------------------------------------------------------------\n"
+        "KeyError                                  Traceback (most recent call last)\n"
+        "Cell In[3], line 1\n----> 1 run()\n\nFile /srv/app/shop/cart.py:10, in Cart.price(self, name)\n"
+        "      9 def price(self, name):\n---> 10     return self.items[name]\n\nKeyError: 'pear'\n",
+        [("KeyError", [("<cell 3>", 1, "<module>"), ("/srv/app/shop/cart.py", 10, "price")])],
+    ),
+    "old ipython": (
+        "KeyError                            Traceback (most recent call last)\n<ipython-input-3-5a1> in <module>\n"
+        "----> 1 run()\n\n~/app/shop/cart.py in price(self, name)\n      8     def price(self, name):\n"
+        "----> 9         return self.items[name]\n     10 \n\nKeyError: 'pear'\n",
+        [("KeyError", [("<ipython-input-3-5a1>", 1, "<module>"), ("~/app/shop/cart.py", 9, "price")])],
+    ),
+    "loguru": (
+        "2026-11-29 06:25:52.123 | ERROR    | __main__:<module>:12 - failed\nTraceback (most recent call last):\n\n"
+        '  File "/app/main.py", line 12, in <module>\n    run()\n    └ <function run at 0x7f>\n\n'
+        "> File \"/app/shop/cart.py\", line 9, in price\n    return self.items[name]\n           │    │     └ 'pear'\n"
+        "           │    └ {}\n           └ <shop.cart.Cart object at 0x7f>\n\nKeyError: 'pear'\n",
+        [("KeyError", [("/app/main.py", 12, "<module>"), ("/app/shop/cart.py", 9, "price")])],
+    ),
+    "rich": (
+        "╭──────────────── Traceback (most recent call last) ────────────────╮\n"
+        "│ /app/main.py:12 in <module>                                       │\n"
+        "│                                                                   │\n"
+        "│ ❱ 12 run()                                                        │\n"
+        "│                                                                   │\n"
+        "│ /app/shop/cart.py:9 in price                                      │\n"
+        "│    8     def price(self, name):                                   │\n"
+        "│ ❱  9         return self.items[name]                              │\n"
+        "╰───────────────────────────────────────────────────────────────────╯\nKeyError: 'pear'\n",
+        [("KeyError", [("/app/main.py", 12, "<module>"), ("/app/shop/cart.py", 9, "price")])],
+    ),
+    "an event of sentry": (
+        '{"exception": {"values": [{"type": "KeyError", "value": "\'pear\'", "stacktrace": {"frames": [\n'
+        '{"abs_path": "/app/main.py", "function": "<module>", "lineno": 12}, {"filename": "shop/cart.py",\n'
+        '"lineno": 9, "function": "price", "context_line": " return 1"}, {"lineno": "x"}, 7]}},\n'
+        '{"stacktrace": {"frames": {}}}]}}\n',
+        [("KeyError", [("/app/main.py", 12, "<module>"), ("shop/cart.py", 9, "price")])],
+    ),
+    "in a page": (
+        "<pre>Traceback (most recent call last):\n  File &quot;/app/a.py&quot;, line 9, in price\n    return x[n]\n"
+        "KeyError: &#x27;pear&#x27;\n</pre>",
+        [("KeyError", [("/app/a.py", 9, "price")])],
+    ),
     "omitted middle": (
         'Traceback (most recent call last):\n  File "/app/a.py", line 1, in a\n    b()\n  ... 12 frames hidden ...\n'
         '  File "/app/c.py", line 3, in c\n    d()\nValueError: x\n',
@@ -222,9 +266,13 @@ def test_forms_that_cannot_be_made_here(name: str) -> None:
         b"+-+---------------- 1 ----------------\n" * 50_000,
         b"____ " * 300_000,
         b"a.py:1: in f\n" * 100_000,
+        "│ └ x\n".encode() * 100_000,
+        b"KeyError   Traceback (most recent call last)\n" + b"----> 1 x\n" * 200_000,
+        "╭── Traceback (most recent call last) ──╮\n│ a.py:1 in f │\n".encode() * 50_000,
+        b'{"stacktrace": {"frames": [{"lineno": 1, "filename": "a", "function": "f"}' * 3_000,
         b"\\n" * 400_000 + b'Traceback (most recent call last):\\n File "a", line 1',
     ],
-    ids=range(15),
+    ids=range(19),
 )
 def test_hostile_text_is_bounded(text: bytes) -> None:
     found = parse_tracebacks(text)

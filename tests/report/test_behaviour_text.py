@@ -44,7 +44,7 @@ def lines(near: Differential, *, most: int, whole: bool) -> list[str]:
 def test_the_long_table() -> None:
     assert lines(NEAR, most=2, whole=True) == [
         "old against new: functions of b.py could not be imported",
-        "old against new: 9 inputs to 1 functions, 1 differ as the repaired tests require, 5 other differences",
+        "old against new: 9 inputs to 1 function, 1 differ as the repaired tests require, 5 other differences",
         f"  {CALL}: 1 -> raises E  [near]  [crash]",
         "  f([]): " + "x" * 20 + "…" + "x" * 39 + " -> 2  [tested]",
         "  and 3 more (--json, --html)",

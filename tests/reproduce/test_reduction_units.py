@@ -64,6 +64,19 @@ def test_an_assertion_keeps_what_it_depends_on_and_nothing_else() -> None:
     assert loose_names(ast.parse(SOURCE.replace(b"def cart", b"def card"))) == {"pytest", "cart"}
 
 
+def test_an_assertion_that_acts_and_a_helper_with_its_decorator_stay() -> None:
+    source = (
+        b"def bot():\n    made = Bot()\n    @made.on('x')\n    def echo():\n        return 1\n    return made\n\n\n"
+        b"def test_x():\n    d = bot()\n    assert d.size() == 3\n    assert not d.undo()\n    assert d.text() == 'a'\n"
+    )
+    tree = ast.parse(source)
+    place = find_test(tree, "t.py::test_x", 13)
+    assert place is not None
+    assert fixed_lines(place) == {10, 12, 13}
+    heads = SourceUnits(source, tree).groups(UnitKind.HEAD, {10, 12, 13}, data=False)
+    assert all(b"@made.on('x')" in group.render(set()) for group in heads)
+
+
 @pytest.mark.parametrize(
     ("name", "data", "part"),
     [

@@ -27,12 +27,14 @@ _POINTER_BYTES = 1024
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BisectParts:
-    """Opened for one bisection."""
+    """Opened for one bisection. `hypothesis_home` is where Hypothesis may keep what it learns."""
 
     git: Git
     judge: CommitJudge
+    runner: TreeRunner
     tests: CarriedTests
     scratch: Path
+    hypothesis_home: Path
     warnings: tuple[str, ...]
 
 
@@ -73,7 +75,15 @@ def open_parts(
     facts = (*request.tests, "checks", *request.checks, str(git.folder), f"{request.seconds}", *_environment(python))
     cache = ResultCache(settings.state_dir / "bisect" / "results", facts)
     judge = CommitJudge(git, bad, runner, cache, tests, scratch)
-    return BisectParts(git=git, judge=judge, tests=tests, scratch=scratch, warnings=tuple(warnings))
+    return BisectParts(
+        git=git,
+        judge=judge,
+        runner=runner,
+        tests=tests,
+        scratch=scratch,
+        hypothesis_home=settings.state_dir / "hypothesis",
+        warnings=tuple(warnings),
+    )
 
 
 def _environment(python: str) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from localagent.app.bisect.behaviour_change import behaviour_change
 from localagent.app.bisect.bisect_parts import BisectParts, open_parts
 from localagent.app.bisect.guilty import hunks_that_matter
 from localagent.app.bisect.request import BisectRequest
@@ -333,10 +334,18 @@ class _Bisecting:
         found = replace(found, first_bad=summary)
         if not self.request.hunks or not summary.parents:
             return replace(found, first_bad=summary)
+        parent = summary.parents[0]
         self._stage("reducing the commit to the hunks that matter")
-        hunks, warning = hunks_that_matter(self.parts, state.head, summary.parents[0], self.symptom, self.ending)
-        warnings = (*found.warnings, *([warning] if warning else []))
-        return replace(found, hunks=hunks, warnings=warnings, seconds=round(time.monotonic() - self.begin, 3))
+        hunks, warning = hunks_that_matter(self.parts, state.head, parent, self.symptom, self.ending)
+        self._stage("comparing the parent's functions with and without them")
+        behaviour, why = behaviour_change(self.parts, state.head, parent, self.symptom, hunks, self.ending)
+        return replace(
+            found,
+            hunks=hunks,
+            behaviour=behaviour,
+            warnings=(*found.warnings, *filter(None, (warning, why))),
+            seconds=round(time.monotonic() - self.begin, 3),
+        )
 
     def answer(
         self,

@@ -11,6 +11,7 @@ from localagent.app.execute.known_secrets import open_sanitizer
 from localagent.app.fix.prior import load_prior
 from localagent.app.fix.suggest import BegunVerifier
 from localagent.app.policies import open_policy
+from localagent.app.reproduce.request import path_of
 from localagent.app.review.patch_tests import ProofRequest, TestedSnapshot, open_tested_snapshot
 from localagent.app.settings import Settings
 from localagent.debug.departure import Departure, departure_of
@@ -19,14 +20,14 @@ from localagent.debug.dynamic_slice import VariableAccess, accesses, slice_of, w
 from localagent.debug.forced_values import observed_run
 from localagent.debug.suspicions import combined
 from localagent.debug.value_outcomes import ValueExperiment, most_telling, with_experiments
-from localagent.domain.edit import Candidate
+from localagent.domain.edit import Candidate, Edit
 from localagent.domain.failure_run import FailureRun, FrameValues, WrittenValue
 from localagent.domain.outcome import Baseline, Failure, FullResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
 from localagent.domain.task import Budget, Suspicion, TaskResult
 from localagent.edit.space import open_edit_space
-from localagent.errors import AnswerIsNo
+from localagent.errors import AnswerIsNo, UsageFault
 from localagent.gate.repair_gates import open_gate_chain
 from localagent.localize.fuse import SpectrumLocalizer
 from localagent.ports import Sink, Sources
@@ -41,6 +42,7 @@ from localagent.verify.baseline.test_discovery import NoTests
 from localagent.verify.baseline.traced_failure import traced_runs
 
 MOST_HYPOTHESES = 5
+MOST_CONFIRMED_RANK = 5
 MOST_CANDIDATES = 400
 TRACED_CPU_SECONDS = 20.0
 TRACED_PASSING = 3
@@ -76,7 +78,7 @@ _REMEDY = (
 
 
 def debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
-    """The dossier. AnswerIsNo where nothing fails or nothing can be run."""
+    """The dossier. AnswerIsNo where nothing fails or nothing can be run, UsageFault for a test that is not there."""
     try:
         return _debug(request, settings, sink)
     except NoTests as no:
@@ -86,7 +88,7 @@ def debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
 def _debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
     begin = time.monotonic()
     policy = open_policy(settings, None, request.repo).policy
-    file = request.test.split("::", 1)[0]
+    file = str(path_of(request.test, request.repo)) if request.test else ""
     proof = ProofRequest(
         repo=request.repo,
         tests=(file,) if file else (),
@@ -117,10 +119,10 @@ def _debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
             departure=_departure(located, baseline),
             suspects=tuple(
                 replace(s, suspicion=replace(s.suspicion, why=sanitizer.clean_text(s.suspicion.why).text))
-                for s in _suspects(ranked, ground.sources, request.repo)
+                for s in _suspects(_that_ran(ranked, baseline), ground.sources, request.repo)
             ),
             values=tuple(_clean(one, sanitizer) for one in most_telling(values, MOST_HYPOTHESES)),
-            hypotheses=hypotheses_of(result, baseline),
+            hypotheses=hypotheses_of(result, baseline, ranked),
             seconds=time.monotonic() - begin,
         )
 
@@ -130,8 +132,11 @@ def chosen_failure(baseline: Baseline, wanted: str) -> tuple[str, Failure]:
     failures: dict[str, Failure] = {t.id: t.failure for t in baseline.tests if t.failure is not None}
     failures |= dict(baseline.collect_failures)
     failures |= {f"check:{c.command}": c.failure for c in baseline.checks if c.failure is not None}
+    every = {t.id for t in baseline.tests} | set(failures)
+    if "::" in wanted and not baseline.collect_failures and not any(_selects(wanted, name) for name in every):
+        raise UsageFault(f"{wanted}: no such test is collected", remedy="name it as `pytest --collect-only -q` does")
     known = [name for name in baseline.failing if name in failures]
-    named = [name for name in known if "::" not in wanted or name == wanted or name.startswith(f"{wanted}[")]
+    named = [name for name in known if "::" not in wanted or _selects(wanted, name)]
     if not named:
         if baseline.causes:
             raise AnswerIsNo(
@@ -140,6 +145,11 @@ def chosen_failure(baseline: Baseline, wanted: str) -> tuple[str, Failure]:
         flaky = f"; {len(baseline.flaky)} change from run to run" if baseline.flaky else ""
         raise AnswerIsNo(f"{wanted or 'every test'} passes here{flaky}", remedy=_REMEDY)
     return named[0], failures[named[0]]
+
+
+def _selects(wanted: str, name: str) -> bool:
+    """Whether a pytest argument with `::` means a test: by its id, without its parameters, or by its class."""
+    return name == wanted or name.startswith((f"{wanted}[", f"{wanted}::"))
 
 
 def localized(ground: TestedSnapshot, baseline: Baseline, test: str) -> Localized:
@@ -210,8 +220,12 @@ def experiments(
     return Repair(replace(ground.task, budget=budget), parts).run()
 
 
-def hypotheses_of(result: TaskResult | None, baseline: Baseline) -> tuple[Hypothesis, ...]:
-    """What the experiments showed: confirmed only where no change at another statement does the same."""
+def hypotheses_of(result: TaskResult | None, baseline: Baseline, ranked: Sequence[Suspicion]) -> tuple[Hypothesis, ...]:
+    """What the experiments showed, the statements that may be confirmed first.
+
+    Confirmed is one where no edit at another statement does the same and which the trace, that knows nothing of edits,
+    puts among the first: an edit that passes far from these more likely makes up for the fault than it mends it.
+    """
     if result is None:
         return ()
     checked = [(result.chosen, result.full), *zip(result.proposals, result.proposed, strict=False)]
@@ -221,13 +235,15 @@ def hypotheses_of(result: TaskResult | None, baseline: Baseline) -> tuple[Hypoth
     found: list[Hypothesis] = []
     for candidate in passing:
         alone = len(places) == len(candidate.edits)
-        outcome = HypothesisOutcome.CONFIRMED if alone else HypothesisOutcome.POSSIBLE
+        first = all(any(_at(s, e) for s in ranked[:MOST_CONFIRMED_RANK]) for e in candidate.edits)
+        outcome = HypothesisOutcome.CONFIRMED if alone and first else HypothesisOutcome.POSSIBLE
         failing, others_run = len(baseline.failing), len(baseline.passing)
         shown = f"the {failing} failing tests pass, and the {others_run} others that were run still do"
         found += _of(
             candidate,
             outcome,
             f"{shown}; no edit tried elsewhere does it"
+            + ("" if first else f", but {MOST_CONFIRMED_RANK} statements are more suspicious")
             if alone
             else f"{shown}; an edit at another statement does it too",
         )
@@ -242,6 +258,10 @@ def hypotheses_of(result: TaskResult | None, baseline: Baseline) -> tuple[Hypoth
         shown = f"{len(miss.turned)} of {len(baseline.failing)} failing tests pass{broken}"
         found += [h for h in (_missed(miss.edits[-1], shown),) if h is not None]
     return tuple(found[:MOST_HYPOTHESES])
+
+
+def _at(suspicion: Suspicion, edit: Edit) -> bool:
+    return suspicion.path == edit.path and suspicion.line <= edit.line <= suspicion.end_line
 
 
 def _passes_all(full: FullResult | None) -> bool:
@@ -264,6 +284,17 @@ def _missed(summary: str, shown: str) -> Hypothesis | None:
         return None
     outcome = HypothesisOutcome.REFUTED
     return Hypothesis(path=RepoPath(path), line=int(line.rstrip(":")), experiment=what, outcome=outcome, shown=shown)
+
+
+def _that_ran(ranked: tuple[Suspicion, ...], baseline: Baseline) -> tuple[Suspicion, ...]:
+    """Without statements that neither a failing test nor an import ran; all of them where lines are not known."""
+    failing = [t.lines for t in baseline.tests if t.id in baseline.failing]
+    if not failing or any(lines is None for lines in failing) or baseline.collect_failures:
+        return ranked
+    every = (*(lines for lines in failing if lines is not None), baseline.import_lines)
+    return tuple(
+        s for s in ranked if any(n in lines.get(s.path, ()) for lines in every for n in range(s.line, s.end_line + 1))
+    )
 
 
 def _suspects(ranked: tuple[Suspicion, ...], sources: Sources, repo: Path) -> tuple[Suspect, ...]:

@@ -22,7 +22,7 @@ from localagent.app.fix.prior import load_prior
 from localagent.app.fix.request import FixRequest
 from localagent.app.jail_level import least_level
 from localagent.app.settings import Settings
-from localagent.bisect.revert_edits import HunkLocalizer, RevertWriter
+from localagent.bisect.revert_edits import HunkLocalizer, revert_edits, reverted_files
 from localagent.domain.policy import Permission, Policy
 from localagent.domain.task import Event, Snapshot, Stage, Task, TaskResult
 from localagent.edit.space import open_edit_space
@@ -31,7 +31,6 @@ from localagent.jail.api import open_jail, scratch_folder
 from localagent.llm.scoring.continuation_score import ModelOnward
 from localagent.llm.scoring.decoder import ModelDecoder
 from localagent.llm.scoring.text_likelihood import ModelReader
-from localagent.llm.writing.combined_writer import Several
 from localagent.localize.fuse import SpectrumLocalizer
 from localagent.ports import EditWriter, GateChain, Jail, Localizer, Sink, Sources
 from localagent.repair.acceptance.confidence_model import load_confidence
@@ -151,6 +150,8 @@ def _parts(asked: FixWork, ground: _TestBed, gates: GateChain, model: OpenModel,
         writer=_writer(asked, model, weights, sources),
         ranker=ranker,
         mender=model.scorer,
+        given=tuple(revert_edits(asked.request.reverts, sources)),
+        reverted=reverted_files(asked.request.reverts, sources),
         onward=ModelOnward(ModelDecoder(model.scorer), model.scorer) if model.scorer is not None else None,
     )
 
@@ -162,16 +163,7 @@ def _localizer(asked: FixWork) -> Localizer:
 
 
 def _writer(asked: FixWork, model: OpenModel, weights: Weights, sources: Sources) -> EditWriter | None:
-    """Who writes edits: whoever takes back a commit's hunks, and a model."""
-    written = _model_writer(asked, model, weights, sources)
-    if not asked.request.reverts:
-        return written
-    reverts = RevertWriter(asked.request.reverts)
-    return reverts if written is None else Several([reverts, written])
-
-
-def _model_writer(asked: FixWork, model: OpenModel, weights: Weights, sources: Sources) -> EditWriter | None:
-    """Where a model is there and may."""
+    """Who writes edits: a model, where one is there and may."""
     request = asked.request
     if model.scorer is None or model.file is None or not request.writing:
         return None

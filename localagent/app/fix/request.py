@@ -16,7 +16,8 @@ class FixRequest:
 
     `threads` of the model; None: as many as cores are free. `model_line`: the descriptor of a socket to a model process
     that serves others too; None: a child of the task's own. `gpu_layers`: `auto`, a number, or "" for what the settings
-    say. `reverts`: hunks of the commit that broke it, which are taken back first, and whose lines are suspicious.
+    say. `reverts`: ways to take back hunks of the commit that broke it, which are tried
+    first; their lines are suspicious.
     """
 
     repo: Path
@@ -41,7 +42,7 @@ class FixRequest:
     choosing: Choosing = Choosing.ASK
     guard: Guard = field(default_factory=Guard)
     min_confidence: float = 0.0
-    reverts: tuple[RevertedHunk, ...] = ()
+    reverts: tuple[tuple[RevertedHunk, ...], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -120,7 +120,7 @@ class _Work:
             test=target,
             reason=f"nothing fails: {what} passed in the jail",
             remedy="a test that fails sometimes: --flaky; one that fails elsewhere may need that environment: --python",
-            runs=self._runs.runs,
+            runs=1,
             seconds=time.monotonic() - self._begin,
         )
 

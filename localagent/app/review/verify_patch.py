@@ -4,23 +4,22 @@ The patch is applied to a private copy: what the gates judge is what runs. Nothi
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-
-import pathspec
 
 from localagent.app.cancellation import Stop
 from localagent.app.command_rules import refuse_denied
 from localagent.app.fix.environment import interpreter_of, left_out
 from localagent.app.jail_level import least_level
 from localagent.app.policies import open_policy
+from localagent.app.review.changed_sources import change_of_tests, python_sources
 from localagent.app.review.patch_evidence import Subject
 from localagent.app.review.patch_gate import GateRequest, review_changes
 from localagent.app.review.verify_run import VerifyRequest, VerifyRun
 from localagent.app.review.verify_verdict import VerdictMaker
 from localagent.app.settings import Settings
-from localagent.domain.diff import ChangeKind, DiffRule, FileMode, TreeChange
+from localagent.domain.diff import DiffRule, TreeChange
 from localagent.domain.policy import Permission, Policy
 from localagent.domain.review import PatchReview, PatchVerdict
 from localagent.domain.task import Budget, Snapshot, Task
@@ -35,7 +34,6 @@ from localagent.repo.diff.reverse import reversed_diff
 from localagent.repo.git import Git
 from localagent.repo.patched_snapshot import patched
 from localagent.repo.snapshot import take_snapshot
-from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.evidence.crosshair_equivalence import require_crosshair
 from localagent.verify.patch_verifier import PatchVerifier
 
@@ -101,7 +99,7 @@ def _work(run: VerifyRun, policy: Policy, settings: Settings, stop: Stop, review
             least=least_level(settings, policy),
         )
         run.known.update(jail_backend=jail.backend, jail_level=jail.level)
-        task, is_test = _task(request), _TestPaths(policy)
+        task, is_test = _task(request), change_of_tests(policy)
         brings_tests = any(is_test(change) for change in changes)
         after = patched(old, scratch / "after", changes)
         before = patched(old, scratch / "before", changes, is_test) if brings_tests else old
@@ -118,7 +116,7 @@ def _work(run: VerifyRun, policy: Policy, settings: Settings, stop: Stop, review
         )
         stack.callback(verifier.cancel)
         stack.enter_context(stop.calling(verifier.cancel))
-        files = tuple(_python_files(changes, is_test))
+        files = tuple(python_sources(changes, is_test))
         subject = Subject(
             verifier=verifier,
             files=tuple(f for f in files if not f.alike()),
@@ -204,25 +202,3 @@ def _holds_already(patch: bytes, store: Path) -> bool:
     except AnswerIsNo:
         return False
     return True
-
-
-class _TestPaths:
-    """Which changes are of tests: by the policy's patterns, by what pytest collects, and fixtures."""
-
-    def __init__(self, policy: Policy) -> None:
-        self._spec = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in policy.paths.tests])
-
-    def __call__(self, change: TreeChange) -> bool:
-        return any(
-            self._spec.match_file(path.replace("\n", " ").lower()) or path.name == "conftest.py"
-            for path in (change.path, change.source)
-        )
-
-
-def _python_files(changes: Sequence[TreeChange], is_test: _TestPaths) -> Iterator[ChangedFile]:
-    """The changed sources that are no tests."""
-    for change in changes:
-        link = FileMode.SYMLINK in (change.before_mode, change.after_mode)
-        if not is_test(change) and change.path.is_python and change.source.is_python and not link:
-            before = b"" if change.kind is ChangeKind.COPIED else change.before
-            yield ChangedFile(path=change.path, source=change.source, before=before, after=change.after)

@@ -214,6 +214,7 @@ def _ranked_by_signals(
         verified=s.verified,
         natural={},
         tested=tested,
+        reverted=run.parts.reverted,
     )
     s.choice, s.signals = choice, signals(choice)
     penalty = run.parts.confidence.penalty

@@ -5,7 +5,7 @@ a number that could not be had is the one that says nothing (0), and a signal of
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from localagent.code.source_text import parse_or_none
@@ -72,7 +72,7 @@ class Choice:
     """All plausible candidates, best first, and what the task knows: what the signals of each are taken from.
 
     `verified` is how many programs ran; `natural` what the model makes of texts, nats by candidate number; `tested` the
-    literals of the failing tests.
+    literals of the failing tests; `reverted` files with only what broke the tests taken back.
     """
 
     order: Sequence[RankedCandidate]
@@ -83,6 +83,7 @@ class Choice:
     verified: int
     natural: Mapping[int, float]
     tested: Literals
+    reverted: Collection[tuple[RepoPath, bytes]] = frozenset()
 
 
 def signals(choice: Choice) -> dict[int, Signals]:
@@ -114,7 +115,17 @@ def _of_patch(candidate: Candidate, choice: Choice, context: PatchContext) -> di
         **_read(candidate, context),
         **_effects(candidate),
         **_parsing(candidate),
+        **_reverting(candidate, choice.reverted),
     }
+
+
+def _reverting(candidate: Candidate, reverted: Collection[tuple[RepoPath, bytes]]) -> dict[str, Signal]:
+    """Whether it only takes back what broke the tests: runs on the parent's tree have shown that this did."""
+    if not reverted:
+        return {}
+    back = bool(candidate.patch.changes) and all((c.path, c.after) in reverted for c in candidate.patch.changes)
+    text = "it takes back what broke the tests in the first bad commit, and nothing else" if back else ""
+    return {"takes-back": Signal(value=float(back), text=text)}
 
 
 def _parsing(candidate: Candidate) -> dict[str, Signal]:

@@ -8,6 +8,7 @@ snapshot parse, one of them is hardly wrong, and such turns are fewer).
 
 import heapq
 import math
+from collections import deque
 from collections.abc import Iterable, Sequence
 from enum import Enum
 
@@ -36,6 +37,7 @@ class Frontier:
     def __init__(self) -> None:
         self._items: dict[int, SearchStep | Lineage] = {}
         self._heaps: dict[_Turn, list[tuple[float, int]]] = {turn: [] for turn in _Turn}
+        self._first: deque[SearchStep] = deque()
         self._urgent: list[tuple[float, int, SearchStep]] = []
         self._written: list[tuple[float, int, SearchStep]] = []
         self._later: dict[int, float] = {}  # what an open item was put off by,
@@ -59,6 +61,10 @@ class Frontier:
         """Put back the step that just had its turn, as one that costs so much more, also when it is reordered."""
         taken, prior = self._taken or (step, step.cost)
         self._add(step.cost, step, prior=prior if taken is step else step.cost, later=nats)
+
+    def push_first(self, step: SearchStep) -> None:
+        """Add a step that comes before all others, whatever it costs; of several the one that was added first."""
+        self._first.append(step)
 
     def push_urgent(self, step: SearchStep, cost: float) -> None:
         """Add a step that comes before all others, the lowest `cost` first; they get one turn in eight."""
@@ -120,6 +126,8 @@ class Frontier:
 
     def pop(self, *, written: bool = True) -> SearchStep | Lineage | None:
         """The next one in the order whose turn it is, or None. `written` says whether what the model wrote may come."""
+        if self._first:
+            return self._first.popleft()
         if written and self._writes_now():
             self._wrote += 1
             return heapq.heappop(self._written)[2]
@@ -186,7 +194,7 @@ class Frontier:
             self._heaps[turn] = heap
 
     def __len__(self) -> int:
-        return len(self._items) + len(self._urgent)
+        return len(self._first) + len(self._items) + len(self._urgent)
 
 
 def _of_snapshot(item: SearchStep | Lineage) -> bool:

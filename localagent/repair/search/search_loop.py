@@ -154,7 +154,15 @@ class SearchLoop:
     def run(self, root: Lineage) -> Accepted | None:
         """What was accepted, if anything."""
         run, s, budget = self._run, self._run.state, self._run.task.budget
-        writing = Writing(run, self._expansion.root_lines(), root)
+        lines = self._expansion.root_lines()
+        best = run.suspicions[0].score if run.suspicions else 1.0
+        for edit in (e for e in run.parts.given if e.path not in run.baseline.test_files):
+            cost = run.order.cost(root, edit, lines.get(edit.path, {}), best or 1.0, None)
+            step = SearchStep(parent=root, edit=edit, cost=cost)
+            least = (edit.path, edit.apply(run.parts.sources[edit.path])) in run.parts.reverted
+            push = run.frontier.push_first if least else run.frontier.push_written
+            push(step)
+        writing = Writing(run, lines, root)
         try:
             while True:
                 limit = budget.max_candidates if self._stop_at is None else min(budget.max_candidates, self._stop_at)

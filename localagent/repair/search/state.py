@@ -1,11 +1,11 @@
 """What the loop is given and what it has seen."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from localagent.domain.behaviour import Behaviours, Crash
-from localagent.domain.edit import Candidate
+from localagent.domain.edit import Candidate, Edit
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Ambiguity, NearMiss
@@ -33,7 +33,11 @@ from localagent.repair.search.search_node import SearchStep
 
 @dataclass(slots=True)
 class Parts:
-    """The rooms the loop is given."""
+    """The rooms the loop is given.
+
+    `given` are edits that somebody has reason for. Those that make one of the `reverted` files, with only that taken
+    back which broke the tests, are tried before any other; the rest while nothing passes.
+    """
 
     verifier: Verifier
     localizer: Localizer
@@ -50,6 +54,8 @@ class Parts:
     ranker: Ranker | None = None
     onward: OnwardReader | None = None
     mender: EditMender | None = None
+    given: Sequence[Edit] = ()
+    reverted: Collection[tuple[RepoPath, bytes]] = frozenset()
 
 
 @dataclass(slots=True)

@@ -81,7 +81,7 @@ class PatchPart:
 
 def parts_of(files: Sequence[ChangedFile]) -> list[PatchPart]:
     """The parts of a patch that can be taken back and leave another program, in order."""
-    return [part for file in files if file.before and file.after for part in _parts(file) if _is_program(part)]
+    return [part for file in files if file.before and file.after for part in changed_parts(file) if _is_program(part)]
 
 
 def _is_program(part: PatchPart) -> bool:
@@ -103,7 +103,8 @@ def _behaviour(tree: ast.Module) -> str:
     return ast.dump(tree)
 
 
-def _parts(file: ChangedFile) -> Iterator[PatchPart]:
+def changed_parts(file: ChangedFile) -> Iterator[PatchPart]:
+    """The smallest parts of a file's change that can be told, in order; what is left without one may be no program."""
     old, new = file.before.splitlines(keepends=True), file.after.splitlines(keepends=True)
     olds, news = _offsets(old), _offsets(new)
     for tag, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():

@@ -97,6 +97,15 @@ def test_code_that_is_nested_too_deeply_to_be_read_speaks_against() -> None:
     assert "nested too deeply" in found["soft-contradictions"].text
 
 
+def test_what_only_takes_back_what_broke_the_tests_is_told_where_that_is_known() -> None:
+    asked = choice(standings(1.0))
+    (made,) = asked.order[0].candidate.patch.changes
+    assert "takes-back" not in signals(asked)[1]
+    told = signals(replace(asked, reverted={(made.path, made.after)}))[1]["takes-back"]
+    assert (told.value, "the first bad commit" in told.text) == (1.0, True)
+    assert signals(replace(asked, reverted={(made.path, made.before)}))[1]["takes-back"].value == 0.0
+
+
 def test_a_candidate_that_was_made_sturdier_keeps_what_it_does_and_is_read_itself() -> None:
     asked = choice(standings(1.0))
     before = signals(asked)[1]
