@@ -10,7 +10,7 @@ from localagent.code.index.chunks import PYTHON, Chunk, ChunkKind, chunks_of
 from localagent.code.index.identifiers import terms
 from localagent.code.source_text import parse_or_reason
 
-FORMAT = f"1.{FACTS_FORMAT}"  # raised whenever what is extracted changes: an index of another format is built anew
+FORMAT = f"2.{FACTS_FORMAT}"  # raised whenever what is extracted changes: an index of another format is built anew
 _NOISE_TEXT = """
 and as assert async await break case class continue def del elif else except false finally for from global if
 import in is lambda none nonlocal not or pass raise return self cls true try while with yield
