@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from localagent.debug.dynamic_slice import Access, accesses, slice_of, written_names
+from localagent.debug.dynamic_slice import VariableAccess, accesses, slice_of, written_names
 from localagent.debug.suspicions import combined
 from localagent.domain.failure_run import FailureRun
 from localagent.domain.outcome import Baseline
@@ -27,7 +27,7 @@ class FailureSlice:
 
     runs: Mapping[str, FailureRun]
     distances: Mapping[tuple[RepoPath, int], int]
-    tables: Mapping[RepoPath, Mapping[int, Access]]
+    tables: Mapping[RepoPath, Mapping[int, VariableAccess]]
 
     def applied(self, ranked: tuple[Suspicion, ...]) -> tuple[Suspicion, ...]:
         """A ranking, with what led to the failure above what merely ran."""
@@ -47,7 +47,7 @@ def failure_slice(
     lines = next((t.lines for t in baseline.tests if t.id == test), None) or {}
     near = dict.fromkeys([*sorted(lines), *sorted({*baseline.import_lines, *baseline.test_files})])
     paths = [p for p in near if p in sources][:_MOST_FILES]
-    tables: dict[RepoPath, dict[int, Access]] = {p: dict(accesses(sources[p])) for p in paths}
+    tables: dict[RepoPath, dict[int, VariableAccess]] = {p: dict(accesses(sources[p])) for p in paths}
     writes = {p: written_names(sources[p]) for p in paths}
     runs = traced_runs(verifier.worker_pool, verifier.request, (test, *beside), writes, cpu_seconds=cpu_seconds)
     run = runs.get(test)

@@ -136,7 +136,7 @@ class Use(NamedTuple):
     expression: int
 
 
-class Parameter(NamedTuple):
+class ParameterFact(NamedTuple):
     """One parameter of a function. `annotation` and `default` are expressions."""
 
     name: str
@@ -166,14 +166,14 @@ class FunctionOrClass(NamedTuple):
     doc: str
     decorators: tuple[int, ...]
     bases: tuple[int, ...]
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[ParameterFact, ...]
     annotation: int
     returned: int
     yielded: int
     fixture: str
 
 
-class Binding(NamedTuple):
+class BindingFact(NamedTuple):
     """A name or attribute is given a value, both expressions; the value is -1 where it is not followed."""
 
     target: int
@@ -206,7 +206,7 @@ class ModuleFacts:
     scopes: tuple[Scope, ...]
     expressions: tuple[Expression, ...]
     definitions: tuple[FunctionOrClass, ...]
-    bindings: tuple[Binding, ...]
+    bindings: tuple[BindingFact, ...]
     imports: tuple[ImportFact, ...]
     uses: tuple[Use, ...]
     exports: tuple[str, ...] | None
@@ -237,7 +237,7 @@ def encoded(facts: ModuleFacts) -> bytes:
         for rows, width in (
             (facts.scopes, len(Scope._fields)),
             (facts.expressions, len(Expression._fields)),
-            (facts.bindings, len(Binding._fields)),
+            (facts.bindings, len(BindingFact._fields)),
         )
     )
     columns = [*scopes, *expressions, *bindings, *_use_columns(facts.uses, _name_lengths(facts))]
@@ -279,7 +279,7 @@ def decoded(data: bytes) -> ModuleFacts:
             scopes=tuple(map(Scope._make, zip(*columns[:3], strict=True))),
             expressions=expressions,
             definitions=tuple(_definition(row) for row in definitions),
-            bindings=tuple(map(Binding._make, zip(*columns[6:9], strict=True))),
+            bindings=tuple(map(BindingFact._make, zip(*columns[6:9], strict=True))),
             imports=tuple(map(ImportFact._make, imports)),
             uses=tuple(_uses(columns[9:], _lengths(expressions, names))),
             exports=None if exports is None else tuple(exports),
@@ -387,5 +387,5 @@ def _definition(row: list[object]) -> FunctionOrClass:
     return made._replace(
         decorators=tuple(made.decorators),
         bases=tuple(made.bases),
-        parameters=tuple(map(Parameter._make, made.parameters)),
+        parameters=tuple(map(ParameterFact._make, made.parameters)),
     )

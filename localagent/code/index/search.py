@@ -36,7 +36,7 @@ class HitKind(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Hit:
+class SearchHit:
     """One result. Lines from 1, both ends included; `reasons` say why it is here, the weightiest first."""
 
     path: str
@@ -51,14 +51,14 @@ class Hit:
     terms: tuple[str, ...]
 
 
-_Found = tuple[int, Hit]  # with the number of its chunk
+_Found = tuple[int, SearchHit]  # with the number of its chunk
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SearchResult:
     """Hits, the best first. `broadened` says how the query was made wider, empty where it was not."""
 
-    hits: tuple[Hit, ...]
+    hits: tuple[SearchHit, ...]
     broadened: str = ""
 
 
@@ -87,7 +87,7 @@ def search(
     return SearchResult(hits=_with_heads(connection, hits), broadened=told)
 
 
-def _with_heads(connection: sqlite3.Connection, hits: Sequence[_Found]) -> tuple[Hit, ...]:
+def _with_heads(connection: sqlite3.Connection, hits: Sequence[_Found]) -> tuple[SearchHit, ...]:
     heads = heads_of(connection, (chunk for chunk, _ in hits))
     return tuple(replace(hit, signature=heads[chunk][0], summary=heads[chunk][1]) for chunk, hit in hits)
 
@@ -145,13 +145,13 @@ def _file_hits(
 
 def _hit(
     query: Query, row: _Row, score: float, scores: Scores, exact: str, messages: dict[str, float], kind: str = ""
-) -> Hit:
+) -> SearchHit:
     terms = tuple(scores.matched.get(row.chunk, ()))
     shown = dict.fromkeys(query.spelled.get(term, term) for term in terms)
     reasons = ((exact,) if exact else ()) + ((f"matches {', '.join(shown)}",) if terms else ())
     if row.path in messages:
         reasons += ("commit messages",)
-    return Hit(
+    return SearchHit(
         path=row.path, first_line=row.first_line, last_line=row.last_line, kind=kind or row.kind.value, name=row.name,
         signature="", summary="", score=round(score, 4), reasons=reasons, terms=terms,
     )  # fmt: skip
