@@ -5,7 +5,8 @@
 
 The baseline is jedi's `goto` at every token that bears a symbol's name: a token is a reference where jedi leads from
 there to a line that binds the symbol. jedi is wrong or silent at times; `silent` counts certain references of ours
-about which it says nothing, which are neither right nor wrong. Calls are recorded with `sys.settrace`; a certain call
+about which it says nothing, which are neither right nor wrong. Where ctags and ripgrep are installed, the same is asked
+of them, by lines. Calls are recorded with `sys.settrace`; a certain call
 counts for precision where its line ran. Recording runs the project's tests WITHOUT a jail: take only checkouts that
 you trust.
 """
@@ -15,7 +16,9 @@ import io
 import json
 import os
 import random
+import resource
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -203,6 +206,53 @@ def references(root: Path, args: argparse.Namespace) -> None:
     )
     random.Random(1).shuffle(misses)
     print("\n".join(misses[: args.misses]))
+    print(beside(root, graph, asked, answers))
+
+
+def beside(root: Path, graph: CodeGraph, asked: dict[Symbol, list[Place]], answers: dict[Place, list[list]]) -> str:
+    """The same of ctags and ripgrep: where a name is defined and where it stands as a word, whatever it means there."""
+    if not shutil.which("ctags") or not shutil.which("rg"):
+        return "  ctags and ripgrep are not both installed: nothing to put beside it"
+    total: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        tags, before = Path(folder) / "tags", children_seconds()
+        options = ["--languages=Python", "--fields=n", "--kinds-Python=+l", "-R", "-f", str(tags), "."]
+        subprocess.run(["ctags", *options], cwd=root, check=True)
+        indexing = children_seconds() - before
+        defined: dict[str, set[tuple[str, int]]] = {}
+        for row in tags.read_text(errors="replace").splitlines():
+            if not row.startswith("!"):
+                name, path, *rest = row.split("\t")
+                line = next(int(part[5:]) for part in rest if part.startswith("line:"))
+                defined.setdefault(name, set()).add((os.path.normpath(path), line))
+    before = children_seconds()
+    for symbol, places in asked.items():
+        lines, tagged = binding_lines(graph, symbol), defined.get(symbol.name, set())
+        total["defined, right"] += bool(lines & tagged)
+        total["tags"] += len(tagged)
+        total["tags of it"] += len(lines & tagged)
+        argv = ["rg", "-n", "--column", "-w", "-F", "--no-heading", "-g", "*.py", "-g", "*.pyi", symbol.name, "."]
+        told = subprocess.run(argv, cwd=root, capture_output=True, text=True, check=False).stdout.splitlines()
+        found = {(os.path.normpath(p), int(n)) for p, n, *_ in (row.split(":", 2) for row in told)}
+        truth = {p[:2] for p in places if lines & {(os.path.relpath(q, root), n) for q, n in answers[p]}} - lines
+        said = {p[:2] for p in places if answers[p]} - lines  # of the others jedi says nothing
+        total["used, true"] += len(truth)
+        total["used, found"] += len(truth & found)
+        total["lines told"] += len(found & said)
+    asking = (children_seconds() - before) / max(1, len(asked))
+    return (
+        f"  ctags and ripgrep: definition among the tags {share(total['defined, right'], len(asked))}, "
+        f"tags of the name that are of it {share(total['tags of it'], total['tags'])}; "
+        f"lines of use: precision {share(total['used, found'], total['lines told'])}, "
+        f"recall {share(total['used, found'], total['used, true'])}; "
+        f"processor seconds: tags {indexing:.2f}, a question {asking:.3f}"
+    )
+
+
+def children_seconds() -> float:
+    """Processor seconds of the processes that ended so far."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def hash_of(place: Place) -> int:

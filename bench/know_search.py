@@ -3,6 +3,7 @@
     python bench/know_search.py fixes CLONE... [--per-project 20]      subjects of fix commits -> the changed file
     python bench/know_search.py docstrings CLONE... [--functions 1000] docstring, removed -> its function
     python bench/know_search.py speed TREE                             cold index, one changed file, queries
+    python bench/know_search.py kills TREE [--kills 100]               two writers, one of them killed at random moments
 
 CLONE is a git repository with its history; it is only read. `fixes` takes the newest commits whose subject says that
 something is fixed and that change one to three Python sources that were there before; words of the subject that name a
@@ -18,6 +19,8 @@ import math
 import random
 import re
 import resource
+import signal
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -298,6 +301,50 @@ def bench_speed(args: argparse.Namespace) -> None:
         print(f"one changed file: {time.monotonic() - begun:.2f} s, {_processor() - spent:.2f} processor s")
 
 
+def bench_kills(args: argparse.Namespace) -> None:
+    """Two builders of one index, of which one is killed at a random moment, so many times; then right answers."""
+    drawn = random.Random(args.seed)
+    with tempfile.TemporaryDirectory(prefix="know-") as folder:
+        tree, state = Path(folder) / "tree", Path(folder) / "killed"
+        subprocess.run(["cp", "-r", str(args.tree), str(tree)], check=True)
+        begun = time.monotonic()
+        opened(tree, Path(folder) / "whole").close()
+        whole = time.monotonic() - begun
+        sources = sorted(p for p in tree.rglob("*.py") if p.stat().st_size)
+        outcomes: Counter[str] = Counter()
+        for _ in range(args.kills):
+            for file in drawn.sample(sources, max(1, len(sources) // 4)):  # so that there is something to write
+                file.write_text(file.read_text(encoding="utf-8") + f"\n# {drawn.random()}\n", encoding="utf-8")
+            victim, other = (subprocess.Popen([sys.executable, "-c", BUILD, str(tree), str(state)]) for _ in range(2))
+            time.sleep(drawn.uniform(0.1, whole))
+            victim.send_signal(signal.SIGKILL)
+            outcomes[f"victim {'killed' if victim.wait() else 'had ended'}"] += 1
+            outcomes["other ended well" if other.wait() == 0 else "OTHER FAILED"] += 1
+            if sqlite3.connect(next((state / "state").rglob("*.sqlite"))).execute("PRAGMA quick_check").fetchone() != (
+                "ok",
+            ):
+                outcomes["DAMAGED"] += 1
+        survivor, fresh = opened(tree, state), opened(tree, Path(folder) / "fresh")
+        asked = _questions(fresh)
+        wrong = sum(survivor.search(q, limit=50) != fresh.search(q, limit=50) for q in asked)
+        wrong += list(survivor.facts()) != list(fresh.facts())
+        rebuilt = survivor.status().rebuilt
+    print(
+        f"{args.kills} kills: {dict(outcomes)}; {len(asked)} questions and all facts, {wrong} answered otherwise",
+        end="",
+    )
+    print(f"; begun anew: {rebuilt or 'no'}")
+
+
+BUILD = f"""
+import sys
+from pathlib import Path
+sys.path.insert(0, {str(Path(__file__).resolve().parent)!r})
+from know_search import opened
+opened(Path(sys.argv[1]), Path(sys.argv[2])).close()
+"""
+
+
 def _python(tree: Path) -> Iterator[str]:
     return (str(p.relative_to(tree)) for p in tree.rglob("*.py") if p.stat().st_size > 500)
 
@@ -319,7 +366,7 @@ def opened(tree: Path, folder: Path) -> RepositoryIndex:
 
 
 def main() -> int:
-    """Run one of the three."""
+    """Run one of the four."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     what = parser.add_subparsers(dest="what", required=True)
     one = what.add_parser("fixes")
@@ -331,8 +378,13 @@ def main() -> int:
     two.add_argument("--functions", type=int, default=1_000)
     three = what.add_parser("speed")
     three.add_argument("tree", type=Path)
+    four = what.add_parser("kills")
+    four.add_argument("tree", type=Path)
+    four.add_argument("--kills", type=int, default=100)
+    four.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
-    {"fixes": bench_fixes, "docstrings": bench_docstrings, "speed": bench_speed}[args.what](args)
+    run = {"fixes": bench_fixes, "docstrings": bench_docstrings, "speed": bench_speed, "kills": bench_kills}
+    run[args.what](args)
     return 0
 
 

@@ -49,7 +49,11 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
             mark = "" if one.certainty == "certain" else "   (possibly)"
             render.line(f"{one.distance}  {one.path}:{one.line} {one.name}{mark}")
         render.line(f"{len(reached)} functions, {len(tests)} of them tests (--tests lists them)")
-    if not reached:
+    unknown = sorted({path for path, _ in lines} - set(questions.graph.facts))
+    for path in unknown:
+        root = questions.index.root
+        render.note(f"{path}: no such Python file in the index (paths are those below {root}; see `localagent index`)")
+    if not reached and not unknown:
         render.note("no function or class of an indexed Python file is at the changed lines")
     return 0 if (tests if args.tests else reached) else 1
 

@@ -7,8 +7,8 @@ from localagent.debug.dynamic_slice import VariableAccess
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
 
-SLICE_WEIGHT = 0.25
-DECAY = 0.9
+SLICE_WEIGHT = 0.05
+DECAY = 0.95
 
 
 def combined(

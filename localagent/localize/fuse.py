@@ -1,11 +1,13 @@
 """Fusion of the evidence into one ranked list of statements over all files.
 
-A covered statement: 0.40 spectrum + 0.20 frame + 0.22 nearness + 0.18 words, each in [0, 1], less in large functions:
+A covered statement: 0.33 spectrum + 0.17 frame + 0.18 nearness + 0.15 words + 0.17 test names, each in [0, 1], less in
+large functions:
 spectrum: Ochiai of the best line, relative to the best of all files (the share of failing tests where few passing
 tests were traced); frame: 1 for the innermost source frame of a failure, falling by a third per frame outwards, with
 half of it for the rest of that function; nearness: by names from the failing tests' own bodies, falling per call;
 words: how telling the words are that the statement shares with the failures' messages, the failing tests' own bodies
-and the task. What only `__repr__` leads to counts less: the report of a failure runs it.
+and the task; test names: how far its function is about what the failing tests are named after (`test_name_words`).
+What only `__repr__` leads to counts less: the report of a failure runs it.
 Then, relative to what is covered: the statement where an exception left a source file comes first; headers and
 decorators get a share of their function's best; what ran at import time in the files that failing tests cover or
 mention follows low, constants that suspicious statements mention higher.
@@ -31,9 +33,10 @@ from localagent.localize.nearness import (
     nearness,
     only_for_display,
 )
+from localagent.localize.test_name_words import scores_by_test_names
 from localagent.ports import Sources
 
-_SPECTRUM, _FRAME, _NEAR, _WORDS = 0.40, 0.20, 0.22, 0.18
+_SPECTRUM, _FRAME, _NEAR, _WORDS, _TEST_NAMES = 0.333, 0.167, 0.183, 0.15, 0.167
 _SAME_FUNCTION = 0.5
 _STORED, _OWN_NAME = 2.0, 0.8
 _HEADER, _CLASS_HEADER = 0.35, 0.2
@@ -86,6 +89,7 @@ class _Ranking:
         self.told = {w: rare[w] * (1.0 if w in told else _OWN_NAME) for w in told | self.mentioned.own if w in rare}
         functions = self._functions()
         self.near = nearness(functions, self.mentioned)
+        self.named = scores_by_test_names(failing_tests(baseline), self.files, sources)
         self.display = only_for_display(functions, self.mentioned)
         self.best = self._best_value()
         self.size = Counter((p, s.function) for p, s in self._all() if self._covered(p, s))
@@ -183,14 +187,19 @@ class _Ranking:
         frame = max(self._frame(path, s), _SAME_FUNCTION * self.framed.get(key, 0.0))
         near = self.near.get(key, 0.0)
         words = self._identifier_match(s)
-        score = _SPECTRUM * value + _FRAME * frame + _NEAR * near + _WORDS * words
+        named = self._named(path, s.line)
+        score = _SPECTRUM * value + _FRAME * frame + _NEAR * near + _WORDS * words + _TEST_NAMES * named
         score *= min(1.0, (_LARGE_STATEMENTS / max(1, self.size[key])) ** _LARGE_POWER)
         if s.body is not Body.FUNCTION and not frame and self._imported(path, s):
             score *= _MODULE_LEVEL  # runs whatever the test does, rarely to blame
         if key in self.display and not frame:
             score *= _DISPLAY
-        why = f"ochiai {value:.2f}, frame {frame:.2f}, nearness {near:.2f}, words {words:.2f}"
+        why = f"ochiai {value:.2f}, frame {frame:.2f}, nearness {near:.2f}, words {words:.2f}, test names {named:.2f}"
         return _Scored(path=path, statement=s, score=score, near=near, why=why)
+
+    def _named(self, path: RepoPath, line: int) -> float:
+        scores = self.named.get(path, ())
+        return scores[line] if line < len(scores) else 0.0
 
     def _identifier_match(self, s: Statement) -> float:
         own = s.function.rsplit(".", 1)[-1]

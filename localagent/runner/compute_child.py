@@ -8,6 +8,7 @@ at its default), with the process. Not promised: Landlock on kernels without it;
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -17,6 +18,7 @@ import sys
 from typing import Any, BinaryIO, Callable, List, Optional, Tuple
 
 _LENGTH = 4
+_OBJECTS_BETWEEN_COLLECTIONS = 100_000
 
 
 Confine = Callable[[List[Tuple[str, str]], bool], int]
@@ -28,6 +30,7 @@ def main(arguments: list[str], confine: Confine) -> None:
     function: Callable[[str, bytes], Any] = getattr(importlib.import_module(module), name)
     seconds, limit_bytes = float(arguments[1]), int(arguments[2])
     sys.setrecursionlimit(3_000)
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)  # a syntax tree is many objects and no garbage
     _bound(limit_bytes, confine)
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     asked, answers = sys.stdin.buffer, sys.stdout.buffer

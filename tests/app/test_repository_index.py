@@ -3,6 +3,7 @@
 import os
 import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -51,8 +52,18 @@ def test_any_series_of_edits_answers_as_an_index_from_nothing(repo: Repo, tmp_pa
                 path.unlink()
             else:
                 path.write_text(drawn.choice(texts))
-        grown = answers(index_of(repo.folder, tmp_path / "grown"), *QUERIES)
+        index = index_of(repo.folder, tmp_path / "grown")
+        _nothing_is_left_of_removed_files(index.status().path)
+        grown = answers(index, *QUERIES)
         assert grown == answers(index_of(repo.folder, tmp_path / f"new{round_number}"), *QUERIES)
+
+
+def _nothing_is_left_of_removed_files(path: Path) -> None:
+    connection = sqlite3.connect(path)
+    orphans = "SELECT count(*) FROM {} WHERE {} NOT IN (SELECT id FROM {})"
+    for table, column, owner in (("term_place", "doc", "chunk"), ("chunk", "file", "file")):
+        assert connection.execute(orphans.format(table, column, owner)).fetchone() == (0,)
+    connection.close()
 
 
 @pytest.mark.long

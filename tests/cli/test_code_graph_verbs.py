@@ -76,3 +76,6 @@ def test_every_verb_answers_and_redacts(repo: Path, capsys: pytest.CaptureFixtur
     for verb in ("symbol", "refs", "callers", "callees"):
         assert main([verb, "no_such_name", *where]) == 1
     assert main(["impact", str(repo / "README.md"), *where]) == 1
+    capsys.readouterr()
+    assert main(["impact", "pkg/nope.py:3", *where]) == 1
+    assert "pkg/nope.py: no such Python file in the index" in "".join(capsys.readouterr())

@@ -233,6 +233,15 @@ def test_words_of_the_message_and_of_the_task_point_at_statements() -> None:
     assert SpectrumLocalizer(text="the width is wrong").localize(base, {M: source, T: b""})[0].line == 2
 
 
+def test_what_the_failing_tests_are_named_after_points_at_functions() -> None:
+    source = b"def send(x):\n    return x\n\n\ndef retry(x):\n    return x\n\n\n"
+    source += b"def order(x):\n    # sends again\n    return x\n"
+    test = b"y = 1\n"
+    assert place(failing(2, 6, 11, name="test_retries"), source=source, test=test)[0] == 6
+    assert place(failing(2, 6, 11, name="test_it[again]"), source=source, test=test)[0] == 11
+    assert place(failing(2, 6, 11, name="test_no_such_word"), source=source, test=test)[0] == 2
+
+
 def test_what_only_repr_leads_to_counts_less() -> None:
     source = (
         b"class B:\n    def __repr__(self):\n        return self.shown()\n\n    def shown(self):\n        return 'B'\n"

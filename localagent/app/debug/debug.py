@@ -8,6 +8,7 @@ from pathlib import Path
 from localagent.app.debug.explain import history_of
 from localagent.app.debug.value_experiments import nearest_passing, value_experiments
 from localagent.app.execute.known_secrets import open_sanitizer
+from localagent.app.fix.failure_slice import failure_slice
 from localagent.app.fix.prior import load_prior
 from localagent.app.fix.suggest import BegunVerifier
 from localagent.app.policies import open_policy
@@ -16,9 +17,8 @@ from localagent.app.review.patch_tests import ProofRequest, TestedSnapshot, open
 from localagent.app.settings import Settings
 from localagent.debug.departure import Departure, departure_of
 from localagent.debug.dossier import MOST_SUSPECTS, Dossier, Hypothesis, HypothesisOutcome, Suspect
-from localagent.debug.dynamic_slice import VariableAccess, accesses, slice_of, written_names
+from localagent.debug.dynamic_slice import accesses
 from localagent.debug.forced_values import observed_run
-from localagent.debug.suspicions import combined
 from localagent.debug.value_outcomes import ValueExperiment, most_telling, with_experiments
 from localagent.domain.edit import Candidate, Edit
 from localagent.domain.failure_run import FailureRun, FrameValues, WrittenValue
@@ -39,7 +39,6 @@ from localagent.report.repair_reasons import causes_remedy
 from localagent.text.secret_redaction import Sanitizer
 from localagent.text.visible_text import shortened
 from localagent.verify.baseline.test_discovery import NoTests
-from localagent.verify.baseline.traced_failure import traced_runs
 
 MOST_HYPOTHESES = 5
 MOST_CONFIRMED_RANK = 5
@@ -153,20 +152,12 @@ def _selects(wanted: str, name: str) -> bool:
 
 
 def localized(ground: TestedSnapshot, baseline: Baseline, test: str) -> Localized:
-    """The ranking of `fix`, and the same with the dynamic slice of one failing test."""
-    sources = ground.sources
-    plain = SpectrumLocalizer().localize(baseline, sources)
-    lines = next((t.lines for t in baseline.tests if t.id == test), None) or {}
-    paths = [p for p in {*lines, *baseline.import_lines, *baseline.test_files} if p in sources][:200]
-    tables: dict[RepoPath, dict[int, VariableAccess]] = {p: dict(accesses(sources[p])) for p in paths}
-    writes = {p: written_names(sources[p]) for p in paths}
+    """The ranking before and with the dynamic slice of one failing test, which `fix` takes."""
+    plain = SpectrumLocalizer().localize(baseline, ground.sources)
     near = nearest_passing(baseline, test, TRACED_PASSING)
-    verifier = ground.verifier
-    runs = traced_runs(verifier.worker_pool, verifier.request, (test, *near), writes, cpu_seconds=TRACED_CPU_SECONDS)
-    run = runs.pop(test, None)
-    distances = slice_of(run, tables) if run is not None else {}
-    ranked = combined(plain, distances, tables) if distances else plain
-    return Localized(run=run, plain=plain, ranked=ranked, passing=runs)
+    found = failure_slice(ground.verifier, baseline, ground.sources, test, beside=near, cpu_seconds=TRACED_CPU_SECONDS)
+    passing = {name: run for name, run in found.runs.items() if name != test}
+    return Localized(run=found.runs.get(test), plain=plain, ranked=found.applied(plain), passing=passing)
 
 
 def run_value_experiments(

@@ -14,6 +14,7 @@ from localagent.app.cancellation import Stop
 from localagent.app.fix.acceptance_threshold import judged
 from localagent.app.fix.edit_writers import measured_ways, open_writer
 from localagent.app.fix.environment import interpreter_of, interpreter_remark, left_alone, left_out
+from localagent.app.fix.failure_slice import SliceLocalizer
 from localagent.app.fix.injection_scan import ShownFiles, injection_warnings, reported_injections, warnings_of
 from localagent.app.fix.learned_order import open_order
 from localagent.app.fix.measure_strength import assessed
@@ -137,7 +138,7 @@ def _parts(asked: FixWork, ground: _TestBed, gates: GateChain, model: OpenModel,
     space = open_edit_space(load_prior(asked.settings.models_dir / "prior.json"))
     return Parts(
         verifier=ground.verifier,
-        localizer=_localizer(asked),
+        localizer=_localizer(asked, ground),
         space=space,
         gates=gates,
         scorer=model.scorer,
@@ -156,10 +157,11 @@ def _parts(asked: FixWork, ground: _TestBed, gates: GateChain, model: OpenModel,
     )
 
 
-def _localizer(asked: FixWork) -> Localizer:
+def _localizer(asked: FixWork, ground: _TestBed) -> Localizer:
     """By what the tests show, and by the commit that broke them where that is known."""
     spectrum = SpectrumLocalizer(text=asked.task.text)
-    return HunkLocalizer(spectrum, asked.request.reverts) if asked.request.reverts else spectrum
+    sliced = SliceLocalizer(spectrum, ground.verifier, budget_seconds=asked.task.budget.max_seconds)
+    return HunkLocalizer(sliced, asked.request.reverts) if asked.request.reverts else sliced
 
 
 def _writer(asked: FixWork, model: OpenModel, weights: Weights, sources: Sources) -> EditWriter | None:

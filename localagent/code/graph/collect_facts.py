@@ -6,6 +6,7 @@ tell the place of a name inside an f-string rightly, the use is there and its pl
 
 import ast
 from collections.abc import Callable
+from operator import itemgetter
 from typing import Any
 
 from localagent.code.graph import definition_facts, import_facts, use_facts, value_facts
@@ -51,12 +52,16 @@ _STATEMENTS: dict[type[ast.AST], Callable[[FactRows, Any], None]] = {
 }
 
 
-def collect_facts(source: bytes) -> ModuleFacts | Unreadable:
-    """The facts of a file's bytes, or why there are none. Never raises, whatever the bytes."""
+def collect_facts(source: bytes, tree: ast.Module | str | None = None) -> ModuleFacts | Unreadable:
+    """The facts of a file's bytes, or why there are none. Never raises, whatever the bytes.
+
+    `tree` is what `parse_or_reason` said of them, where that is known.
+    """
     text = read_source(source)
     if text is None:
         return Unreadable(reason="its encoding is unknown, or does not fit its bytes")
-    tree = parse_or_reason(source)
+    if tree is None:
+        tree = parse_or_reason(source)
     if isinstance(tree, str):
         return Unreadable(reason=tree)
     try:
@@ -75,7 +80,7 @@ def _facts(rows: FactRows) -> ModuleFacts:
         handle = _STATEMENTS.get(node.__class__)
         if handle is not None:
             handle(rows, node)
-    rows.uses.sort(key=lambda use: (use.line, use.column))
+    rows.uses.sort(key=itemgetter(1, 2))  # line and column
     definitions = tuple(definition(rows, node) for node in rows.definition_index)
     return ModuleFacts(
         names=tuple(rows.names),

@@ -71,9 +71,11 @@ class FactRows:
 
     def row(self, kind: ExpressionKind, a: int = -1, b: int = -1) -> int:
         """The index of an expression's row."""
-        at = self.rows.setdefault((int(kind), a, b), len(self.rows))
-        if at == len(self.kinds):
-            self.kinds.append(int(kind))
+        row = (int(kind), a, b)
+        at = self.rows.get(row)
+        if at is None:
+            at = self.rows[row] = len(self.kinds)
+            self.kinds.append(row[0])
         return at
 
     def union(self, values: Iterable[int]) -> int:
@@ -134,12 +136,17 @@ class FactRows:
         """A use of the identifier that a node ends with."""
         line, end = last_line(node), node.end_col_offset  # type: ignore[arg-type, attr-defined]
         length = len(name)
-        if not name.isascii() or name.encode() != self._bytes_before(line, end, length):
+        if not name.isascii() or not self._ends(line, end, name.encode()):
             found = _IDENTIFIER_AT_END.search(self._bytes_before(line, end, end))
             length = len(found.group()) if found else -1  # it may be written with other letters that mean the same
             if unicodedata.normalize("NFKC", found.group().decode()) != name if found else True:
                 line, end, length = node.lineno, node.col_offset - 1, -1  # type: ignore[attr-defined]
         self.use(kind, line, end - length, length, node, expression)
+
+    def _ends(self, line: int, end: int, name: bytes) -> bool:
+        """Whether the bytes before a column are a name."""
+        starts = self.text.line_starts
+        return line <= len(starts) and self.text.utf8.endswith(name, 0, starts[line - 1] + end)
 
     def _bytes_before(self, line: int, end: int, length: int) -> bytes:
         stop = self.text.offset(line, end) if line <= len(self.text.line_starts) else 0

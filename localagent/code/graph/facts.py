@@ -7,14 +7,19 @@ first in the bytes: `encoded_names` reads them without the rest.
 """
 
 import json
+import sys
 import zlib
+from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-FORMAT = 3
+FORMAT = 4
 MOST_DECODED_BYTES = 256 << 20
 _LENGTH_BYTES = 4
+_WORD = 4  # bytes of one number before the empty ones are left out
+_COLUMNS = 15
 
 
 class FactsFormatError(ValueError):
@@ -226,29 +231,34 @@ class Unreadable:
 
 
 def encoded(facts: ModuleFacts) -> bytes:
-    """A compact form of the facts: names, then columns of numbers, each as JSON and compressed."""
-    uses = _columns(facts.uses, len(Use._fields))
-    uses[1] = _steps(uses[1])
-    uses[5] = _steps(uses[5])
-    value = [
+    """A compact form of the facts: names as JSON; then JSON of what is no number, and columns of numbers as bytes."""
+    scopes, expressions, bindings = (
+        _columns(rows, width)
+        for rows, width in (
+            (facts.scopes, len(Scope._fields)),
+            (facts.expressions, len(Expression._fields)),
+            (facts.bindings, len(BindingFact._fields)),
+        )
+    )
+    columns = [*scopes, *expressions, *bindings, *_use_columns(facts.uses, _name_lengths(facts))]
+    planes = [_planes(column) for column in columns]
+    head = [
         FORMAT,
-        _columns(facts.scopes, len(Scope._fields)),
-        _columns(facts.expressions, len(Expression._fields)),
+        [[len(column), len(found)] for column, found in zip(columns, planes, strict=True)],
         facts.definitions,
-        _columns(facts.bindings, len(BindingFact._fields)),
         facts.imports,
-        uses,
         facts.exports,
         facts.export_sources,
     ]
-    names = _packed(facts.names)
-    return len(names).to_bytes(_LENGTH_BYTES, "big") + names + _packed(value)
+    names, text = _packed(_json(facts.names)), _json(head)
+    numbers = b"".join(plane for found in planes for plane in found)
+    return b"".join((_length(names), names, _packed(_length(text) + text + numbers)))
 
 
 def encoded_names(data: bytes) -> tuple[str, ...]:
     """`names` of the facts that were encoded. FactsFormatError where that is not what the bytes are."""
     try:
-        return tuple(_unpacked(data[_LENGTH_BYTES : _names_end(data)]))
+        return tuple(json.loads(_unpacked(data[_LENGTH_BYTES : _names_end(data)])))
     except (zlib.error, TypeError, ValueError) as error:
         raise FactsFormatError(f"stored names cannot be read: {error}") from error
 
@@ -256,25 +266,26 @@ def encoded_names(data: bytes) -> tuple[str, ...]:
 def decoded(data: bytes) -> ModuleFacts:
     """The facts that were encoded. FactsFormatError where that is not what the bytes are."""
     try:
-        version, scopes, expressions, definitions, bindings, imports, uses, exports, sources = _unpacked(
-            data[_names_end(data) :]
-        )
+        names = encoded_names(data)
+        body = _unpacked(data[_names_end(data) :])
+        start = _LENGTH_BYTES + int.from_bytes(body[:_LENGTH_BYTES], "big")
+        version, shapes, definitions, imports, exports, sources = json.loads(body[_LENGTH_BYTES:start])
         if version != FORMAT:
             raise FactsFormatError(f"stored facts are of format {version}, not {FORMAT}")
-        uses[1] = _sums(uses[1])
-        uses[5] = _sums(uses[5])
+        columns = _columns_of(body[start:], shapes)
+        expressions = tuple(map(Expression._make, zip(*columns[3:6], strict=True)))
         return ModuleFacts(
-            names=encoded_names(data),
-            scopes=tuple(map(Scope._make, zip(*scopes, strict=True))),
-            expressions=tuple(map(Expression._make, zip(*expressions, strict=True))),
+            names=names,
+            scopes=tuple(map(Scope._make, zip(*columns[:3], strict=True))),
+            expressions=expressions,
             definitions=tuple(_definition(row) for row in definitions),
-            bindings=tuple(map(BindingFact._make, zip(*bindings, strict=True))),
+            bindings=tuple(map(BindingFact._make, zip(*columns[6:9], strict=True))),
             imports=tuple(map(ImportFact._make, imports)),
-            uses=tuple(map(Use._make, zip(*uses, strict=True))),
+            uses=tuple(_uses(columns[9:], _lengths(expressions, names))),
             exports=None if exports is None else tuple(exports),
             export_sources=tuple(sources),
         )
-    except (zlib.error, TypeError, ValueError, IndexError, KeyError) as error:
+    except (zlib.error, TypeError, ValueError, IndexError, KeyError, OverflowError) as error:
         raise FactsFormatError(f"stored facts cannot be read: {error}") from error
 
 
@@ -282,30 +293,93 @@ def _names_end(data: bytes) -> int:
     return _LENGTH_BYTES + int.from_bytes(data[:_LENGTH_BYTES], "big")
 
 
-def _packed(value: object) -> bytes:
-    return zlib.compress(json.dumps(value, separators=(",", ":")).encode(), 6)
+def _json(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()
 
 
-def _unpacked(data: bytes) -> Any:
+def _length(data: bytes) -> bytes:
+    return len(data).to_bytes(_LENGTH_BYTES, "big")
+
+
+def _packed(data: bytes) -> bytes:
+    return zlib.compress(data, 6)
+
+
+def _unpacked(data: bytes) -> bytes:
     inflate = zlib.decompressobj()
     text = inflate.decompress(data, MOST_DECODED_BYTES)
     if not inflate.eof:
         raise FactsFormatError("stored facts are cut off or too long")
-    return json.loads(text)
+    return text
 
 
 def _columns(rows: tuple[tuple[int, ...], ...], width: int) -> list[list[int]]:
     return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(width)]
 
 
-def _steps(numbers: list[int]) -> list[int]:
-    """Each number less the one before it: small ones compress better."""
-    return [b - a for a, b in zip([0, *numbers], numbers, strict=False)]
+def _planes(column: list[int]) -> list[bytes]:
+    """The lowest bytes of all numbers (from -1), then the next ones, as far as one has any: these compress best."""
+    data = _little(array("I", [number + 1 for number in column])).tobytes()
+    width = max(1, (max(column, default=0) + 1).bit_length() + 7 >> 3)
+    return [data[at::_WORD] for at in range(width)]
 
 
-def _sums(steps: list[int]) -> list[int]:
-    total = 0
-    return [total := total + step for step in steps]
+def _columns_of(data: bytes, shapes: list[list[int]]) -> list[list[int]]:
+    """The columns of (numbers, planes) each; ValueError where the bytes are not just these."""
+    columns, at = [], 0
+    for count, width in shapes:
+        if not 1 <= width <= _WORD or not 0 <= count * width <= len(data) - at:
+            raise ValueError("columns are cut off")
+        words = bytearray(_WORD * count)
+        for plane in range(width):
+            words[plane::_WORD] = data[at : at + count]
+            at += count
+        columns.append([number - 1 for number in _little(array("I", bytes(words)))])
+    if at != len(data) or len(columns) != _COLUMNS:
+        raise ValueError("columns are missing, or too many")
+    return columns
+
+
+def _little(words: "array[int]") -> "array[int]":
+    if sys.byteorder == "big":
+        words.byteswap()
+    return words
+
+
+def _name_lengths(facts: ModuleFacts) -> list[int]:
+    return _lengths(facts.expressions, facts.names)
+
+
+def _lengths(expressions: Sequence[Expression], names: Sequence[str]) -> list[int]:
+    """The bytes of the name that each expression ends with; 0 where it ends with none."""
+    ending = (ExpressionKind.NAME, ExpressionKind.ATTRIBUTE)
+    sizes = [len(name.encode("utf-8", "surrogatepass")) for name in names]
+    return [sizes[row.b] if row.kind in ending else 0 for row in expressions]
+
+
+def _use_columns(uses: Sequence[Use], lengths: Sequence[int]) -> list[list[int]]:
+    """Columns of uses: lines as steps, columns as steps within a line, and a length only where the name says another.
+
+    A length is 0 where it is that of the name, and 2 more than it is otherwise.
+    """
+    kinds, lines, columns, sizes, scopes, expressions = _columns(tuple(uses), len(Use._fields))
+    steps = [b - a for a, b in zip([0, *lines], lines, strict=False)]
+    within = [b - a if not step else b for a, b, step in zip([0, *columns], columns, steps, strict=False)]
+    odd = [0 if size == _named(lengths, at) else size + 2 for size, at in zip(sizes, expressions, strict=True)]
+    return [kinds, steps, within, odd, scopes, expressions]
+
+
+def _uses(columns: list[list[int]], lengths: Sequence[int]) -> Iterator[Use]:
+    """The uses that `_use_columns` took apart."""
+    line = column = 0
+    for kind, step, within, odd, scope, at in zip(*columns, strict=True):
+        line += step
+        column = within if step else column + within
+        yield Use(kind, line, column, odd - 2 if odd else _named(lengths, at), scope, at)
+
+
+def _named(lengths: Sequence[int], expression: int) -> int:
+    return lengths[expression] if expression >= 0 else 0
 
 
 def _definition(row: list[object]) -> FunctionOrClass:

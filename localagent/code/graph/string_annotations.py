@@ -9,6 +9,7 @@ from localagent.code.source_text import parse_or_none
 from localagent.code.spans import last_line
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_ANNOTATED = frozenset((*_FUNCTIONS, ast.arg, ast.AnnAssign))
 _LONGEST_ANNOTATION = 1_000
 
 
@@ -33,6 +34,8 @@ def annotations_in_strings(rows: FactRows) -> list[ast.AST]:
 
 def _strings_in_annotations(rows: FactRows) -> Iterator[ast.Constant]:
     for node in rows.walk.nodes:
+        if node.__class__ not in _ANNOTATED:
+            continue
         part = getattr(node, "annotation", None) or (node.returns if isinstance(node, _FUNCTIONS) else None)
         stack = [part] if isinstance(part, ast.expr) else []
         while stack:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import PurePosixPath
 
-from localagent.code.source_text import parse_or_none, read_source
+from localagent.code.source_text import read_source
 from localagent.code.spans import Definition, all_blocks, first_line, head_end, last_line
 
 WINDOW_LINES = 60
@@ -64,12 +64,11 @@ class Chunk:
     text: ChunkText = field(default_factory=ChunkText)
 
 
-def chunks_of(path: str, raw: bytes) -> list[Chunk]:
-    """The chunks of a text file, in the order of their first lines; at most MAX_CHUNKS."""
+def chunks_of(path: str, raw: bytes, tree: ast.Module | None = None) -> list[Chunk]:
+    """The chunks of a text file, in the order of their first lines; at most MAX_CHUNKS. `tree`: what Python parsed."""
     source = read_source(raw) if path.endswith(PYTHON) else None
     if source is not None:
         text = source.utf8.decode("utf-8")
-        tree = parse_or_none(source.utf8)
         found = python_chunks(text, tree) if tree is not None else list(_windows(text, python=True))
     else:
         text = raw.decode("utf-8", "replace")

@@ -8,8 +8,9 @@ from localagent.code.graph.facts import FORMAT as FACTS_FORMAT
 from localagent.code.graph.facts import Unreadable, encoded
 from localagent.code.index.chunks import PYTHON, Chunk, ChunkKind, chunks_of
 from localagent.code.index.identifiers import terms
+from localagent.code.source_text import parse_or_reason
 
-FORMAT = f"1.{FACTS_FORMAT}"  # raised whenever what is extracted changes: an index of another format is built anew
+FORMAT = f"2.{FACTS_FORMAT}"  # raised whenever what is extracted changes: an index of another format is built anew
 _NOISE_TEXT = """
 and as assert async await break case class continue def del elif else except false finally for from global if
 import in is lambda none nonlocal not or pass raise return self cls true try while with yield
@@ -37,9 +38,11 @@ def extract(path: str, raw: bytes) -> dict[str, object]:
     if b"\0" in raw[:_BINARY_PREFIX]:  # as git decides it
         return {"chunks": []}
     where = " ".join(terms(path))
-    value: dict[str, object] = {"chunks": [_row(chunk, where) for chunk in chunks_of(path, raw)]}
-    if path.endswith(PYTHON):
-        facts = collect_facts(raw)
+    tree = parse_or_reason(raw) if path.endswith(PYTHON) else None
+    chunks = chunks_of(path, raw, None if isinstance(tree, str) else tree)
+    value: dict[str, object] = {"chunks": [_row(chunk, where) for chunk in chunks]}
+    if tree is not None:
+        facts = collect_facts(raw, tree)
         if isinstance(facts, Unreadable):
             value["note"] = f"{facts.reason}: searched as text"
         else:

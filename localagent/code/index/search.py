@@ -4,14 +4,14 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from localagent.code.index.chunks import ChunkKind
 from localagent.code.index.history import History
 from localagent.code.index.query import Query, broader, parse_query
 from localagent.code.index.ranking import FILE_SHARE, Scores, bm25f
-from localagent.code.index.store import native_path
+from localagent.code.index.store import KINDS, heads_of, native_path
 from localagent.code.related_tests import is_test
 from localagent.domain.paths import RepoPath
 
@@ -51,6 +51,9 @@ class SearchHit:
     terms: tuple[str, ...]
 
 
+_Found = tuple[int, SearchHit]  # with the number of its chunk
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SearchResult:
     """Hits, the best first. `broadened` says how the query was made wider, empty where it was not."""
@@ -68,8 +71,6 @@ class _Row:
     last_line: int
     kind: ChunkKind
     name: str
-    signature: str
-    summary: str
 
 
 def search(
@@ -77,18 +78,23 @@ def search(
 ) -> SearchResult:
     """The best hits for words, identifiers or a sentence."""
     query = parse_query(text)
-    hits = _hits(connection, tree, query, kind, history)
+    hits = _hits(connection, tree, query, kind, history)[:limit]
     if hits:
-        return SearchResult(hits=tuple(hits[:limit]))
+        return SearchResult(hits=_with_heads(connection, hits))
     wide = broader(query, connection)
-    hits = _hits(connection, tree, wide, kind, history)
-    told = ", ".join(dict.fromkeys(term for hit in hits[:limit] for term in hit.terms)) if hits else ""
-    return SearchResult(hits=tuple(hits[:limit]), broadened=told)
+    hits = _hits(connection, tree, wide, kind, history)[:limit]
+    told = ", ".join(dict.fromkeys(term for _, hit in hits for term in hit.terms))
+    return SearchResult(hits=_with_heads(connection, hits), broadened=told)
+
+
+def _with_heads(connection: sqlite3.Connection, hits: Sequence[_Found]) -> tuple[SearchHit, ...]:
+    heads = heads_of(connection, (chunk for chunk, _ in hits))
+    return tuple(replace(hit, signature=heads[chunk][0], summary=heads[chunk][1]) for chunk, hit in hits)
 
 
 def _hits(
     connection: sqlite3.Connection, tree: int, query: Query, kind: HitKind | None, history: History
-) -> list[SearchHit]:
+) -> list[_Found]:
     scores = bm25f(connection, tree, query)
     exact = _exact_symbols(connection, tree, query)
     wanted = dict.fromkeys([*exact, *(scores.best(_CANDIDATES) if kind is None else scores.chunks)])
@@ -111,9 +117,9 @@ def _hits(
             continue
         score = scores.chunks.get(row.chunk, 0.0) + FILE_SHARE * scores.files.get(row.file, 0.0)
         score = weigh(row, score, FILE_SHARE)
-        hits.append((row.chunk not in exact, _hit(query, row, score, scores, exact.get(row.chunk, ""), messages)))
-    hits.sort(key=lambda pair: (pair[0], -pair[1].score, pair[1].path, pair[1].first_line))
-    return _at_most_per_file([hit for _, hit in hits])
+        hits.append((row.chunk, _hit(query, row, score, scores, exact.get(row.chunk, ""), messages)))
+    hits.sort(key=lambda pair: (pair[0] not in exact, -pair[1].score, pair[1].path, pair[1].first_line))
+    return _at_most_per_file(hits)
 
 
 def _file_hits(
@@ -122,7 +128,7 @@ def _file_hits(
     scores: Scores,
     weigh: Callable[[_Row, float], float],
     messages: dict[str, float],
-) -> list[SearchHit]:
+) -> list[_Found]:
     """One hit for each file, with its best chunk."""
     by_file: dict[int, list[_Row]] = {}
     for row in rows:
@@ -133,8 +139,8 @@ def _file_hits(
         following = sum(scores.chunks.get(r.chunk, 0.0) for r in others[:3])
         own = scores.chunks.get(row.chunk, 0.0) + NEXT_CHUNKS_SHARE * following
         score = weigh(row, scores.files.get(file, 0.0) + own)
-        hits.append(_hit(query, row, score, scores, "", messages, kind="file"))
-    return sorted(hits, key=lambda hit: (-hit.score, hit.path))
+        hits.append((row.chunk, _hit(query, row, score, scores, "", messages, kind="file")))
+    return sorted(hits, key=lambda pair: (-pair[1].score, pair[1].path))
 
 
 def _hit(
@@ -147,17 +153,17 @@ def _hit(
         reasons += ("commit messages",)
     return SearchHit(
         path=row.path, first_line=row.first_line, last_line=row.last_line, kind=kind or row.kind.value, name=row.name,
-        signature=row.signature, summary=row.summary, score=round(score, 4), reasons=reasons, terms=terms,
+        signature="", summary="", score=round(score, 4), reasons=reasons, terms=terms,
     )  # fmt: skip
 
 
-def _at_most_per_file(hits: Sequence[SearchHit]) -> list[SearchHit]:
+def _at_most_per_file(hits: Sequence[_Found]) -> list[_Found]:
     seen: Counter[str] = Counter()
     kept = []
-    for hit in hits:
+    for chunk, hit in hits:
         seen[hit.path] += 1
         if seen[hit.path] <= MAX_HITS_PER_FILE:
-            kept.append(hit)
+            kept.append((chunk, hit))
     return kept
 
 
@@ -198,17 +204,17 @@ def _rows(connection: sqlite3.Connection, tree: int, chunks: Iterable[int]) -> l
     for start in range(0, len(asked), 500):
         part = asked[start : start + 500]
         rows = connection.execute(
-            "SELECT c.id, c.file, m.path, c.first_line, c.last_line, c.kind, c.name, c.signature, c.summary"
+            "SELECT c.id, c.file, m.path, c.first_line, c.last_line, c.kind, c.name"
             " FROM json_each(?2) j CROSS JOIN chunk c ON c.id=j.value"
             " CROSS JOIN member m INDEXED BY member_file ON m.file=c.file AND m.tree=?1",
             (tree, json.dumps(part)),
         )
         found += [
             _Row(
-                chunk=chunk, file=file, path=native_path(path), first_line=first, last_line=last, kind=ChunkKind(kind),
-                name=name, signature=signature, summary=summary,
+                chunk=chunk, file=file, path=native_path(path), first_line=first, last_line=last, kind=KINDS[kind],
+                name=name,
             )
-            for chunk, file, path, first, last, kind, name, signature, summary in rows
+            for chunk, file, path, first, last, kind, name in rows
         ]  # fmt: skip
     order = {chunk: at for at, chunk in enumerate(asked)}
     return sorted(found, key=lambda row: order[row.chunk])

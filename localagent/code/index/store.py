@@ -4,9 +4,9 @@ A repository's branches and worktrees share the file: a tree is a list of (path,
 path and digest. Every change is one transaction (WAL): a kill leaves the state before or after it, readers go on
 meanwhile, and a second writer waits. A file that is damaged, or of another format, is put aside and begun anew.
 
-FTS5 keeps no text (`content=''`): the terms of a chunk are kept beside it, compressed, so that they can be taken out
-again exactly. Not promised: durability of the last seconds after a loss of power (synchronous=NORMAL); what is missing
-is read again.
+FTS5 keeps no text (`content=''`): the terms of what is removed are first read back from its own lists, in one scan of
+them all; so files are removed seldom, and many at once. Not promised: durability of the last seconds after a loss of
+power (synchronous=NORMAL); what is missing is read again.
 """
 
 import contextlib
@@ -19,10 +19,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from localagent.code.index.chunks import ChunkKind
 from localagent.code.index.extract import FIELDS, FORMAT, StoredChunk
 from localagent.errors import AnswerIsNo
 
 BUSY_SECONDS = 60.0
+KINDS = tuple(ChunkKind)  # as they are numbered in the file
+_FILES_OF_A_SCAN = 500
 DatabaseError = sqlite3.DatabaseError
 OperationalError = sqlite3.OperationalError  # busy, a full disk: no damage
 _SCHEMA = f"""
@@ -33,19 +36,18 @@ CREATE TABLE tree(
 CREATE TABLE history(head TEXT PRIMARY KEY, used_at REAL NOT NULL, commits BLOB NOT NULL);
 CREATE TABLE file(
   id INTEGER PRIMARY KEY, path TEXT NOT NULL, digest BLOB NOT NULL, size INTEGER NOT NULL, lines INTEGER NOT NULL,
-  failed TEXT NOT NULL, term_count INTEGER NOT NULL, terms BLOB NOT NULL, facts BLOB NOT NULL, UNIQUE(path, digest));
+  failed TEXT NOT NULL, term_count INTEGER NOT NULL, heads BLOB NOT NULL, facts BLOB NOT NULL, UNIQUE(path, digest));
 CREATE TABLE member(
   tree INTEGER NOT NULL, path TEXT NOT NULL, file INTEGER NOT NULL, stamp TEXT NOT NULL,
   PRIMARY KEY(tree, path)) WITHOUT ROWID;
 CREATE INDEX member_file ON member(file);
 CREATE TABLE chunk(
-  id INTEGER PRIMARY KEY, file INTEGER NOT NULL, kind TEXT NOT NULL, first_line INTEGER NOT NULL,
-  last_line INTEGER NOT NULL, name TEXT NOT NULL, last_name TEXT NOT NULL, signature TEXT NOT NULL,
-  summary TEXT NOT NULL, size INTEGER NOT NULL);
+  id INTEGER PRIMARY KEY, file INTEGER NOT NULL, kind INTEGER NOT NULL, first_line INTEGER NOT NULL,
+  last_line INTEGER NOT NULL, name TEXT NOT NULL, last_name TEXT NOT NULL, size INTEGER NOT NULL);
 CREATE INDEX chunk_file ON chunk(file);
 CREATE INDEX chunk_name ON chunk(last_name);
 CREATE VIRTUAL TABLE term USING fts5(
-  {", ".join(FIELDS)}, content='', tokenize="unicode61 remove_diacritics 0 tokenchars '_'");
+  {", ".join(FIELDS)}, content='', columnsize=0, tokenize="unicode61 remove_diacritics 0 tokenchars '_'");
 CREATE VIRTUAL TABLE term_count USING fts5vocab(term, row);
 CREATE VIRTUAL TABLE term_place USING fts5vocab(term, instance);
 """
@@ -179,11 +181,13 @@ class Store:
     def symbol_at(self, tree: int, path: str, line: int) -> tuple[str, str, str] | None:
         """(kind, name, signature) of the innermost function or class around a line of a tree's file."""
         row = self.connection.execute(
-            "SELECT kind, name, signature FROM chunk WHERE file=(SELECT file FROM member WHERE tree=?1 AND path=?2)"
+            "SELECT id, kind, name FROM chunk WHERE file=(SELECT file FROM member WHERE tree=?1 AND path=?2)"
             " AND first_line<=?3 AND last_line>=?3 AND name<>'' ORDER BY last_line-first_line LIMIT 1",
             (tree, stored_path(path), line),
         ).fetchone()
-        return None if row is None else (str(row[0]), str(row[1]), str(row[2]))
+        if row is None:
+            return None
+        return KINDS[row[1]].value, str(row[2]), heads_of(self.connection, [row[0]])[row[0]][0]
 
     def failures(self, tree: int) -> dict[str, str]:
         """Why files of a tree are not searchable, or only as text; by path."""
@@ -228,24 +232,41 @@ def put_file(connection: sqlite3.Connection, new: NewFile) -> int:
     ).fetchone()
     if row is not None:
         return int(row[0])
-    packed = zlib.compress(json.dumps([chunk.fields for chunk in new.chunks]).encode("ascii"), 6) if new.chunks else b""
+    heads = [[chunk.signature, chunk.summary] for chunk in new.chunks]
     sizes = [sum(field.count(" ") + 1 for field in chunk.fields if field) for chunk in new.chunks]
     file = connection.execute(
-        "INSERT INTO file(path, digest, size, lines, failed, term_count, terms, facts) VALUES(?,?,?,?,?,?,?,?)",
-        (stored_path(new.path), new.digest, new.size, new.lines, new.failed, sum(sizes), packed, new.facts),
-    ).lastrowid
+        "INSERT INTO file(path, digest, size, lines, failed, term_count, heads, facts) VALUES(?,?,?,?,?,?,?,?)",
+        (
+            stored_path(new.path), new.digest, new.size, new.lines, new.failed, sum(sizes),
+            zlib.compress(json.dumps(heads).encode("ascii"), 6) if heads else b"", new.facts,
+        ),
+    ).lastrowid  # fmt: skip
     assert file is not None
     for chunk, size in zip(new.chunks, sizes, strict=True):
         number = connection.execute(
-            "INSERT INTO chunk(file, kind, first_line, last_line, name, last_name, signature, summary, size)"
-            " VALUES(?,?,?,?,?,?,?,?,?)",
+            "INSERT INTO chunk(file, kind, first_line, last_line, name, last_name, size) VALUES(?,?,?,?,?,?,?)",
             (
-                file, chunk.kind.value, chunk.first_line, chunk.last_line, chunk.name,
-                chunk.name.rpartition(".")[2].lower(), chunk.signature, chunk.summary, size,
+                file, KINDS.index(chunk.kind), chunk.first_line, chunk.last_line, chunk.name,
+                chunk.name.rpartition(".")[2].lower(), size,
             ),
         ).lastrowid  # fmt: skip
         connection.execute(_PUT_TERMS, (number, *chunk.fields))
     return file
+
+
+def heads_of(connection: sqlite3.Connection, chunks: Iterable[int]) -> dict[int, tuple[str, str]]:
+    """The signature and the first line of the docstring of some chunks."""
+    wanted = set(chunks)
+    files = {file for chunk in wanted for (file,) in connection.execute("SELECT file FROM chunk WHERE id=?", (chunk,))}
+    found: dict[int, tuple[str, str]] = {}
+    for file in files:
+        packed = connection.execute("SELECT heads FROM file WHERE id=?", (file,)).fetchone()[0]
+        numbers = connection.execute("SELECT id FROM chunk WHERE file=? ORDER BY id", (file,)).fetchall()
+        heads = json.loads(zlib.decompress(packed))
+        for (number,), (signature, summary) in zip(numbers, heads, strict=True):
+            if number in wanted:
+                found[number] = (signature, summary)
+    return found
 
 
 def set_members(connection: sqlite3.Connection, tree: int, members: Iterable[Member], gone: Iterable[str]) -> None:
@@ -258,31 +279,42 @@ def set_members(connection: sqlite3.Connection, tree: int, members: Iterable[Mem
 
 
 def prune(connection: sqlite3.Connection, kept_share: float) -> int:
-    """Remove files that no tree has, the oldest first, but for a share of the bytes that trees have; how many."""
+    """Remove files that no tree has once they are more than a share of the bytes that trees have; how many.
+
+    The oldest go first, until half of the share is left: what is removed costs one scan of all terms.
+    """
     live, lost = connection.execute(
         "SELECT coalesce(sum(size) FILTER (WHERE id IN (SELECT file FROM member)), 0),"
         " coalesce(sum(size) FILTER (WHERE id NOT IN (SELECT file FROM member)), 0) FROM file"
     ).fetchone()
     if lost <= live * kept_share:
         return 0
-    removed = 0
+    removed: list[int] = []
     rows = connection.execute("SELECT id, size FROM file WHERE id NOT IN (SELECT file FROM member) ORDER BY id")
     for file, size in rows.fetchall():
-        if lost <= live * kept_share:
+        if lost <= live * kept_share / 2:
             break
-        _remove(connection, file)
+        removed.append(file)
         lost -= size
-        removed += 1
-    return removed
+    for start in range(0, len(removed), _FILES_OF_A_SCAN):
+        _remove(connection, removed[start : start + _FILES_OF_A_SCAN])
+    return len(removed)
 
 
-def _remove(connection: sqlite3.Connection, file: int) -> None:
-    packed = connection.execute("SELECT terms FROM file WHERE id=?", (file,)).fetchone()[0]
-    fields = json.loads(zlib.decompress(packed)) if packed else []
-    chunks = connection.execute("SELECT id FROM chunk WHERE file=? ORDER BY id", (file,)).fetchall()
-    connection.executemany(_TAKE_TERMS, ((number, *texts) for (number,), texts in zip(chunks, fields, strict=True)))
-    connection.execute("DELETE FROM chunk WHERE file=?", (file,))
-    connection.execute("DELETE FROM file WHERE id=?", (file,))
+def _remove(connection: sqlite3.Connection, files: Sequence[int]) -> None:
+    chunks = connection.execute(
+        "SELECT id FROM chunk WHERE file IN (SELECT value FROM json_each(?))", (json.dumps(files),)
+    ).fetchall()
+    gone = {number for (number,) in chunks}
+    places: dict[int, dict[str, list[tuple[int, str]]]] = {number: {} for number in gone}
+    for number, column, offset, term in connection.execute("SELECT doc, col, offset, term FROM term_place"):
+        if number in gone:
+            places[number].setdefault(column, []).append((offset, term))
+    for number, fields in places.items():
+        texts = (" ".join(term for _, term in sorted(fields.get(field, []))) for field in FIELDS)
+        connection.execute(_TAKE_TERMS, (number, *texts))
+    connection.executemany("DELETE FROM chunk WHERE file=?", ((file,) for file in files))
+    connection.executemany("DELETE FROM file WHERE id=?", ((file,) for file in files))
 
 
 _PUT_TERMS = f"INSERT INTO term(rowid, {', '.join(FIELDS)}) VALUES(?{',?' * len(FIELDS)})"
