@@ -95,7 +95,7 @@ def test_kinds_follow_from_the_use() -> None:
     cart = made(SHOP, SOURCES)["shop/cart.py"]
     assert "class CartError(Exception):\n    pass\n" in cart
     assert cart.startswith("LIMIT = None\n")
-    assert "def __init__(self, text, owner):\n        self.owner = owner\n" in cart
+    assert "def __init__(self, text, owner):\n        self.text = text\n        self.owner = owner\n" in cart
     assert "    @classmethod\n    def empty(cls):\n" in cart
     assert "def add(self, text, quantity=None):" in cart
     assert "def total(cart, rate=None):" in cart
