@@ -207,16 +207,19 @@ def resume_do(
 ) -> DoOutcome:
     """A kept session goes on at its last complete event. AnswerIsNo for one that is finished, or applied.
 
-    One that was killed between its end and its report has no patch yet: a model's finished work is proven again.
+    One that was killed between its end and its report has no patch, and no report of its results, yet: a model's
+    finished work is proven again.
     """
     refuse_applied(kept)
     if kept.state == EndKind.FINISHED.value:
-        if kept.request.files or (kept.record.result_json() or {}).get("outcome") == Verdict.ACCEPTED.value:
+        if (kept.record.result_json() or {}).get("outcome") == Verdict.ACCEPTED.value:
             shows = f"`localagent show {kept.record.id}` shows it"
             raise AnswerIsNo(f"session {kept.record.id} is finished", remedy=shows)
-        if any(isinstance(event, Replied) for event in kept.events):
-            work = Work.PROOF
-        kept = replace(kept, events=kept.events[:-1])
+        if kept.request.files:
+            kept = replace(kept, events=_before_finish(kept.events))
+        else:
+            work = Work.PROOF if any(isinstance(event, Replied) for event in kept.events) else work
+            kept = replace(kept, events=kept.events[:-1])
     request = kept.request
     opened = open_policy(settings, request.policy, request.repo)
     stop = stop or Stop()
@@ -278,6 +281,12 @@ def _recipe(request: DoRequest, events: Sequence[AgentEvent]) -> Recipe | None:
         return None
     gone_on = any(isinstance(e, Replied | PersonSaid) for e in events)
     return None if gone_on else recipe_of(request.instruction)
+
+
+def _before_finish(events: tuple[AgentEvent, ...]) -> tuple[AgentEvent, ...]:
+    """What a session did before its last call was answered, which is then carried out again."""
+    last = max((at for at, event in enumerate(events) if isinstance(event, Answered)), default=len(events) - 1)
+    return events[:last]
 
 
 def refuse_applied(kept: Session) -> None:
