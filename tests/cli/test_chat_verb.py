@@ -148,9 +148,7 @@ def test_a_reply_is_shown_up_to_a_bound_and_the_next_from_its_beginning() -> Non
     assert out.getvalue().endswith("on we go")
 
 
-def test_a_session_that_is_not_there_is_said_with_their_list(
-    repo: Repo, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_session_that_is_not_there_is_said_with_their_list(repo: Repo, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["session", "show", "zz"]) == 2
     assert "no session 'zz'" in (told := capsys.readouterr().err)
     assert "`localagent session list` lists the sessions" in told
