@@ -37,7 +37,7 @@ from localagent.cli.main import main as localagent
 from localagent.domain.paths import RepoPath
 from localagent.recipes.catalogue import carry_out
 from localagent.recipes.instruction import recipe_of
-from localagent.recipes.recipe import Question, Sources
+from localagent.recipes.recipe import Question, RecipeSources
 
 BAR = 0.8
 ORDERS = {
@@ -524,7 +524,7 @@ def _recipe(said: str, repo: Path, patch: Path, _folder: Path) -> str:
     files = {RepoPath(str(p.relative_to(repo))): p for p in repo.rglob("*") if p.is_file() and ".git" not in p.parts}
     python = {path: at.read_bytes() for path, at in files.items() if path.is_python}
     other = {path: at.read_bytes() for path, at in files.items() if path.endswith((".toml", ".cfg", ".ini"))}
-    made = carry_out(Sources(python, other), recipe)
+    made = carry_out(RecipeSources(python, other), recipe)
     if isinstance(made, Question):
         return f"asked: {made.text}; {made.remedy}"
     for path, text in made.writes.items():

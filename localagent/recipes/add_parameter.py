@@ -15,23 +15,31 @@ from localagent.code.graph.references import Certainty, Reference, ReferenceKind
 from localagent.code.graph.values import Symbol
 from localagent.domain.claim import Claim
 from localagent.domain.paths import RepoPath
-from localagent.recipes.argument_lists import Written, outer_items
+from localagent.recipes.argument_lists import CallTokens, outer_items
 from localagent.recipes.find_target import check_name, family_of, functions_of, kind_of, target_of
 from localagent.recipes.instruction import AddParameter
-from localagent.recipes.recipe import Change, Place, RecipeQuestionError, Sources, Splice, counted, listed
+from localagent.recipes.recipe import (
+    Place,
+    RecipeChange,
+    RecipeQuestionError,
+    RecipeSources,
+    SourceSplice,
+    counted,
+    listed,
+)
 
 _BY_HAND = "change it by hand, or with a model (--model)"
 _PROPERTIES = frozenset({"property", "cached_property", "setter", "deleter", "fixture"})
 
 
-def add_parameter(sources: Sources, asked: AddParameter) -> Change:
+def add_parameter(sources: RecipeSources, asked: AddParameter) -> RecipeChange:
     """The tree with the parameter. RecipeQuestionError where a person has to decide something first."""
     graph = sources.graph
     check_name(asked.name)
     target = _function(sources, asked)
     _check_default(asked)
     family = family_of(sources, target) if not target.name.startswith("__") else frozenset({target})
-    files: dict[RepoPath, Written] = {}
+    files: dict[RepoPath, CallTokens] = {}
     definitions = [(s, path, made) for s in sorted(family) for path, made in functions_of(graph, s)]
     for _, path, made in definitions:
         _check_definition(graph, path, made, asked)
@@ -48,7 +56,7 @@ def add_parameter(sources: Sources, asked: AddParameter) -> Change:
     passed = f", {asked.value} passed in {counted(len(calls), 'call')}" if asked.value else ""
     passed += f", passed on to {asked.callee} in {counted(len(handed), 'call')}" if asked.callee else ""
     shown = f"keyword-only parameter {shown}" if asked.keyword_only else f"parameter {shown}"
-    return Change(
+    return RecipeChange(
         understood=f"add the {shown} to {kind_of(graph, target)} {qualified_name(graph, target)}{together}"
         f"{passed}, {counted(len(writes), 'file')}",
         writes=writes,
@@ -56,7 +64,7 @@ def add_parameter(sources: Sources, asked: AddParameter) -> Change:
     )
 
 
-def _function(sources: Sources, asked: AddParameter) -> Symbol:
+def _function(sources: RecipeSources, asked: AddParameter) -> Symbol:
     graph = sources.graph
     target = target_of(sources, asked.function, asked.kind or "callable")
     if kind_of(graph, target) == "class":
@@ -138,13 +146,13 @@ def _is_inside(graph: CodeGraph, path: RepoPath, scope: int, outer: int) -> bool
     return scope == outer
 
 
-def _file(sources: Sources, files: dict[RepoPath, Written], path: RepoPath) -> Written:
+def _file(sources: RecipeSources, files: dict[RepoPath, CallTokens], path: RepoPath) -> CallTokens:
     if path not in files:
-        files[path] = Written(path, sources.text(path))
+        files[path] = CallTokens(path, sources.text(path))
     return files[path]
 
 
-def _in_signature(file: Written, made: FunctionOrClass, asked: AddParameter) -> Splice:
+def _in_signature(file: CallTokens, made: FunctionOrClass, asked: AddParameter) -> SourceSplice:
     """The splice that adds the parameter where no call that stands means anything else."""
     inside = file.brackets_after(file.text.offset(made.line, made.column))
     if not inside:
@@ -168,8 +176,8 @@ def _in_signature(file: Written, made: FunctionOrClass, asked: AddParameter) -> 
 
 
 def _calls(
-    sources: Sources, files: dict[RepoPath, Written], references: list[Reference], asked: AddParameter
-) -> list[Splice]:
+    sources: RecipeSources, files: dict[RepoPath, CallTokens], references: list[Reference], asked: AddParameter
+) -> list[SourceSplice]:
     """The value, in the calls that are to pass it."""
     chosen = [r for r in references if not asked.caller or _is_in(r, asked.caller)]
     every = not asked.default
@@ -193,11 +201,11 @@ def _calls(
 
 
 def _handed_on(
-    sources: Sources,
-    files: dict[RepoPath, Written],
+    sources: RecipeSources,
+    files: dict[RepoPath, CallTokens],
     definitions: list[tuple[Symbol, RepoPath, FunctionOrClass]],
     asked: AddParameter,
-) -> list[Splice]:
+) -> list[SourceSplice]:
     """The parameter, in the calls of the callee inside the function. RecipeQuestionError where it cannot take it."""
     graph = sources.graph
     callee = target_of(sources, asked.callee, "callable")
@@ -227,7 +235,9 @@ def _handed_on(
     return found
 
 
-def _check_position(sources: Sources, file: Written, reference: Reference, callee: Symbol, asked: AddParameter) -> None:
+def _check_position(
+    sources: RecipeSources, file: CallTokens, reference: Reference, callee: Symbol, asked: AddParameter
+) -> None:
     """RecipeQuestionError where a call may pass the parameter by its position already."""
     call = file.calls.get(file.text.offset(reference.line, reference.end_column))
     for _, made in functions_of(sources.graph, callee):
@@ -252,7 +262,7 @@ def _is_within(inside: str, function: str) -> bool:
     return inside == function or inside.startswith(f"{function}.")
 
 
-def _check_bound(sources: Sources, writes: dict[RepoPath, str], asked: AddParameter) -> None:
+def _check_bound(sources: RecipeSources, writes: dict[RepoPath, str], asked: AddParameter) -> None:
     """RecipeQuestionError where a value names something that is not known at a call."""
     names = {n.id for n in ast.walk(ast.parse(asked.value or "0", mode="eval")) if isinstance(n, ast.Name)}
     graph = sources.with_writes(writes)
@@ -274,7 +284,7 @@ def _is_in(reference: Reference, caller: str) -> bool:
     return names.endswith(f".{caller}")
 
 
-def _in_call(file: Written, reference: Reference, asked: AddParameter) -> Splice:
+def _in_call(file: CallTokens, reference: Reference, asked: AddParameter) -> SourceSplice:
     place = Place(path=reference.path, line=reference.line)
     end = file.text.offset(reference.line, reference.end_column)
     call = file.calls.get(end)

@@ -2,12 +2,12 @@
 
 from localagent.recipes.add_parameter import add_parameter
 from localagent.recipes.instruction import Recipe, Rename
-from localagent.recipes.recipe import Change, Question, RecipeQuestionError, Sources
+from localagent.recipes.recipe import Question, RecipeChange, RecipeQuestionError, RecipeSources
 from localagent.recipes.rename import rename
 from localagent.recipes.rename_module import is_module, rename_module
 
 
-def carry_out(sources: Sources, asked: Recipe) -> Change | Question:
+def carry_out(sources: RecipeSources, asked: Recipe) -> RecipeChange | Question:
     """What a recipe makes of the files; nothing is written."""
     try:
         if not isinstance(asked, Rename):

@@ -15,7 +15,7 @@ from localagent.code.names import callee_name, last_name
 from localagent.code.source_text import SourceText, parse_or_none
 from localagent.domain.paths import RepoPath
 from localagent.recipes.instruction import Possible
-from localagent.recipes.recipe import Place, RecipeQuestionError, Sources, Splice, counted, listed
+from localagent.recipes.recipe import Place, RecipeQuestionError, RecipeSources, SourceSplice, counted, listed
 
 ATTRIBUTES = {"getattr": 1, "setattr": 1, "hasattr": 1, "delattr": 1, "methodcaller": 0, "attrgetter": 0}
 """What asks for attributes by their names, and the argument that is the name."""
@@ -30,7 +30,7 @@ _ANY = ".*"
 _LEAST_LETTERS = 2  # of a computed name that are known, before it counts as this one
 
 
-def example_names(sources: Sources, wanted: Iterable[Symbol], old: str) -> Iterator[tuple[Splice, bool]]:
+def example_names(sources: RecipeSources, wanted: Iterable[Symbol], old: str) -> Iterator[tuple[SourceSplice, bool]]:
     """Each place of a name in the examples of docstrings, and whether it surely means one of some symbols."""
     graph, symbols = sources.graph, frozenset(wanted)
     for path in sorted(graph.facts):
@@ -39,7 +39,7 @@ def example_names(sources: Sources, wanted: Iterable[Symbol], old: str) -> Itera
             for line, chain in _in_examples(text, old):
                 start = text.offset(*line)
                 if text.utf8[start : start + len(old.encode())] == old.encode():
-                    found = Splice(path=path, start=start, end=start + len(old.encode()), text=old)
+                    found = SourceSplice(path=path, start=start, end=start + len(old.encode()), text=old)
                     yield found, bool(_meant(graph, path, chain) & symbols)
 
 
@@ -114,7 +114,7 @@ def check_computed(places: Sequence[Place], name: str, possible: Possible) -> No
         )
 
 
-def named_in_documents(sources: Sources, wanted: Iterable[Symbol], old: str) -> list[Place]:
+def named_in_documents(sources: RecipeSources, wanted: Iterable[Symbol], old: str) -> list[Place]:
     """Lines of documents that name it, by its module or class, in backquotes, or as a call."""
     holders = set()
     for symbol in wanted:
@@ -132,7 +132,7 @@ def named_in_documents(sources: Sources, wanted: Iterable[Symbol], old: str) -> 
 
 
 def computed_names(
-    sources: Sources, names: Collection[str], by_name: Mapping[str, int]
+    sources: RecipeSources, names: Collection[str], by_name: Mapping[str, int]
 ) -> tuple[list[Place], frozenset[RepoPath]]:
     """(places that put together a text that may be one of some names, files that ask by texts that are not known).
 

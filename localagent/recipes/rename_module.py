@@ -17,20 +17,28 @@ from localagent.domain.paths import RepoPath
 from localagent.recipes.find_target import check_name
 from localagent.recipes.instruction import Possible, Rename
 from localagent.recipes.names_in_text import IMPORTS, check_computed, computed_names
-from localagent.recipes.recipe import Change, Place, RecipeQuestionError, Sources, Splice, counted, listed
+from localagent.recipes.recipe import (
+    Place,
+    RecipeChange,
+    RecipeQuestionError,
+    RecipeSources,
+    SourceSplice,
+    counted,
+    listed,
+)
 
 _BY_HAND = "change it by hand, or with a model (--model)"
 _STARTED = frozenset({"__init__", "__main__", "conftest", "setup", "manage", "conf", "noxfile", "tasks"})
 
 
-def is_module(sources: Sources, asked: Rename) -> bool:
+def is_module(sources: RecipeSources, asked: Rename) -> bool:
     """Whether an instruction means a file: it says so, or nothing else has the name."""
     found = find_symbols(sources.graph, asked.old) if not asked.kind else ()
     only_modules = bool(found) and all(s.scope == MODULE_ITSELF for s in found)
     return asked.kind == "module" or asked.old.endswith(".py") or only_modules
 
 
-def rename_module(sources: Sources, asked: Rename) -> Change:
+def rename_module(sources: RecipeSources, asked: Rename) -> RecipeChange:
     """The tree with the file under its new name. RecipeQuestionError where a person has to decide something first."""
     path = _file(sources, asked.old)
     folder, _, name = path.removesuffix(".py").rpartition("/")
@@ -52,7 +60,7 @@ def rename_module(sources: Sources, asked: Rename) -> Change:
         if reference.certainty is Certainty.CERTAIN or (
             asked.possible is Possible.CHANGE and reference.kind is not ReferenceKind.STRING
         ):
-            splices.add(Splice(path=reference.path, start=start, end=end, text=new))
+            splices.add(SourceSplice(path=reference.path, start=start, end=end, text=new))
         else:
             left.append(place)
             check_computed([place] if reference.path in unknown else [], dotted, asked.possible)
@@ -62,7 +70,7 @@ def rename_module(sources: Sources, asked: Rename) -> Change:
     _check_elsewhere(sources, path, asked.possible)
     paths = [*changed, path]
     rest = f", {counted(len(left), 'possible place')} left" if left else ""
-    return Change(
+    return RecipeChange(
         understood=f"rename the module {path} to {after}, {counted(len(splices), 'place')} in "
         f"{counted(len(changed), 'other file')}{rest}",
         writes={**changed, path: None, after: own},
@@ -71,7 +79,7 @@ def rename_module(sources: Sources, asked: Rename) -> Change:
     )
 
 
-def _file(sources: Sources, name: str) -> RepoPath:
+def _file(sources: RecipeSources, name: str) -> RepoPath:
     """The one file that a dotted name, or the end of a path, means."""
     graph = sources.graph
     if name.endswith(".py"):
@@ -98,7 +106,7 @@ def _new_name(path: RepoPath, new: str) -> str:
     return last
 
 
-def _check(sources: Sources, path: RepoPath, after: RepoPath, name: str, new: str) -> None:
+def _check(sources: RecipeSources, path: RepoPath, after: RepoPath, name: str, new: str) -> None:
     check_name(new)
     if path.endswith("/__init__.py"):
         raise RecipeQuestionError(f"{path} is a package: this recipe renames one file", _BY_HAND)
@@ -113,7 +121,7 @@ def _check(sources: Sources, path: RepoPath, after: RepoPath, name: str, new: st
         raise RecipeQuestionError(f"{listed(unread)} cannot be read as Python, and names {name!r}", "mend that first")
 
 
-def _texts(sources: Sources, path: RepoPath, name: str, new: str) -> list[Splice]:
+def _texts(sources: RecipeSources, path: RepoPath, name: str, new: str) -> list[SourceSplice]:
     """Its name in texts that begin with it and go on with what stands in it, as `mock.patch` takes them."""
     graph, found = sources.graph, []
     word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
@@ -130,12 +138,12 @@ def _texts(sources: Sources, path: RepoPath, name: str, new: str) -> list[Splice
                     if use.length <= 0 or text.utf8[start:end] != name.encode():
                         place = f"{where}:{use.line}"
                         raise RecipeQuestionError(f"{place} names {name!r} in a text that is not exact", _BY_HAND)
-                    found.append(Splice(path=where, start=start, end=end, text=new))
+                    found.append(SourceSplice(path=where, start=start, end=end, text=new))
     return found
 
 
 def _check_meaning(
-    sources: Sources, writes: dict[RepoPath, str], path: RepoPath, after: RepoPath, names: tuple[str, str]
+    sources: RecipeSources, writes: dict[RepoPath, str], path: RepoPath, after: RepoPath, names: tuple[str, str]
 ) -> None:
     """RecipeQuestionError where a use of either name no longer means what it meant."""
     before, now = sources.graph, sources.with_writes(writes, without=path)
@@ -156,7 +164,7 @@ def _check_meaning(
                 raise RecipeQuestionError(f"in {place} {names[1]!r} meets another of that name", "choose another name")
 
 
-def _check_elsewhere(sources: Sources, path: RepoPath, possible: Possible) -> None:
+def _check_elsewhere(sources: RecipeSources, path: RepoPath, possible: Possible) -> None:
     dotted = re.escape(module_name(path).removeprefix("src.")).replace(r"\.", "[./]")
     word = re.compile(rf"(?<![\w.]){dotted}(?!\w)".encode())
     named = [one for one, data in sources.configuration.items() if word.search(data)]

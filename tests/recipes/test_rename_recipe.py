@@ -9,7 +9,7 @@ from recipes.example_trees import TREES, changed, run_suite, sources
 from localagent.domain.paths import RepoPath
 from localagent.recipes.catalogue import carry_out
 from localagent.recipes.instruction import Rename, recipe_of
-from localagent.recipes.recipe import Change, Question, Sources
+from localagent.recipes.recipe import Question, RecipeChange, RecipeSources
 
 DONE: list[tuple[str, str, str]] = [
     ("shop", "rename `load` in `shop.io` to `read_orders`", "rename read_orders in shop.io to load"),
@@ -79,7 +79,7 @@ ASKED: list[tuple[str, str, str]] = [
 ]
 
 
-def _asked(tree: dict[str, str], instruction: str) -> Change | Question:
+def _asked(tree: dict[str, str], instruction: str) -> RecipeChange | Question:
     recipe = recipe_of(instruction)
     assert isinstance(recipe, Rename), instruction
     return carry_out(sources(tree), recipe)
@@ -89,12 +89,12 @@ def _asked(tree: dict[str, str], instruction: str) -> Change | Question:
 def test_the_suite_passes_and_back_is_the_same(tree: str, there: str, back: str, tmp_path: Path) -> None:
     files = TREES[tree]
     found = _asked(files, there)
-    assert isinstance(found, Change), found
+    assert isinstance(found, RecipeChange), found
     after = changed(files, found)
     assert after != files
     assert run_suite(tmp_path, after) == run_suite(tmp_path / "before", files)
     again = _asked(after, back)
-    assert isinstance(again, Change), again
+    assert isinstance(again, RecipeChange), again
     assert changed(after, again) == files
 
 
@@ -116,7 +116,7 @@ def test_a_capture_is_seen() -> None:
 def test_texts_that_name_it_by_a_module_change_with_it() -> None:
     files = {"m.py": "def load(): ...\n", "n.py": "from m import load\n", "t.py": "X = 'n.load'\nY = 'load'\n"}
     found = _asked(files, "rename m.load to fetch")
-    assert isinstance(found, Change)
+    assert isinstance(found, RecipeChange)
     assert changed(files, found)["t.py"] == "X = 'n.fetch'\nY = 'load'\n"
     assert [str(p) for p in found.left] == ["t.py:2"]
     assert found.understood == "rename function m.load to fetch, 3 places in 3 files, 1 possible place left"
@@ -131,16 +131,18 @@ def test_texts_that_name_it_by_a_module_change_with_it() -> None:
 )
 def test_other_letters_marks_and_line_ends_stay(source: str) -> None:
     found = _asked({"m.py": source}, "rename l\u00e4nge to size_of")
-    assert isinstance(found, Change)
+    assert isinstance(found, RecipeChange)
     assert changed({}, found) == {"m.py": source.replace("l\u00e4nge", "size_of")}
 
 
 def test_examples_of_docstrings_change_with_it() -> None:
     doc = '    """Doc.\n\n    >>> from m import {0}\n    >>> m.{0}("load", [{0}(1)])  # \u00e4 load\n    """\n'
     files = {"m.py": f"def load(x):\n{doc.format('load')}", "README.md": "Call `load(1)`, `m.load`.\n"}
-    made = Sources({RepoPath("m.py"): files["m.py"].encode()}, {}, {RepoPath("README.md"): b"# M\nCall `load(1)`.\n"})
+    made = RecipeSources(
+        {RepoPath("m.py"): files["m.py"].encode()}, {}, {RepoPath("README.md"): b"# M\nCall `load(1)`.\n"}
+    )
     found = carry_out(made, Rename(old="load", new="fetch"))
-    assert isinstance(found, Change)
+    assert isinstance(found, RecipeChange)
     assert found.writes == {"m.py": f"def fetch(x):\n{doc.format('fetch')}"}
     assert [str(place) for place in found.left] == ["README.md:2"]
 
@@ -159,7 +161,7 @@ def test_names_that_are_put_together_at_run_time_are_asked_about(asks: str) -> N
     found = _asked(files, "rename export_csv to write_csv")
     assert isinstance(found, Question)
     assert "together at run time: n.py:5" in found.text
-    assert isinstance(_asked(files, "rename export_csv to write_csv, leave the possible places"), Change)
+    assert isinstance(_asked(files, "rename export_csv to write_csv, leave the possible places"), RecipeChange)
 
 
 def test_a_text_beside_a_name_that_is_not_known_is_asked_about() -> None:
@@ -175,7 +177,7 @@ def test_a_text_beside_a_name_that_is_not_known_is_asked_about() -> None:
 def test_a_module_is_renamed_where_texts_and_computed_imports_name_it() -> None:
     files = {"ab/x.py": "y = 1\n", "ab/__init__.py": "", "t.py": "from unittest import mock\nmock.patch('ab.x.y')\n"}
     found = _asked(files, "rename the module ab.x to z")
-    assert isinstance(found, Change)
+    assert isinstance(found, RecipeChange)
     assert changed(files, found)["t.py"] == "from unittest import mock\nmock.patch('ab.z.y')\n"
     asks = {**files, "u.py": "import importlib\n\n\ndef f(n):\n    importlib.import_module('ab.' + n)\n"}
     assert isinstance(_asked(asks, "rename the module ab.x to z"), Question)

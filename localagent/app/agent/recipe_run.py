@@ -13,7 +13,7 @@ from localagent.domain.chat import ChatFailure, ChatFault, ChatReply, ChatReques
 from localagent.domain.paths import RepoPath
 from localagent.recipes.catalogue import carry_out
 from localagent.recipes.instruction import RECIPES, Recipe
-from localagent.recipes.recipe import Question, Sources, listed
+from localagent.recipes.recipe import Question, RecipeSources, listed
 
 _CONFIGURATION = (".toml", ".cfg", ".ini", ".yml", ".yaml", ".json")
 _DOCUMENTS = (".md", ".rst", ".txt", ".adoc")
@@ -53,7 +53,7 @@ class NoModel:
         """Nothing is open."""
 
 
-def sources_of(tree: SnapshotTree) -> Sources:
+def sources_of(tree: SnapshotTree) -> RecipeSources:
     """The files of a tree that recipes look at."""
     python: dict[RepoPath, bytes] = {}
     configuration: dict[RepoPath, bytes] = {}
@@ -65,7 +65,7 @@ def sources_of(tree: SnapshotTree) -> Sources:
         if data is not None:
             kind = python if path.is_python else documents if path.endswith(_DOCUMENTS) else configuration
             kind[path] = data
-    return Sources(python, configuration, documents)
+    return RecipeSources(python, configuration, documents)
 
 
 def run_recipe(
