@@ -26,12 +26,16 @@ _ASKS = re.compile(
     rb"|import_module|__import__|resolve_name)\b"
 )
 _FIELD = re.compile(r"%(?:\(\w+\))?[-#0 +]*[\d.*]*[a-zA-Z]|\{[^{}]*\}")
+_OPENS = re.compile(rb"[a-zA-Z]*(?:\"\"\"|'''|\"|')")
 _ANY = ".*"
 _LEAST_LETTERS = 2  # of a computed name that are known, before it counts as this one
 
 
 def example_names(sources: RecipeSources, wanted: Iterable[Symbol], old: str) -> Iterator[tuple[SourceSplice, bool]]:
-    """Each place of a name in the examples of docstrings, and whether it surely means one of some symbols."""
+    """Places of a name in the examples of docstrings, and whether each surely means one of some symbols.
+
+    An attribute of that name may mean one; a plain name that means something else does not.
+    """
     graph, symbols = sources.graph, frozenset(wanted)
     for path in sorted(graph.facts):
         if old.encode() in sources.python[path] and b">>>" in sources.python[path]:
@@ -40,7 +44,9 @@ def example_names(sources: RecipeSources, wanted: Iterable[Symbol], old: str) ->
                 start = text.offset(*line)
                 if text.utf8[start : start + len(old.encode())] == old.encode():
                     found = SourceSplice(path=path, start=start, end=start + len(old.encode()), text=old)
-                    yield found, bool(_meant(graph, path, chain) & symbols)
+                    certain = bool(_meant(graph, path, chain) & symbols)
+                    if certain or len(chain) > 1:
+                        yield found, certain
 
 
 def _in_examples(text: SourceText, old: str) -> Iterator[tuple[tuple[int, int], tuple[str, ...]]]:
@@ -56,7 +62,15 @@ def _in_examples(text: SourceText, old: str) -> Iterator[tuple[tuple[int, int], 
         for example in _examples(str(first.value.value)):
             for row, column, chain in _names_of(example.source):
                 if chain[-1] == old:
-                    yield (first.lineno + example.lineno + row, example.indent + len(">>> ") + column), chain
+                    line = example.lineno + row
+                    before = 0 if line else _opening_of(text, first.value)  # what stands before the text in its line
+                    yield (first.lineno + line, before + example.indent + len(">>> ") + column), chain
+
+
+def _opening_of(text: SourceText, literal: ast.Constant) -> int:
+    """The column where a literal's text begins."""
+    found = _OPENS.match(text.utf8, text.offset(literal.lineno, literal.col_offset))
+    return literal.col_offset + (len(found.group()) if found is not None else 0)
 
 
 def _examples(docstring: str) -> list[doctest.Example]:

@@ -80,7 +80,7 @@ def rename(sources: RecipeSources, asked: Rename) -> RecipeChange:
     check_computed(computed if open_to_all else [], old, asked.possible)
     sure, left = _decided(sources, references, wanted, asked.possible, unknown)
     splices = [*texts, *(splice for reference in sure for splice in _splice(sources, reference, old, new))]
-    for splice, certain in example_names(sources, wanted, old):
+    for splice, certain in example_names(sources, wanted, old) if open_to_all else ():
         if certain or asked.possible is Possible.CHANGE:
             splices.append(replace(splice, text=new))
         else:

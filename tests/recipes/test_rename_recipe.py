@@ -147,6 +147,16 @@ def test_examples_of_docstrings_change_with_it() -> None:
     assert [str(place) for place in found.left] == ["README.md:2"]
 
 
+def test_attributes_in_examples_are_possible_places_and_other_plain_names_are_none() -> None:
+    source = 'class A:\n    def get(self):\n        """>>> x.get(), get(1)"""\n        return 1\n'
+    found = _asked({"m.py": source}, "rename A.get to find")
+    assert isinstance(found, RecipeChange)
+    assert [str(place) for place in found.left] == ["m.py:3"]
+    found = _asked({"m.py": source}, "rename A.get to find, also the possible places")
+    assert isinstance(found, RecipeChange)
+    assert ">>> x.find(), get(1)" in changed({}, found)["m.py"]
+
+
 @pytest.mark.parametrize(
     "asks",
     [
