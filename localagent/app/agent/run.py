@@ -581,6 +581,9 @@ def _made_edits(events: tuple[AgentEvent, ...]) -> set[tuple[str, str, str]]:
 
 def _tell(session: _Session, event: AgentEvent) -> None:
     """What a person sees of an event while the session is at work."""
+    if isinstance(event, Replied) and session.request.files and any(call.name == "run" for call in event.calls):
+        data = {"stage": "running the script"}
+        session.sink.emit(Event(kind="stage", at_seconds=time.monotonic() - session.begin, data=data))
     if isinstance(event, Answered):
         data = {"tool": event.tool, "kind": event.kind.value, "text": one_line(event.text.partition("\n")[0], 300)}
         session.sink.emit(Event(kind="tool", at_seconds=time.monotonic() - session.begin, data=data))
