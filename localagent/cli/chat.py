@@ -114,7 +114,11 @@ def _tell_standing(chat: Chat, render: Render) -> None:
         return
     files = f"{len(standing.changed)} file{'s' * (len(standing.changed) != 1)}"
     named = [*map(str, standing.changed[:_MOST_FILES]), *(["..."] if len(standing.changed) > _MOST_FILES else [])]
-    proof = "is proven: /apply writes it" if standing.ready else "is not proven as it stands: /apply proves it first"
+    proof = (
+        "is as the last work ended: /apply writes it"
+        if standing.ready
+        else "is not proven as it stands: /apply proves it first"
+    )
     render.note(f"the change of {files} in the copy ({', '.join(named)}) {proof}; /diff shows it, /undo takes back")
 
 
@@ -131,7 +135,7 @@ class BoundedText:
         self.shown += len(text)
         if left > 0:
             self.render.part(text[:left])
-        if left > 0 >= left - len(text):
+        if self.shown - len(text) <= _MOST_REPLY < self.shown:
             self.render.line()
             self.render.note(f"(the first {_MOST_REPLY} characters of this reply; the rest is not shown)")
 

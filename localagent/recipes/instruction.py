@@ -48,11 +48,11 @@ _SCOPE = (
     rf"(?:its\s+|the\s+)?{_USES}(?:\s*(?:,|,?\s*and)\s+(?:(?:all\s+)?(?:its\s+|the\s+)?){_USES})*(?:\s+accordingly)?"
     r"|without\s+changing\s+(?:the\s+|any\s+)?behaviou?r"
     r"|(?P<also>(?:and\s+)?(?:(?:also|including)\s+)?(?:the\s+)?possible\s+(?:ones|places)(?:\s+(?:too|as\s+well))?)"
-    r"|(?P<leave>(?:and\s+)?(?:leave|without|leaving)\s+(?:the\s+)?possible\s+(?:ones|places))))*"
+    r"|(?P<leave>(?:and\s+)?(?:leave|without|leaving)\s+(?:the\s+)?possible\s+(?:ones|places))))*+"
 )
 _BEGIN = (
     r"(?:(?:please|kindly|hi|hello)\s*[,:]?\s+|(?:can|could|would|will)\s+you\s+|(?:i|we)(?:'d|`d|\s+would)\s+like\s+(?:you\s+)?to\s+"
-    r"|(?:i|we)\s+(?:want|need)\s+(?:you\s+)?to\s+|let(?:'s|`s|\s+us)\s+|refactor(?:ing)?\s*:\s*)*"
+    r"|(?:i|we)\s+(?:want|need)\s+(?:you\s+)?to\s+|let(?:'s|`s|\s+us)\s+|refactor(?:ing)?\s*:\s*)*+"
     rf"(?:in\s+{_HOLDER}{_NAME.format('ahead')}\s*[,:]\s+(?:please\s+)?)?"
 )
 _END = r"\s*[.!?]*"
@@ -83,7 +83,7 @@ _TYPE = r"`?(?P<{0}>[^\W\d][\w.]*(?:\[[\w., |]+\])?(?:\s*\|\s*[\w.]+)*)`?"
 _ADJECTIVE = (
     r"(?:new|another|extra|additional|optional|required|mandatory|positional|boolean|keyword(?:[- ]only)?|kw-?only)"
 )
-_ADJECTIVES = rf"(?:(?:(?P<only>keyword[- ]only|kw-?only)|{_ADJECTIVE})\s+)*"
+_ADJECTIVES = rf"(?:(?:(?P<only>keyword[- ]only|kw-?only)|{_ADJECTIVE})\s+)*+"
 _WORD = r"(?:parameter|param|argument|arg|kwarg)"
 _OF_TYPE = rf"(?:\s+(?:of|with)\s+(?:the\s+)?type\s+{_TYPE.format('type')})?"
 _ASSIGNED = r"[^\W\d]\w*(?:\s*:\s*[\w.\[\]| ]+?)?\s*=\s*" + _VALUE
@@ -107,15 +107,15 @@ _FUNCTION = (
 )
 _CALLS = r"(?:all|every|each)\s+(?:of\s+)?(?:its\s+|the\s+)?(?:existing\s+)?(?:calls?(?:\s+sites?)?|callers?)"
 _PASS = (
-    r"(?:\s*[,;.]?\s*(?:and\s+|then\s+)*(?:"
+    r"(?:\s*[,;.]?\s*(?:and\s+|then\s+)*+(?:"
     rf"(?:pass|give|use)\s+(?P<value>(?!(?:it|its|that|this|them)\b){_VALUE})\s+(?:"
     rf"(?P<every>everywhere|(?:at|in|to|from|for)\s+{_CALLS})"
     rf"|(?:in|from|at|inside)\s+{_HOLDER}{_NAME.format('caller')})"
     r"|(?:pass|forward|hand|give)(?:es|s)?\s+(?:it|that|this|`?(?P<again>[^\W\d]\w*)`?)\s+(?:on\s+|along\s+|through\s+|down\s+)?to\s+"
     rf"{_HOLDER}{_NAME.format('callee')}))?"
 )
-_THANKS = r"(?:\s*,?\s*(?:please|thanks|too|as\s+well))*"
-_TAKE = r"(?:(?:also|now|additionally|optionally)\s+)*(?:take|accept|have|get|support|receive|gain)"
+_THANKS = r"(?:\s*,?\s*(?:please|thanks|too|as\s+well))*+"
+_TAKE = r"(?:(?:also|now|additionally|optionally)\s+)*+(?:take|accept|have|get|support|receive|gain)"
 _VERBS = (
     r"(?:add|introduce)\s+PARAMETER\s+(?:to|on|in|for)\s+FUNCTION",
     r"(?:add|introduce)\s+to\s+FUNCTION\s+PARAMETER",

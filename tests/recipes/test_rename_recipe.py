@@ -213,3 +213,12 @@ def test_a_base_class_from_elsewhere_is_asked_about() -> None:
 )  # fmt: skip
 def test_what_is_not_understood_whole_is_no_recipe(text: str) -> None:
     assert recipe_of(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["rename a to b " + "and update all callers " * 24 + "x", "rename a to b everywhere" + " too" * 120 + " q",
+     "add a parameter " + "keyword-only " * 40, "add a parameter x=1 to f " + "and then " * 60, "please " * 80],
+)  # fmt: skip
+def test_no_instruction_is_tried_in_ways_without_end(text: str) -> None:
+    assert recipe_of(text) is None
