@@ -291,7 +291,7 @@ def _case(name: str, spec: str, right: str, *, bot: bool) -> int:
             options += ["--assume"]
             module = spec.partition("from shop.")[2].partition(" ")[0]
             path = f"shop/{module}.py" if module else "texts/case.py"
-            with false_model_server(_knows(path, right)) as server:
+            with false_model_server(_knows(path, right, there=name in THERE)) as server:
                 code = _quiet([*options, "--model", f"unix:{server.socket}"])
         else:
             code = _quiet(options)
@@ -305,15 +305,15 @@ def _quiet(words: list[str]) -> int:
         return localagent(words)
 
 
-def _knows(path: str, right: str) -> Callable[[Callable[[bytes], object]], None]:
-    """The answers of a model that writes a file as it must be, and is done."""
-    steps = iter(
-        [
-            ("delete", {"path": path}),
-            ("create", {"path": path, "content": right}),
-            ("finish", {"summary": "the bodies are written"}),
-        ]
-    )
+def _knows(path: str, right: str, *, there: bool) -> Callable[[Callable[[bytes], object]], None]:
+    """The answers of a model that writes a file as it must be, or the functions of one that was there, and is done."""
+    whole = [("delete", {"path": path}), ("create", {"path": path, "content": right})]
+    functions = [
+        ("replace_function", {"path": path, "name": node.name, "source": ast.unparse(node) + "\n"})
+        for node in ast.parse(right).body
+        if isinstance(node, ast.FunctionDef)
+    ]
+    steps = iter([*(functions if there else whole), ("finish", {"summary": "the bodies are written"})])
 
     def answer(out: Callable[[bytes], object]) -> None:
         step = next(steps, None)
