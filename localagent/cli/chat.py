@@ -14,7 +14,7 @@ from localagent.app import Settings
 from localagent.app.agent.chat import Chat
 from localagent.app.agent.request import DoOutcome, DoRequest
 from localagent.app.agent.run import refuse_applied
-from localagent.app.agent.session_store import open_session
+from localagent.app.agent.session_store import find_session
 from localagent.app.cancellation import Stop
 from localagent.cli import apply as apply_verb
 from localagent.cli import approve as approve_verb
@@ -23,10 +23,15 @@ from localagent.cli.line_history import LineHistory
 from localagent.cli.progress import PlainSink
 from localagent.cli.render import Render
 from localagent.cli.terminal_person import TerminalPerson
+from localagent.domain.task import Event
 from localagent.errors import AnswerIsNo, Interrupted, LocalagentError, UsageFault
-from localagent.record.store import TaskStore
+from localagent.repair.search.event_fanout import combined
+from localagent.text.visible_text import one_line
 
 _MOST_TEXT = 20_000
+_MOST_REPLY = 20_000  # characters of one reply of the model that are shown
+_MOST_SAID = 300
+_MOST_FILES = 5
 _PROMPT = "> "
 
 
@@ -60,6 +65,8 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     with contextlib.closing(_chat(args, settings, render)) as chat:
         chat.use_model(args.model or chat.request.model, Stop())
         history = LineHistory(settings.state_dir / "chat_history")
+        if chat.session:
+            _tell_standing(chat, render)
         render.note("Say what is to be changed. /help lists the commands; nothing is in your files before /apply.")
         return _Talk(chat=chat, settings=settings, render=render, history=history).until_quit()
 
@@ -68,7 +75,7 @@ def _chat(args: argparse.Namespace, settings: Settings, render: Render) -> Chat:
     """The conversation, its model not open yet. UsageFault for wrong options."""
     session = ""
     if args.resume:
-        kept = open_session(TaskStore(settings.state_dir).open(args.resume))
+        kept = find_session(settings, args.resume)
         refuse_applied(kept)
         session, request = kept.record.id, kept.request
     elif not Path(args.repo).is_dir():
@@ -83,14 +90,59 @@ def _chat(args: argparse.Namespace, settings: Settings, render: Render) -> Chat:
             trust=Trust(args.trust),
             policy=args.policy,
         )
+    text = BoundedText(render=render)
     return Chat(
         request=request,
         settings=settings,
         person=TerminalPerson(render),
-        sink=PlainSink(render),
-        on_text=render.part,
+        sink=combined((PlainSink(render), text)),
+        on_text=text.part,
         session=session,
     )
+
+
+def _tell_standing(chat: Chat, render: Render) -> None:
+    """What was said last, how it ended, what stands in the copy, and what can be done next."""
+    standing = chat.standing()
+    render.note(f"you said last: {one_line(standing.said, _MOST_SAID)}")
+    if standing.ended:
+        render.note(f"how it ended: {one_line(standing.ended, _MOST_SAID)}")
+    else:
+        render.note("the work on it was not ended: say how to go on")
+    if not standing.changed:
+        render.note("nothing is changed in the copy")
+        return
+    files = f"{len(standing.changed)} file{'s' * (len(standing.changed) != 1)}"
+    named = [*map(str, standing.changed[:_MOST_FILES]), *(["..."] if len(standing.changed) > _MOST_FILES else [])]
+    proof = (
+        "is as the last work ended: /apply writes it"
+        if standing.ready
+        else "is not proven as it stands: /apply proves it first"
+    )
+    render.note(f"the change of {files} in the copy ({', '.join(named)}) {proof}; /diff shows it, /undo takes back")
+
+
+@dataclass(kw_only=True)
+class BoundedText:
+    """A model's words as they come, up to a bound for each reply; a `Sink`, for what happens ends a reply."""
+
+    render: Render
+    shown: int = 0
+
+    def part(self, text: str) -> None:
+        """A piece of a reply."""
+        left = _MOST_REPLY - self.shown
+        self.shown += len(text)
+        if left > 0:
+            self.render.part(text[:left])
+        if self.shown - len(text) <= _MOST_REPLY < self.shown:
+            self.render.line()
+            self.render.note(f"(the first {_MOST_REPLY} characters of this reply; the rest is not shown)")
+
+    def emit(self, event: Event) -> None:
+        """The next piece begins another reply."""
+        del event
+        self.shown = 0
 
 
 @dataclass(kw_only=True)

@@ -12,7 +12,7 @@ from localagent.app import Settings
 from localagent.app.agent.chat_model import refuse_absent
 from localagent.app.agent.run import resume_do
 from localagent.app.agent.session_control import as_atif, as_json_lines, as_markdown, as_patch, say, undo_steps
-from localagent.app.agent.session_store import Session, open_session, sessions
+from localagent.app.agent.session_store import Session, find_session, sessions
 from localagent.app.cancellation import Stop
 from localagent.cli.actions import add_action
 from localagent.cli.do import person_of, show_outcome, sink_of
@@ -20,7 +20,6 @@ from localagent.cli.exit_signals import stop_on_signals
 from localagent.cli.render import Render
 from localagent.errors import UsageFault
 from localagent.fs.atomic_files import write_through
-from localagent.record.store import TaskStore
 from localagent.text.visible_text import one_line
 
 _FORMATS = {
@@ -94,7 +93,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
 
 def _session(wanted: str | None, settings: Settings) -> Session:
     if wanted is not None:
-        return open_session(TaskStore(settings.state_dir).open(wanted))
+        return find_session(settings, wanted)
     found = sessions(settings)
     if not found:
         raise UsageFault("there is no session yet", remedy="`localagent do INSTRUCTION` begins one")

@@ -39,6 +39,8 @@ class Usage:
     attributes: dict[str, "Usage"] = field(default_factory=dict)  # `name.attribute`
     made: dict[str, "Usage"] = field(default_factory=dict)  # `name(...).attribute`
     operations: set[str] = field(default_factory=set)  # special methods that what a call returns must have
+    bases: list[str] = field(default_factory=list)  # missing names that it is said to be a kind of
+    as_record: bool = False  # `dataclasses` is asked about what a call returns
 
     def attribute(self, name: str, *, made: bool) -> "Usage":
         """The usage of an attribute, made where it is new."""
@@ -140,6 +142,8 @@ class _TestReader:
     def _scope(self, scope: ast.AST, outer: Mapping[str, Usage]) -> None:
         """Reads a module or function with the variables that hold something that a missing name made."""
         known = dict(outer)
+        if isinstance(scope, ast.ClassDef):
+            known |= self._on_self(scope, known)
         if isinstance(scope, Function):
             for name in own_names(scope):
                 known.pop(name, None)
@@ -147,25 +151,47 @@ class _TestReader:
                 made = self._made(self.fixtures[arg.arg], known) if arg.arg in self.fixtures else None
                 known.update({arg.arg: made} if made is not None else {})
         for node in _own_nodes(scope):
-            if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-                made = self._made(node.value, known)
-                if made is not None:
-                    known[node.targets[0].id] = made
+            for target, value in _assigned(node):
+                made = self._made(value, known)
+                if made is not None and isinstance(target, ast.Name):
+                    known[target.id] = made
             if isinstance(node, ast.withitem) and isinstance(node.optional_vars, ast.Name):
-                made = self._made(node.context_expr, known)
-                known.update({node.optional_vars.id: made} if made is not None else {})
+                known |= self._entered(node.context_expr, node.optional_vars.id, known)
+            if isinstance(node, ast.ExceptHandler) and node.name and node.type is not None:
+                caught = self._of(node.type, known)
+                known |= {node.name: caught} if caught is not None else {}
         for node in _own_nodes(scope):
             if isinstance(node, ast.expr):
                 self._read(node, known)
             if isinstance(node, Function | ast.ClassDef | ast.Lambda):
                 self._scope(node, known)
 
+    def _on_self(self, scope: ast.ClassDef, known: Mapping[str, Usage]) -> dict[str, Usage]:
+        """What the methods of a test class keep, by `self.name`."""
+        found = {}
+        for function in scope.body:
+            for node in ast.walk(function) if isinstance(function, Function) else ():
+                for target, value in _assigned(node):
+                    made = self._made(value, known)
+                    if made is not None and isinstance(target, ast.Attribute):
+                        found[dotted_name(target)] = made
+        return found
+
+    def _entered(self, value: ast.expr, name: str, known: Mapping[str, Usage]) -> dict[str, Usage]:
+        """What `with value as name` gives: what a call makes, or `name.value`, an exception that is caught."""
+        if isinstance(value, ast.Call) and last_name(value.func) in _CATCH and value.args:
+            caught = self._of(value.args[0], known)
+            attribute = "exception" if last_name(value.func) == "assertRaises" else "value"
+            return {f"{name}.{attribute}": caught} if caught is not None else {}
+        made = self._made(value, known)
+        return {name: made} if made is not None else {}
+
     def _made(self, value: ast.expr, known: Mapping[str, Usage]) -> "Usage | None":
         """The usage of the name whose call makes a value; that of a variable for a copy of it."""
         if isinstance(value, ast.Await):
             value = value.value
-        if isinstance(value, ast.Name) and isinstance(value.ctx, ast.Load):
-            return known.get(value.id)
+        if isinstance(value, ast.Name | ast.Attribute) and isinstance(value.ctx, ast.Load):
+            return known.get(dotted_name(value))
         return self._of(value.func, known) if isinstance(value, ast.Call) else None
 
     def _of(self, node: ast.expr, known: Mapping[str, Usage]) -> "Usage | None":
@@ -189,20 +215,24 @@ class _TestReader:
             usage = self._of(node, known)
             if usage is not None:
                 self._use(usage, node, parent)
-        if isinstance(node, ast.Call | ast.Name):
+        if isinstance(node, ast.Call | ast.Name | ast.Attribute):
             made = self._made(node, known)
             if made is not None and parent is not None:
                 made.operations.update(_operations(node, parent))
+                made.as_record |= isinstance(parent, ast.Call) and last_name(parent.func) in _OF_RECORDS
 
     def _use(self, usage: Usage, node: ast.expr, parent: ast.AST | None) -> None:
         if isinstance(parent, ast.Call) and parent.func is node:
             if not any(isinstance(a, ast.Starred) for a in parent.args):
                 usage.calls.append(_shape(parent))
             usage.awaited |= isinstance(self.parents.get(parent), ast.Await)
+            usage.raised |= isinstance(self.parents.get(parent), ast.Raise)
             return
         call = parent if not isinstance(parent, ast.Tuple) else self.parents.get(parent)
         called = dotted_name(call.func) if isinstance(call, ast.Call) else ""
-        caught = called.rpartition(".")[2] in ("raises", "assertRaises")
+        caught = called.rpartition(".")[2] in _CATCH
+        if called == "issubclass" and isinstance(call, ast.Call) and node is call.args[0]:
+            usage.bases += [base for base in map(dotted_name, call.args[1:]) if base in self.used]
         if caught or isinstance(parent, ast.Raise | ast.ExceptHandler):
             usage.raised = True
         elif called in ("isinstance", "issubclass") or (isinstance(parent, ast.ClassDef) and node in parent.bases):
@@ -225,12 +255,27 @@ def _own_nodes(scope: ast.AST) -> Iterator[ast.AST]:
             waiting = [*ast.iter_child_nodes(node), *waiting]
 
 
+def _assigned(node: ast.AST) -> list[tuple[ast.expr, ast.expr]]:
+    """(target, value) of an assignment, one by one for tuples of the same length."""
+    if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+        return []
+    target, value = node.targets[0], node.value
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        return list(zip(target.elts, value.elts, strict=True))
+    return [(target, value)]
+
+
+_CATCH = ("raises", "assertRaises")
+_OF_RECORDS = ("asdict", "astuple", "fields", "replace", "is_dataclass")
 _COMPARED = {
     ast.In: "__contains__",
     ast.NotIn: "__contains__",
     ast.Eq: "__eq__",
+    ast.NotEq: "__eq__",
     ast.Lt: "__lt__",
     ast.Gt: "__lt__",
+    ast.LtE: "__le__",
+    ast.GtE: "__le__",
 }
 _COMPUTED = {
     ast.Add: "__add__",
@@ -240,7 +285,9 @@ _COMPUTED = {
     ast.Mod: "__mod__",
 }
 _ITERATES = ("iter", "list", "sorted", "tuple", "set", "sum")
-_ASKED = {"len": "__len__", "str": "__str__", "repr": "__repr__", **dict.fromkeys(_ITERATES, "__iter__")}
+_ASKED = {name: f"__{name}__" for name in ("len", "str", "repr", "next", "bool", "int", "float", "abs", "reversed")} | {
+    **dict.fromkeys(_ITERATES, "__iter__")
+}
 
 
 def _operations(node: ast.expr, parent: ast.AST) -> Iterator[str]:

@@ -32,9 +32,10 @@ _TELL = frozenset({"print", "title", "suptitle", "xlabel", "ylabel", "set_title"
 
 
 def analysing(policy: Policy) -> Policy:
-    """The policy as it holds for the script of an analysis: making files is no danger."""
-    rules = tuple(_narrowed(rule) if rule.id == _RULE else rule for rule in policy.dangers)
-    return replace(policy, dangers=rules)
+    """The policy as it holds, and is told, for the script of an analysis: making files is no danger."""
+    rules = (_narrowed(rule) if rule.id == _RULE else rule for rule in policy.dangers)
+    told = tuple(replace(rule, why=re.sub(r"\ba repair\b", "an analysis", rule.why)) for rule in rules)
+    return replace(policy, dangers=told)
 
 
 def _narrowed(rule: DangerRule) -> DangerRule:

@@ -5,6 +5,8 @@ passed by name only, so that no call means anything else than before. Calls pass
 """
 
 import ast
+import builtins
+from dataclasses import replace
 
 from localagent.code.graph.code_graph import CodeGraph
 from localagent.code.graph.facts import ExpressionKind, FunctionOrClass, ParameterKind
@@ -44,14 +46,18 @@ def add_parameter(sources: RecipeSources, asked: AddParameter) -> RecipeChange:
     splices = [_in_signature(_file(sources, files, path), made, asked) for _, path, made in definitions]
     references = [r for r in find_references(graph, _called(graph, family)) if r.end_column != r.column]
     calls = _calls(sources, files, references, asked) if asked.value else []
-    writes = sources.after([*splices, *calls])
+    handed = _handed_on(sources, files, definitions, asked) if asked.callee else []
+    writes = sources.after([*splices, *calls, *handed])
+    _check_bound(sources, writes, asked)
     annotation = f": {asked.annotation}" if asked.annotation else ""
     shown = f"{asked.name}{annotation}{f' = {asked.default}' if asked.default else ''}"
     others = len(definitions) - 1
     together = f" and {counted(others, 'override')} of it" if others > 0 else ""
     passed = f", {asked.value} passed in {counted(len(calls), 'call')}" if asked.value else ""
+    passed += f", passed on to {asked.callee} in {counted(len(handed), 'call')}" if asked.callee else ""
+    shown = f"keyword-only parameter {shown}" if asked.keyword_only else f"parameter {shown}"
     return RecipeChange(
-        understood=f"add the parameter {shown} to {kind_of(graph, target)} {qualified_name(graph, target)}{together}"
+        understood=f"add the {shown} to {kind_of(graph, target)} {qualified_name(graph, target)}{together}"
         f"{passed}, {counted(len(writes), 'file')}",
         writes=writes,
         claim=Claim.ADDS,
@@ -159,8 +165,11 @@ def _in_signature(file: CallTokens, made: FunctionOrClass, asked: AddParameter) 
     keywords = next((t for t in items if t.text == "**"), None)
     takes_any = any(p.kind == ParameterKind.VAR_POSITIONAL for p in made.parameters)
     has_default = any(p.default >= 0 and p.kind <= ParameterKind.POSITIONAL_OR_KEYWORD for p in made.parameters)
-    if not asked.default and has_default and by_name is None:
+    behind_star = takes_any or by_name is not None
+    if (asked.keyword_only or (not asked.default and has_default)) and not behind_star:
         argument = f"*, {argument}"
+    elif asked.keyword_only:
+        pass
     elif by_name is not None and not takes_any and (asked.default or not has_default):
         return file.added_before(by_name, argument)
     return file.added_before(keywords, argument) if keywords is not None else file.added_at_end(inside, argument)
@@ -189,6 +198,83 @@ def _calls(
     if not found and asked.caller:
         raise RecipeQuestionError(f"{asked.caller} does not call {asked.function}", "name a function that does")
     return found
+
+
+def _handed_on(
+    sources: RecipeSources,
+    files: dict[RepoPath, CallTokens],
+    definitions: list[tuple[Symbol, RepoPath, FunctionOrClass]],
+    asked: AddParameter,
+) -> list[SourceSplice]:
+    """The parameter, in the calls of the callee inside the function. RecipeQuestionError where it cannot take it."""
+    graph = sources.graph
+    callee = target_of(sources, asked.callee, "callable")
+    holder = kind_of(graph, callee) == "class"
+    taking = [Symbol(callee.path, _own_scope(graph, callee), "__init__")] if holder else [callee]
+    for symbol in taking:
+        for path, made in functions_of(graph, symbol):
+            if not any(p.name == asked.name or p.kind == ParameterKind.VAR_KEYWORD for p in made.parameters):
+                raise RecipeQuestionError(
+                    f"{made.name} ({path}:{made.line}) has no parameter {asked.name!r}",
+                    f"add it there first: `add a parameter {asked.name}={asked.default or 'None'} to {asked.callee}`",
+                )
+    inside = {(path, graph.view(path).facts.qualified_name(_index(graph, path, made))) for _, path, made in definitions}
+    found = []
+    for reference in find_references(graph, family_of(sources, callee)):
+        within = [name for path, name in inside if path == reference.path and _is_within(reference.inside, name)]
+        if within and reference.kind is ReferenceKind.CALL and reference.end_column != reference.column:
+            if reference.certainty is Certainty.POSSIBLE:
+                place = f"{reference.path}:{reference.line}"
+                raise RecipeQuestionError(f"{place} may call {asked.callee} or something else", _BY_HAND)
+            for symbol in taking:
+                _check_position(sources, _file(sources, files, reference.path), reference, symbol, asked)
+            handed = replace(asked, value=asked.name)
+            found.append(_in_call(_file(sources, files, reference.path), reference, handed))
+    if not found:
+        raise RecipeQuestionError(f"{asked.function} does not call {asked.callee}", "name a function that it calls")
+    return found
+
+
+def _check_position(
+    sources: RecipeSources, file: CallTokens, reference: Reference, callee: Symbol, asked: AddParameter
+) -> None:
+    """RecipeQuestionError where a call may pass the parameter by its position already."""
+    call = file.calls.get(file.text.offset(reference.line, reference.end_column))
+    for _, made in functions_of(sources.graph, callee):
+        names = [p.name for p in made.parameters if p.kind <= ParameterKind.POSITIONAL_OR_KEYWORD]
+        at = names.index(asked.name) if asked.name in names else len(names)
+        bound = kind_of(sources.graph, callee) == "method" and at > 0
+        if call is None or len(call.args) > at - bound or any(isinstance(a, ast.Starred) for a in call.args):
+            place = f"{reference.path}:{reference.line}"
+            raise RecipeQuestionError(f"the call in {place} may pass {asked.name!r} already", _BY_HAND)
+
+
+def _own_scope(graph: CodeGraph, symbol: Symbol) -> int:
+    made = definitions_of(graph, symbol)[0]
+    return graph.view(made.path).facts.definitions[made.index].own_scope
+
+
+def _index(graph: CodeGraph, path: RepoPath, made: FunctionOrClass) -> int:
+    return graph.view(path).facts.definitions.index(made)
+
+
+def _is_within(inside: str, function: str) -> bool:
+    return inside == function or inside.startswith(f"{function}.")
+
+
+def _check_bound(sources: RecipeSources, writes: dict[RepoPath, str], asked: AddParameter) -> None:
+    """RecipeQuestionError where a value names something that is not known at a call."""
+    names = {n.id for n in ast.walk(ast.parse(asked.value or "0", mode="eval")) if isinstance(n, ast.Name)}
+    graph = sources.with_writes(writes)
+    for path in sorted(writes) if names else ():
+        view = graph.view(path)
+        for name in sorted(names - set(dir(builtins))):
+            for use in view.uses_by_name.get(name, ()):
+                row = view.facts.expressions[use.expression]
+                if row.kind == ExpressionKind.NAME and row.a < 0 and not view.stars:
+                    raise RecipeQuestionError(
+                        f"{path}:{use.line} does not know {name!r}", "import it there first, or pass another value"
+                    )
 
 
 def _is_in(reference: Reference, caller: str) -> bool:

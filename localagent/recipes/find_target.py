@@ -14,7 +14,6 @@ from localagent.domain.paths import RepoPath
 from localagent.recipes.recipe import RecipeQuestionError, RecipeSources, listed, symbol_text
 from localagent.text.visible_text import shortened
 
-_PARAMETERS = frozenset({"parameter", "param", "argument", "arg"})
 _FUNCTIONS = frozenset({DefinitionKind.FUNCTION, DefinitionKind.ASYNC_FUNCTION})
 _OBJECT = frozenset(dir(object))
 
@@ -41,7 +40,7 @@ def kind_of(graph: CodeGraph, symbol: Symbol) -> str:
 def target_of(sources: RecipeSources, name: str, kind: str) -> Symbol:
     """The one symbol that a name means. RecipeQuestionError where it is none, or several."""
     graph = sources.graph
-    found = [s for s in find_symbols(graph, name) if _is_kind(graph, s, kind)]
+    found = [s for s in find_symbols(graph, _with_path(graph, name)) if _is_kind(graph, s, kind)]
     if not found:
         what = kind if kind not in ("", "callable") else "function, class, method, constant or parameter"
         raise RecipeQuestionError(
@@ -61,6 +60,24 @@ def target_of(sources: RecipeSources, name: str, kind: str) -> Symbol:
     return known[0]
 
 
+def _with_path(graph: CodeGraph, name: str) -> str:
+    """A name as `find_symbols` takes it, where the end of a path is given. RecipeQuestionError where several end so."""
+    path, colon, rest = name.rpartition(":")
+    if not colon or path in graph.facts:
+        return name
+    found = [one for one in sorted(graph.facts) if one.endswith(f"/{path}")]
+    if len(found) > 1:
+        raise RecipeQuestionError(
+            f"which {path!r} is meant: {listed(found)}?", "give its path from the repository's root"
+        )
+    return f"{found[0]}:{rest}" if found else name
+
+
+def _is_fixture(graph: CodeGraph, symbol: Symbol) -> bool:
+    made = functions_of(graph, symbol)
+    return any(one.fixture for _, one in made)
+
+
 def _is_kind(graph: CodeGraph, symbol: Symbol, kind: str) -> bool:
     actual = kind_of(graph, symbol)
     match kind:
@@ -74,12 +91,10 @@ def _is_kind(graph: CodeGraph, symbol: Symbol, kind: str) -> bool:
             return actual == "method"
         case "constant" | "variable":
             return actual in ("constant", "variable", "attribute")
-        case "attribute" | "field":
+        case "attribute":
             return actual in ("attribute", "method")
-        case "module" | "file" | "package":
-            return actual == "module"
-        case _ if kind in _PARAMETERS:
-            return actual == "parameter"
+        case "fixture":
+            return _is_fixture(graph, symbol)
     return actual == kind
 
 

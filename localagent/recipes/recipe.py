@@ -40,10 +40,13 @@ class SourceSplice:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RecipeChange:
-    """What a recipe makes of the tree. `understood` is for a person; `left` are places that may belong to it."""
+    """What a recipe makes of the tree. `understood` is for a person; `left` are places that may belong to it.
+
+    `writes`: files as they become, None for one that goes.
+    """
 
     understood: str
-    writes: Mapping[RepoPath, str]
+    writes: Mapping[RepoPath, str | None]
     claim: Claim
     left: tuple[Place, ...] = ()
 
@@ -66,11 +69,17 @@ class RecipeQuestionError(Exception):
 
 
 class RecipeSources:
-    """The files of a tree: Python by its code graph, configuration as text."""
+    """The files of a tree: Python by its code graph, configuration and documents as text."""
 
-    def __init__(self, python: Mapping[RepoPath, bytes], configuration: Mapping[RepoPath, bytes]) -> None:
+    def __init__(
+        self,
+        python: Mapping[RepoPath, bytes],
+        configuration: Mapping[RepoPath, bytes],
+        documents: Mapping[RepoPath, bytes] | None = None,
+    ) -> None:
         self.python = python
         self.configuration = configuration
+        self.documents = documents or {}
         found = {path: collect_facts(data) for path, data in python.items()}
         self.graph = CodeGraph({path: facts for path, facts in found.items() if isinstance(facts, ModuleFacts)})
         self.unread = sorted(path for path, facts in found.items() if not isinstance(facts, ModuleFacts))
@@ -99,9 +108,9 @@ class RecipeSources:
             found[path] = data.decode("utf-8")
         return found
 
-    def with_writes(self, writes: Mapping[RepoPath, str]) -> CodeGraph:
-        """The graph of the tree as it becomes."""
-        facts = dict(self.graph.facts)
+    def with_writes(self, writes: Mapping[RepoPath, str], without: RepoPath | None = None) -> CodeGraph:
+        """The graph of the tree as it becomes, without a file that goes."""
+        facts = {path: one for path, one in self.graph.facts.items() if path != without}
         for path, text in writes.items():
             made = collect_facts(text.encode())
             if isinstance(made, ModuleFacts):

@@ -6,6 +6,7 @@ of the old and of the new name again in the tree as it becomes: each must mean w
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from localagent.code.graph.code_graph import CodeGraph
 from localagent.code.graph.facts import ExpressionKind, Use, UseKind
@@ -25,6 +26,14 @@ from localagent.domain.claim import Claim
 from localagent.domain.paths import RepoPath
 from localagent.recipes.find_target import check_name, family_of, kind_of, target_of
 from localagent.recipes.instruction import Possible, Rename
+from localagent.recipes.names_in_text import (
+    ATTRIBUTES,
+    check_computed,
+    computed_names,
+    example_names,
+    named_by,
+    named_in_documents,
+)
 from localagent.recipes.recipe import (
     Place,
     RecipeChange,
@@ -52,8 +61,6 @@ def rename(sources: RecipeSources, asked: Rename) -> RecipeChange:
     target = target_of(sources, asked.old, asked.kind)
     kind, old = kind_of(graph, target), target.name
     new = _new_name(graph, target, asked.new)
-    if kind == "module":
-        raise RecipeQuestionError(f"{asked.old} is a module: this recipe renames what stands in files", _BY_HAND)
     if new == old:
         raise RecipeQuestionError(f"{asked.old} is called {new!r} already", "give another name")
     if old.startswith("__") or (kind == "function" and old.startswith("pytest_")):
@@ -68,8 +75,17 @@ def rename(sources: RecipeSources, asked: Rename) -> RecipeChange:
         for r in find_references(graph, wanted)
         if r.end_column != r.column and (r.path, sources.text(r.path).offset(r.line, r.end_column)) not in known
     ]
-    sure, left = _decided(sources, references, wanted, asked.possible)
+    open_to_all = _is_open(graph, wanted)
+    computed, unknown = computed_names(sources, [old], ATTRIBUTES if open_to_all else {})
+    check_computed(computed if open_to_all else [], old, asked.possible)
+    sure, left = _decided(sources, references, wanted, asked.possible, unknown)
     splices = [*texts, *(splice for reference in sure for splice in _splice(sources, reference, old, new))]
+    for splice, certain in example_names(sources, wanted, old) if open_to_all else ():
+        if certain or asked.possible is Possible.CHANGE:
+            splices.append(replace(splice, text=new))
+        else:
+            left.append(Place(path=splice.path, line=sources.text(splice.path).line_of(splice.start)))
+    left += named_in_documents(sources, wanted, old) if open_to_all else []
     _check_shared(graph, wanted, old)
     _check_elsewhere(sources, wanted, old, asked.possible)
     if kind in ("parameter", "attribute"):
@@ -135,17 +151,31 @@ def _is_submodule(graph: CodeGraph, symbol: Symbol, new: str) -> bool:
     return any(path.startswith((inside + ".py", inside + "/")) for path in graph.facts)
 
 
+def _is_open(graph: CodeGraph, wanted: Iterable[Symbol]) -> bool:
+    """Whether it can be asked for by its name: what stands in a module or class."""
+    return any(kind_of(graph, symbol) not in ("parameter", "variable") for symbol in wanted)
+
+
 def _decided(
-    sources: RecipeSources, references: list[Reference], wanted: frozenset[Symbol], possible: Possible
+    sources: RecipeSources,
+    references: list[Reference],
+    wanted: frozenset[Symbol],
+    possible: Possible,
+    unknown: frozenset[RepoPath],
 ) -> tuple[list[Reference], list[Place]]:
-    """(what is changed, what may belong to it and is left). RecipeQuestionError for what a person has to decide."""
+    """(what is changed, what may belong to it and is left). RecipeQuestionError for what a person has to decide.
+
+    `unknown`: the files that ask for attributes by names of which nothing is known; a text there may be such a name.
+    """
     is_member = any(kind_of(sources.graph, s) in ("method", "attribute") for s in wanted)
     sure, left, open_ = [], [], []
     for reference in references:
         place = Place(path=reference.path, line=reference.line)
         is_text = reference.kind is ReferenceKind.STRING
         undecided = (
-            _is_asked_for(sources, reference) if is_text else is_member or reference.kind is ReferenceKind.KEYWORD
+            reference.path in unknown or _is_asked_for(sources, reference)
+            if is_text
+            else is_member or reference.kind is ReferenceKind.KEYWORD
         )
         if reference.certainty is Certainty.CERTAIN or (possible is Possible.CHANGE and (undecided or not is_text)):
             sure.append(reference)
@@ -167,21 +197,9 @@ def _dotted_texts(graph: CodeGraph, wanted: frozenset[Symbol], old: str) -> list
         view = graph.view(path)
         for use in view.uses_by_name.get(old, ()):
             parts = view.name_of(use.expression).replace(":", ".").split(".")
-            if use.kind == UseKind.STRING and len(parts) > 1 and _named_by(graph, parts, path) & wanted:
+            if use.kind == UseKind.STRING and len(parts) > 1 and named_by(graph, parts, path) & wanted:
                 found.append((path, use))
     return found
-
-
-def _named_by(graph: CodeGraph, parts: list[str], path: RepoPath) -> frozenset[Symbol]:
-    """What a dotted name means that begins with a module."""
-    for length in range(len(parts) - 1, 0, -1):
-        module = graph.modules.resolve(".".join(parts[:length]), path)
-        if module:
-            symbols = graph.module_member(module, parts[length]).symbols
-            for part in parts[length + 1 :]:
-                symbols = graph.members(graph.values_of(symbols), part).symbols
-            return symbols
-    return frozenset()
 
 
 def _in_text(sources: RecipeSources, path: str, use: Use, old: str, new: str) -> SourceSplice:

@@ -166,17 +166,20 @@ class TaskStore:
         write_private(directory / "task.json", dump(_task_json(named), indent=2))
         return TaskRecord(dir=directory, task=named)
 
-    def open(self, id_or_prefix: str) -> TaskRecord:
-        """The task whose id starts so (or ends so: the random part). UsageFault if there is none or more than one."""
+    def open(self, id_or_prefix: str, *, what: str = "task", lists: str = "localagent history") -> TaskRecord:
+        """The task whose id starts so (or ends so: the random part). UsageFault if there is none or more than one.
+
+        `what` is asked for, and the command `lists` them: both are told then.
+        """
         wanted = id_or_prefix.strip().lower()
         names = [n for n in self._names() if n == wanted] or [
             n for n in self._names() if wanted and (n.startswith(wanted) or n.endswith(f"-{wanted}"))
         ]
         if not names:
-            raise UsageFault(f"no task {id_or_prefix!r}", remedy="`localagent history` lists the tasks")
+            raise UsageFault(f"no {what} {id_or_prefix!r}", remedy=f"`{lists}` lists the {what}s")
         if len(names) > 1:
             shown = ", ".join(sorted(names)[:5])
-            raise UsageFault(f"{id_or_prefix!r} names {len(names)} tasks: {shown}", remedy="write more of the id")
+            raise UsageFault(f"{id_or_prefix!r} names {len(names)} {what}s: {shown}", remedy="write more of the id")
         return self._load(names[0])
 
     def list(self) -> tuple[TaskRecord, ...]:

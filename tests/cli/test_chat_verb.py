@@ -1,7 +1,9 @@
 """`chat` in a pseudo-terminal: a scripted model server, a real repository, real jails."""
 
+import io
 import json
 import os
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +14,10 @@ from support.chat_terminal import SECONDS, chat
 from support.false_model_server import CHAT, FalseModelServer, completion, false_model_server, status
 from support.git_builder import Repo
 
+from localagent.cli.chat import BoundedText
 from localagent.cli.main import main
+from localagent.cli.render import Render
+from localagent.domain.task import Event
 
 SOURCE = 'def label(name):\n    """A label."""\n    return name.strip()\n'
 TEST = "from shop.labels import label\n\n\ndef test_label():\n    assert label(' a ') == 'a'\n"
@@ -117,7 +122,10 @@ def test_a_step_is_interrupted_corrected_undone_killed_and_gone_on_with(repo: Re
         session = next(iter((Path(os.environ["XDG_STATE_HOME"]) / "localagent/tasks").iterdir())).name
         server.answers[CHAT] = _script([SHOUT[1], FINISH])
         with chat("--resume", session) as terminal:
-            terminal.until("> ")
+            shown = terminal.until("\n> ")
+            assert "you said last: add shout to shop/extra.py" in shown
+            assert "the work on it was not ended" in shown
+            assert "the change of 1 file in the copy (shop/extra.py) is not proven as it stands" in shown
             terminal.type("go on, with a test", "/apply writes it into your files")
             said = [m["content"] for m in server.bodies[-1]["messages"] if m["role"] == "user"]
             assert "The user says: go on, with a test" in said
@@ -126,8 +134,25 @@ def test_a_step_is_interrupted_corrected_undone_killed_and_gone_on_with(repo: Re
             terminal.until("> ")
             terminal.interrupt()
             terminal.until("Ctrl-C once more")
-            assert terminal.interrupt_until_end() == 130
+            assert terminal.interrupt_until_end() in (130, -signal.SIGINT)  # a shell says 130 of both
     assert not repo.git("status", "--porcelain")
+
+
+def test_a_reply_is_shown_up_to_a_bound_and_the_next_from_its_beginning() -> None:
+    out, err = io.StringIO(), io.StringIO()
+    text = BoundedText(render=Render(out=out, err=err))
+    for _ in range(1000):
+        text.part("la " * 1000)
+    assert (out.getvalue().count("la "), err.getvalue().count("is not shown")) == (20_000 // 3, 1)
+    text.emit(Event(kind="tool", at_seconds=0.0, data={}))
+    text.part("on we go")
+    assert out.getvalue().endswith("on we go")
+
+
+def test_a_session_that_is_not_there_is_said_with_their_list(repo: Repo, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["session", "show", "zz"]) == 2
+    assert "no session 'zz'" in (told := capsys.readouterr().err)
+    assert "`localagent session list` lists the sessions" in told
 
 
 def test_without_a_terminal_it_is_said_what_to_use(repo: Repo, capsys: pytest.CaptureFixture[str]) -> None:

@@ -143,6 +143,13 @@ def test_a_session_goes_on_with_its_state_and_only_on_the_same_data(place: Path)
     code, report, _ = analyse([FINISH], verb=resume)
     assert (code, report["outcome"]) == (0, "accepted"), report["reason"]
     assert (place / "results/analysis.txt").read_text() == "4 rows\nsouth\n"
+    kept_report = settings.state_dir / "tasks" / report["task"] / "report.json"
+    before = json.loads(kept_report.read_text())
+    kept_report.unlink()  # as if killed before it was written
+    code, report, _ = analyse([FINISH], verb=resume[:3])
+    assert (code, report["outcome"]) == (0, "accepted"), report["reason"]
+    assert before["agent"]["analysis"]["printed"] == report["agent"]["analysis"]["printed"]
+    assert main(["session", "resume", report["task"]]) == 1  # it is finished
 
 
 def test_what_is_wrong_is_told_before_anything_is_spent(

@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Skeletons from tests: what a real pytest says of them, and each kind of name by itself."""
 
 import re
@@ -95,7 +96,7 @@ def test_kinds_follow_from_the_use() -> None:
     cart = made(SHOP, SOURCES)["shop/cart.py"]
     assert "class CartError(Exception):\n    pass\n" in cart
     assert cart.startswith("LIMIT = None\n")
-    assert "def __init__(self, text, owner):\n        self.owner = owner\n" in cart
+    assert "def __init__(self, text, owner):\n        self.text = text\n        self.owner = owner\n" in cart
     assert "    @classmethod\n    def empty(cls):\n" in cart
     assert "def add(self, text, quantity=None):" in cart
     assert "def total(cart, rate=None):" in cart
@@ -121,6 +122,44 @@ def test_kinds_follow_from_the_use() -> None:
 def test_signatures(call: str, signature: str) -> None:
     files = made(f"from m import f\n\n\ndef test_f(a, b):\n    {call}\n")
     assert f"def {signature}:" in files["m.py"]
+
+
+@pytest.mark.parametrize(
+    ("body", "written"),
+    [
+        ("assert Bag(x=1) == Bag(x=1)", "@dataclass\nclass Bag:\n    x: object\n"),
+        ("import dataclasses\n    assert dataclasses.asdict(Bag(x=1))", "@dataclass\nclass Bag:\n    x: object\n"),
+        ("a = Bag(x=1)\n    assert a.x == a.y", "    @property\n    def y(self):\n        raise NotImplementedError\n"),
+        ("a = Bag(x=1)\n    a.go()\n    assert a.y", "        self.x = x\n        self.y = None\n"),
+        ("old, new = Bag(1), Bag(2)\n    assert old <= new", "def __le__(self, other):"),
+        ("assert next(Bag(1)) == 1", "def __next__(self):"),
+        ("a = Bag()\n    a['x'] = 1", "        self.items = {}\n"),
+        ("assert len(Bag()) == 0", "        self.items = []\n"),
+        ("assert Bag.of('x').red == 1", "    def __init__(self, red):\n        self.red = red\n"),
+        ("raise Bag('x')", "class Bag(Exception):\n    pass\n"),
+        ("try:\n        a()\n    except Bag as e:\n        assert e.code and e.args", "    def __init__(self, code):\n        super().__init__(code)\n        self.code = code\n"),
+        ("with pytest.raises(Bag) as e:\n        a()\n    assert e.value.code", "        self.code = code\n"),
+    ],
+)  # fmt: skip
+def test_what_an_object_must_have_follows_from_what_is_done_with_it(body: str, written: str) -> None:
+    files = made(f"import pytest\nfrom p.m import Bag\n\n\ndef test_it(a):\n    {body}\n")
+    assert written in files["p/m.py"]
+
+
+def test_kinds_of_exceptions_and_what_a_test_class_keeps() -> None:
+    text = (
+        "from p.m import Base, Cart, Late\n\n\nclass TestIt:\n    def setup_method(self):\n        self.cart = Cart()\n\n"
+        "    def test_it(self):\n        assert issubclass(Base, Late)\n        self.cart.put('x')\n        raise Base\n"
+    )
+    found = made(text)["p/m.py"]
+    assert found.startswith("class Late(Exception):\n    pass\n\n\nclass Base(Late):\n    pass\n")
+    assert "    def put(self, text):\n" in found
+
+
+def test_a_dataclass_is_written_only_where_its_import_can_be() -> None:
+    text = "from p.m import Bag\n\n\ndef test_it():\n    assert Bag(x=1) == Bag(x=1)\n"
+    assert made(text)["p/m.py"].startswith("from dataclasses import dataclass\n\n\n@dataclass\n")
+    assert "@dataclass" not in made(text, {"p/__init__.py": "", "p/m.py": "y = 1\n"})["p/m.py"]
 
 
 def test_installed_and_standard_modules_are_not_written() -> None:

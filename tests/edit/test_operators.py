@@ -41,6 +41,8 @@ ONE_LINE = [
     ("raise NotImplementedError", "return a * b", "stub-body"),
     ("raise NotImplementedError('soon')", "return a.get(b)", "stub-body"),
     ("...", "return list(dict.fromkeys(a))", "stub-body"),
+    ("...", "return f'{a} {b}'", "stub-body"),
+    ("...", "return [x for x in a if len(x) >= b]", "stub-body"),
     ("return a[0] == b", "return a.startswith(b)", "text-end"),
     ("return a.b[0] == '/'", "return a.b.startswith('/')", "text-end"),
     ("return a[-1] != '.'", "return not a.endswith('.')", "text-end"),
@@ -146,6 +148,27 @@ ONE_LINE = [
 def test_a_one_line_repair_is_in_the_space(broken: str, fixed: str, operator: str) -> None:
     head = "def f(a, b):\n    "
     assert repairs(f"{head}{broken}\n", f"{head}{fixed}\n") == [operator]
+
+
+HOLDS = "class Own(Exception):\n    pass\n\n\nclass A:\n    def __init__(self, n):\n        self.n = n\n\n    "
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("method", "broken", "fixed", "operator"),
+    [
+        ("__le__(self, b)", "raise NotImplementedError", "return self.n <= b.n", "stub-body"),
+        ("__add__(self, b)", "raise NotImplementedError", "return type(self)(self.n + b.n)", "stub-body"),
+        ("put(self, b)", "raise NotImplementedError", "return self.n.put(b)", "stub-body"),
+        ("f(self)", "raise NotImplementedError", "return self", "stub-body"),
+        ("f(self, b)", "self.n -= b", "if b > self.n:\n            raise Own\n        self.n -= b", "guard-raise"),
+    ],
+)
+def test_what_an_object_holds_is_compared_combined_asked_and_guarded(
+    method: str, broken: str, fixed: str, operator: str
+) -> None:
+    head = f"{HOLDS}def {method}:\n        "
+    assert operator in repairs(f"{head}{broken}\n", f"{head}{fixed}\n")
 
 
 BLOCKS = [

@@ -39,7 +39,8 @@ def sources(files: dict[str, str]) -> RecipeSources:
 
 
 def changed(files: dict[str, str], change: RecipeChange) -> dict[str, str]:
-    return {**files, **{str(path): text for path, text in change.writes.items()}}
+    after = {**files, **{str(path): text for path, text in change.writes.items()}}
+    return {path: text for path, text in after.items() if text is not None}
 
 
 def run_suite(folder: Path, files: dict[str, str]) -> int:

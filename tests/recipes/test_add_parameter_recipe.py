@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """`add-parameter` over small repositories: the suite passes after each, and old calls mean what they meant."""
 
 from pathlib import Path
@@ -48,6 +49,22 @@ DONE: list[tuple[str, str, str]] = [
     ("notes", "add a parameter lang='en' to NoteError.explain", "def explain(self, lang='en'):"),
     ("notes", "add a parameter seen=() to walk and pass (1,) in walk", "walk(n, depth + 1, seen=(1,)) for n in node"),
     ("notes", "add a parameter kind=None to parse", "def parse(line: str, kind=None) -> Note:"),
+    ("shop", "load needs a keyword-only argument mode defaulting to 'r'", "strict=False, *, mode='r'):"),
+    (
+        "shop",
+        "add `mode: str` to load as a keyword-only argument with default 'r'",
+        "strict=False, *, mode: str = 'r'):",
+    ),
+    ("shop", "make load accept an argument `mode` of type str ('r' by default)", "strict=False, mode: str = 'r'):"),
+    ("shop", "the constructor of Cart should also take `size`, default 3", "owner: str = 'me', size=3) -> None:"),
+    ("shop", "Cart's add method must take low=0, please", "def add(self, price, count=1, low=0):"),
+    ("shop", "in shop/prices.py, let taxed take an optional argument note=None", "rate=RATE, note=None):"),
+    (
+        "shop",
+        "gifts should take a `strict` argument, default False, and pass it to load",
+        "io.load(text, strict=strict)",
+    ),
+    ("notes", "add a parameter size=3 to later and pass it on to Note.short", "return note.short(size=size)"),
 ]
 ASKED: list[tuple[str, str, str]] = [
     ("shop", "add a parameter mode to load", "what is mode"),
@@ -63,6 +80,11 @@ ASKED: list[tuple[str, str, str]] = [
     ("shapes", "add a parameter more to twice and pass 1 everywhere", "pass it on"),
     ("notes", "add a parameter stars2=0 to class Note", "no __init__"),
     ("notes", "add a parameter kind to parse and pass 1 everywhere", "pass it on"),
+    ("shop", "add a parameter mode='r' to gifts and pass it to load", "has no parameter 'mode'"),
+    ("shop", "add a parameter rate2=3 to gifts and pass it to taxed", "has no parameter 'rate2'"),
+    ("shop", "add a parameter count=3 to gifts and pass it to dump", "has no parameter"),
+    ("shop", "add a parameter sure=False to main and pass LIMIT in tests", "does not call"),
+    ("shop", "add a parameter sure=False to load and pass LIMIT in gifts", "does not know 'LIMIT'"),
 ]
 
 
@@ -91,7 +113,7 @@ def test_what_a_person_has_to_decide_is_asked(tree: str, instruction: str, why: 
 def test_overrides_and_what_they_override_get_it_together() -> None:
     found = _asked(TREES["shapes"], "add a parameter digits=2 to Circle.area")
     assert isinstance(found, RecipeChange)
-    assert sum(text.count("scale=1, digits=2)") for text in found.writes.values()) == 3
+    assert sum((text or "").count("scale=1, digits=2)") for text in found.writes.values()) == 3
 
 
 @pytest.mark.parametrize(
@@ -114,6 +136,23 @@ def test_calls_keep_their_layout(call: str, becomes: str) -> None:
 def test_calls_that_cannot_take_it_are_asked_about(call: str) -> None:
     found = _asked({"m.py": f"def f(a=0): ...\n\n\ny = {{}}\n{call}\n"}, "add a parameter x to f and pass 1 everywhere")
     assert isinstance(found, Question)
+
+
+@pytest.mark.parametrize("call", ["g(1, 2)", "g(*a)", "g(x=1)"])
+def test_what_a_call_may_pass_already_is_not_passed_twice(call: str) -> None:
+    files = {"m.py": f"def g(a=0, x=1): ...\n\n\ndef f(a):\n    return {call}\n"}
+    found = _asked(files, "f should take a parameter x=1 and pass it to g")
+    assert isinstance(found, Question)
+    assert "already" in found.text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["add logging to load", "give load a new argument", "add a parameter x=1 to load and pass it in main", "load should take `x`",
+     "add a `verbose` flag to main", "add a parameter x=1 to load and pass y to dump"],
+)  # fmt: skip
+def test_what_is_not_understood_whole_is_no_new_parameter(text: str) -> None:
+    assert recipe_of(text) is None
 
 
 def test_an_annotation_nested_deeper_than_can_be_written_is_no_recipe() -> None:

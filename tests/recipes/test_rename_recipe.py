@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """`rename` over small repositories: the suite passes after each, there and back is byte for byte the same."""
 
 from pathlib import Path
@@ -5,9 +6,10 @@ from pathlib import Path
 import pytest
 from recipes.example_trees import TREES, changed, run_suite, sources
 
+from localagent.domain.paths import RepoPath
 from localagent.recipes.catalogue import carry_out
 from localagent.recipes.instruction import Rename, recipe_of
-from localagent.recipes.recipe import Question, RecipeChange
+from localagent.recipes.recipe import Question, RecipeChange, RecipeSources
 
 DONE: list[tuple[str, str, str]] = [
     ("shop", "rename `load` in `shop.io` to `read_orders`", "rename read_orders in shop.io to load"),
@@ -48,6 +50,13 @@ DONE: list[tuple[str, str, str]] = [
     ("notes", "rename later to soon", "rename soon to later"),
     ("notes", "rename variable LIMIT to SIZE", "rename SIZE to LIMIT"),
     ("notes", "rename argument depth of walk to level", "rename argument level of walk to depth"),
+    ("notes", "call parse read_note instead", "use the name parse for read_note"),
+    ("notes", "`walk` is a poor name: call it `depth_of`", "we want depth_of to be called walk"),
+    ("notes", "let's rename the exception NoteError to BadNote everywhere", "BadNote -> NoteError, tests included"),
+    ("shop", "in shop/io.py, rename the `load` function to scan", "rename the function in shop.io from scan to load"),
+    ("shop", "Cart's add method should be renamed to put from now on", "rename `Cart`'s `put` to `add`, please"),
+    ("shop", "rename the module shop.io to files", "rename shop/files.py to io.py"),
+    ("shop", "rename shop/prices.py to shop/costs.py and fix all imports and tests", "rename module costs to prices"),
 ]
 ASKED: list[tuple[str, str, str]] = [
     ("shop", "rename load to class", "keyword"),
@@ -63,6 +72,10 @@ ASKED: list[tuple[str, str, str]] = [
     ("notes", "rename NoteError.explain to args2\u200b", "cannot be a name"),
     ("notes", "rename nothing_such to other", "no function"),
     ("notes", "rename parse to json", "taken"),
+    ("shop", "rename the module shop.io to cart", "is there already"),
+    ("shop", "rename the module shop.io to other.io2", "does not move"),
+    ("shop", "rename the package shop to store", "is a package"),
+    ("notes", "rename the module notes to json", "standard library"),
 ]
 
 
@@ -122,6 +135,67 @@ def test_other_letters_marks_and_line_ends_stay(source: str) -> None:
     assert changed({}, found) == {"m.py": source.replace("l\u00e4nge", "size_of")}
 
 
+def test_examples_of_docstrings_change_with_it() -> None:
+    doc = '    """Doc.\n\n    >>> from m import {0}\n    >>> m.{0}("load", [{0}(1)])  # \u00e4 load\n    """\n'
+    files = {"m.py": f"def load(x):\n{doc.format('load')}", "README.md": "Call `load(1)`, `m.load`.\n"}
+    made = RecipeSources(
+        {RepoPath("m.py"): files["m.py"].encode()}, {}, {RepoPath("README.md"): b"# M\nCall `load(1)`.\n"}
+    )
+    found = carry_out(made, Rename(old="load", new="fetch"))
+    assert isinstance(found, RecipeChange)
+    assert found.writes == {"m.py": f"def fetch(x):\n{doc.format('fetch')}"}
+    assert [str(place) for place in found.left] == ["README.md:2"]
+
+
+def test_attributes_in_examples_are_possible_places_and_other_plain_names_are_none() -> None:
+    source = 'class A:\n    def get(self):\n        """>>> x.get(), get(1)"""\n        return 1\n'
+    found = _asked({"m.py": source}, "rename A.get to find")
+    assert isinstance(found, RecipeChange)
+    assert [str(place) for place in found.left] == ["m.py:3"]
+    found = _asked({"m.py": source}, "rename A.get to find, also the possible places")
+    assert isinstance(found, RecipeChange)
+    assert ">>> x.find(), get(1)" in changed({}, found)["m.py"]
+
+
+@pytest.mark.parametrize(
+    "asks",
+    [
+        "getattr(m, 'export_' + x)",
+        "getattr(m, f'{x}_csv')",
+        "vars(m)['export_%s' % x]",
+        "globals().get('{}_csv'.format(x))",
+    ],
+)
+def test_names_that_are_put_together_at_run_time_are_asked_about(asks: str) -> None:
+    files = {"m.py": "def export_csv(): ...\n", "n.py": f"import m\n\n\ndef of(x):\n    return {asks}\n"}
+    found = _asked(files, "rename export_csv to write_csv")
+    assert isinstance(found, Question)
+    assert "together at run time: n.py:5" in found.text
+    assert isinstance(_asked(files, "rename export_csv to write_csv, leave the possible places"), RecipeChange)
+
+
+def test_a_text_beside_a_name_that_is_not_known_is_asked_about() -> None:
+    files = {
+        "m.py": "def run(): ...\n\n\ndef stop(): ...\n",
+        "n.py": "import m\n\nfor x in ('run', 'stop'):\n    getattr(m, x)()\n",
+    }
+    found = _asked(files, "rename m.run to start")
+    assert isinstance(found, Question)
+    assert "n.py:3" in found.text
+
+
+def test_a_module_is_renamed_where_texts_and_computed_imports_name_it() -> None:
+    files = {"ab/x.py": "y = 1\n", "ab/__init__.py": "", "t.py": "from unittest import mock\nmock.patch('ab.x.y')\n"}
+    found = _asked(files, "rename the module ab.x to z")
+    assert isinstance(found, RecipeChange)
+    assert changed(files, found)["t.py"] == "from unittest import mock\nmock.patch('ab.z.y')\n"
+    asks = {**files, "u.py": "import importlib\n\n\ndef f(n):\n    importlib.import_module('ab.' + n)\n"}
+    assert isinstance(_asked(asks, "rename the module ab.x to z"), Question)
+    assert isinstance(
+        _asked({**files, "v.py": "from ab import x\nz = 1\nx.y\n"}, "rename the module ab.x to z"), Question
+    )
+
+
 def test_a_base_class_from_elsewhere_is_asked_about() -> None:
     files = {"m.py": "from other import Base\n\n\nclass A(Base):\n    def run(self): ...\n"}
     found = _asked(files, "rename A.run to go")
@@ -132,9 +206,19 @@ def test_a_base_class_from_elsewhere_is_asked_about() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "rename load to read and log every call", "rename", "rename to x", "make load faster", "", "rename load" + " to x" * 400,  # noqa: E501
+        "rename load to read and log every call", "rename", "rename to x", "make load faster", "", "rename load" + " to x" * 400,
         "rename load to x; rm -rf /", "rename load\nto x\nignore all rules", "renaming is fun",
+        "call load later instead", "call load twice", "use read instead of load", "rename load to read and update the documentation",
     ],
 )  # fmt: skip
 def test_what_is_not_understood_whole_is_no_recipe(text: str) -> None:
+    assert recipe_of(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["rename a to b " + "and update all callers " * 24 + "x", "rename a to b everywhere" + " too" * 120 + " q",
+     "add a parameter " + "keyword-only " * 40, "add a parameter x=1 to f " + "and then " * 60, "please " * 80],
+)  # fmt: skip
+def test_no_instruction_is_tried_in_ways_without_end(text: str) -> None:
     assert recipe_of(text) is None

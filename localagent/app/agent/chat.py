@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from localagent.agent.agent_ports import Person
-from localagent.agent.events import Answered, EndKind, writes_of
+from localagent.agent.events import Answered, Ended, EndKind, PersonSaid, writes_of
 from localagent.app.agent.chat_model import open_chat_model
 from localagent.app.agent.jail_runs import copied_tree, jail_for, opened_runs
 from localagent.app.agent.request import DoOutcome, DoRequest
@@ -33,6 +33,19 @@ class ChosenPatch:
 
     session: str
     proposal: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Standing:
+    """How a session stands: what was said last, how the work on it ended ("" where it did not), what the copy changes.
+
+    `ready`: the change is proven as it stands, or waits for the person who applies it.
+    """
+
+    said: str
+    ended: str
+    changed: tuple[RepoPath, ...]
+    ready: bool
 
 
 @dataclass(kw_only=True, slots=True)
@@ -116,6 +129,18 @@ class Chat:
         kept = self.kept()
         events = kept.events if kept is not None else ()
         return next((e.plan for e in reversed(events) if isinstance(e, Answered) and e.plan), ())
+
+    def standing(self) -> Standing:
+        """How the session stands. AnswerIsNo before the first instruction."""
+        kept = self.need()
+        said = next((e.text for e in reversed(kept.events) if isinstance(e, PersonSaid)), kept.request.instruction)
+        last = next((e for e in reversed(kept.events) if isinstance(e, Ended | PersonSaid)), None)
+        return Standing(
+            said=said,
+            ended=last.reason if isinstance(last, Ended) else "",
+            changed=tuple(writes_of(kept.events)),
+            ready=_ready(kept) is not None,
+        )
 
     def use_model(self, name: str, stop: Stop) -> None:
         """Talk to a model from here on; the one before is ended when the new one answers.

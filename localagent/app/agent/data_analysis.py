@@ -26,8 +26,8 @@ from localagent.agent.tools.tool import Workshop
 from localagent.agent.tools.working_copy import WorkingCopy
 from localagent.app.agent.analysis_review import AnalysisReview
 from localagent.app.agent.request import DoRequest
-from localagent.app.agent.results_folder import publish, results_fault
-from localagent.app.agent.script_runs import PRINTED_NAME, REPORT_NAME, JailedScript
+from localagent.app.agent.results_folder import REPORT_NAME, publish, results_fault
+from localagent.app.agent.script_runs import PRINTED_NAME, JailedScript
 from localagent.app.agent.snapshot_tree import SnapshotTree
 from localagent.app.execute.run import BOUNDS
 from localagent.domain.chat import Sampling
@@ -200,7 +200,7 @@ class DataAnalysis:
         """UsageFault where there is no place for results, AnswerIsNo where the interpreter does not run."""
         if request.results is None:
             raise UsageFault("--file: --results names the folder for what comes of it")
-        if fault := results_fault(request.results):
+        if fault := results_fault(request.results, session):
             raise UsageFault(fault)
         return cls(
             request=request,
@@ -275,7 +275,7 @@ class DataAnalysis:
             PRINTED_NAME: self.script.rerun.printed,
             REPORT_NAME: dump(self._report(), indent=2),
         }
-        publish(self.results, self.script.rerun.folder, texts)
+        publish(self.results, self.script.rerun.folder, texts, self.session)
         return replace(found, reason=f"{found.reason}; it is in {self.results}, with what it made")
 
     def result(self, ended: Ended) -> TaskResult:

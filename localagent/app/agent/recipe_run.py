@@ -16,6 +16,7 @@ from localagent.recipes.instruction import RECIPES, Recipe
 from localagent.recipes.recipe import Question, RecipeSources, listed
 
 _CONFIGURATION = (".toml", ".cfg", ".ini", ".yml", ".yaml", ".json")
+_DOCUMENTS = (".md", ".rst", ".txt", ".adoc")
 _ENDS = {
     JudgeAnswer.ACCEPTED: EndKind.FINISHED,
     JudgeAnswer.NEEDS_PERSON: EndKind.NEEDS_PERSON,
@@ -56,13 +57,15 @@ def sources_of(tree: SnapshotTree) -> RecipeSources:
     """The files of a tree that recipes look at."""
     python: dict[RepoPath, bytes] = {}
     configuration: dict[RepoPath, bytes] = {}
+    documents: dict[RepoPath, bytes] = {}
     for path in tree.paths:
-        if not path.is_python and not path.endswith(_CONFIGURATION):
+        if not path.is_python and not path.endswith((*_CONFIGURATION, *_DOCUMENTS)):
             continue
         data = tree.read(path)
         if data is not None:
-            (python if path.is_python else configuration)[path] = data
-    return RecipeSources(python, configuration)
+            kind = python if path.is_python else documents if path.endswith(_DOCUMENTS) else configuration
+            kind[path] = data
+    return RecipeSources(python, configuration, documents)
 
 
 def run_recipe(

@@ -86,7 +86,7 @@ from localagent.verify.baseline.test_discovery import NoTests
 from localagent.verify.worker.worker_client import WorkerLost
 
 _MOST_SNAPSHOT_BYTES = 256 << 20
-_SEARCH_SECONDS = 45.0  # for one question
+_SEARCH_SECONDS = 120.0  # for one question; busy machines need them
 _MOST_CANDIDATES = 1_000
 
 
@@ -207,16 +207,19 @@ def resume_do(
 ) -> DoOutcome:
     """A kept session goes on at its last complete event. AnswerIsNo for one that is finished, or applied.
 
-    One that was killed between its end and its report has no patch yet: a model's finished work is proven again.
+    One that was killed between its end and its report has no patch, and no report of its results, yet: a model's
+    finished work is proven again.
     """
     refuse_applied(kept)
     if kept.state == EndKind.FINISHED.value:
-        if kept.request.files or (kept.record.result_json() or {}).get("outcome") == Verdict.ACCEPTED.value:
+        if (kept.record.result_json() or {}).get("outcome") == Verdict.ACCEPTED.value:
             shows = f"`localagent show {kept.record.id}` shows it"
             raise AnswerIsNo(f"session {kept.record.id} is finished", remedy=shows)
-        if any(isinstance(event, Replied) for event in kept.events):
-            work = Work.PROOF
-        kept = replace(kept, events=kept.events[:-1])
+        if kept.request.files:
+            kept = replace(kept, events=_before_finish(kept.events))
+        else:
+            work = Work.PROOF if any(isinstance(event, Replied) for event in kept.events) else work
+            kept = replace(kept, events=kept.events[:-1])
     request = kept.request
     opened = open_policy(settings, request.policy, request.repo)
     stop = stop or Stop()
@@ -278,6 +281,12 @@ def _recipe(request: DoRequest, events: Sequence[AgentEvent]) -> Recipe | None:
         return None
     gone_on = any(isinstance(e, Replied | PersonSaid) for e in events)
     return None if gone_on else recipe_of(request.instruction)
+
+
+def _before_finish(events: tuple[AgentEvent, ...]) -> tuple[AgentEvent, ...]:
+    """What a session did before its last call was answered, which is then carried out again."""
+    last = max((at for at, event in enumerate(events) if isinstance(event, Answered)), default=len(events) - 1)
+    return events[:last]
 
 
 def refuse_applied(kept: Session) -> None:
@@ -572,6 +581,9 @@ def _made_edits(events: tuple[AgentEvent, ...]) -> set[tuple[str, str, str]]:
 
 def _tell(session: _Session, event: AgentEvent) -> None:
     """What a person sees of an event while the session is at work."""
+    if isinstance(event, Replied) and session.request.files and any(call.name == "run" for call in event.calls):
+        data = {"stage": "running the script"}
+        session.sink.emit(Event(kind="stage", at_seconds=time.monotonic() - session.begin, data=data))
     if isinstance(event, Answered):
         data = {"tool": event.tool, "kind": event.kind.value, "text": one_line(event.text.partition("\n")[0], 300)}
         session.sink.emit(Event(kind="tool", at_seconds=time.monotonic() - session.begin, data=data))

@@ -13,6 +13,7 @@ from localagent.agent.agent_ports import JudgeAnswer, Judgement, SuiteOutcome, S
 from localagent.agent.observation import Observation, differences, likely_causes, parse_observation
 from localagent.agent.tools.data_tools import OBSERVED, SCRIPT
 from localagent.agent.tools.working_copy import ToolFault
+from localagent.app.agent.results_folder import REPORT_NAME
 from localagent.app.execute.known_secrets import open_sanitizer
 from localagent.app.execute.run import code_of, execute
 from localagent.app.settings import Settings
@@ -30,7 +31,6 @@ from localagent.text.escaping import escaped_name
 from localagent.text.secret_redaction import Sanitizer
 from localagent.text.visible_text import one_line
 
-REPORT_NAME = "analysis.json"
 PRINTED_NAME = "analysis.txt"
 _MOST_ERRORS = 3_000
 _MOST_LINE = 200

@@ -132,6 +132,12 @@ def open_session(record: TaskRecord) -> Session:
     return Session(record=record, request=request, model=found["model"], events=kept)
 
 
+def find_session(settings: Settings, id_or_prefix: str) -> Session:
+    """The session whose id starts or ends so. UsageFault if there is none or more than one, or for another task."""
+    store = TaskStore(settings.state_dir)
+    return open_session(store.open(id_or_prefix, what="session", lists="localagent session list"))
+
+
 def sessions(settings: Settings) -> tuple[Session, ...]:
     """Every session that can be read, newest first; `session show` says what is wrong with another."""
     found = []

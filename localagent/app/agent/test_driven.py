@@ -68,13 +68,14 @@ class TestDriven:
 
     def fill(self, search: Callable[[Sequence[str]], Patch | None]) -> None:
         """Bodies that the search finds: for each open name by its own tests, then by those that use several."""
+        own = {one.path for one in self.open_names()} | set(self.copy.writes)
 
         def made(tests: Sequence[str]) -> bool:
             """Whether tests pass, as the copy stands or with what the search finds."""
             if self._pass(tests, self.copy.writes):
                 return True
             found = search(tests)
-            if found is None or not {c.path for c in found.changes} <= {one.path for one in self.open_names()}:
+            if found is None or not {c.path for c in found.changes} <= own:
                 return False  # what stood elsewhere is not the search's to change here
             files = {c.path: c.after.decode() for c in found.changes}
             if not self._pass(tests, {**self.copy.writes, **files}):
@@ -93,11 +94,11 @@ class TestDriven:
                 return
 
     def _fill_name(self, one: OpenName, made: Callable[[Sequence[str]], bool]) -> None:
-        """By its tests one after the other where it has several bodies, as they would be written by hand."""
+        """By its tests one after the other, as it would be written by hand: a body first, what it refuses later."""
         tests = self._uses({other.name for other in self.open_names()})
         own = [test for test, used in tests.items() if used == {one.name}]
         good: list[str] = []
-        for test in own if len(one.functions) > 1 else ():
+        for test in own:
             good += [test] if made([*good, test]) else []
         if own and good != own:
             made(own)

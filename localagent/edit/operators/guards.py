@@ -1,6 +1,7 @@
 """Guards: an early return, `continue`, `break` or `raise` before a statement, from known names and conditions."""
 
 from collections.abc import Iterator
+from itertools import permutations
 
 import libcst as cst
 
@@ -120,6 +121,9 @@ def _fraction(node: cst.BaseExpression) -> bool:
     return isinstance(node, cst.Float)
 
 
+_ERRORS = ("Exception", "Error")
+
+
 @operator("guard-return", prior=-2.6, effects={EditEffect.ADDS_GUARD, EditEffect.LEAVES_EARLY})
 def guard_return(ctx: OperatorContext) -> Iterator[Change]:
     """`if condition: return value` before a statement."""
@@ -174,6 +178,20 @@ def guard_raise(ctx: OperatorContext) -> Iterator[Change]:
                         delta=likely - 0.1 * place,
                         note=f"if {condition}: {text}",
                     )
+            yield from _own_errors(ctx, s, inner)
+
+
+def _own_errors(ctx: OperatorContext, s: Stmt, inner: str) -> Iterator[Change]:
+    """`if a > b: raise OwnError` for exceptions that the file defines: what is given against what is held."""
+    own = [name for name, found in ctx.facts.classes.items() if any(b.endswith(_ERRORS) for b in found.bases)]
+    scope = ctx.function(s)
+    given = [name for name in ctx.names.params.get(scope, ()) if name not in ("self", "cls")] if scope else []
+    read = sorted(e.text for e in ctx.unit.exprs if e.statement is s and e.text.startswith("self."))
+    for place, (one, other) in enumerate(permutations(dict.fromkeys((*given[:3], *read[:2])), 2)):
+        for name in own[:3]:
+            condition, text = f"{one} > {other}", f"raise {name}"
+            splice = before(ctx, s, f"if {condition}:", f"{inner}{text}")
+            yield ctx.splice(s, splice, delta=0.4 - 0.1 * place, note=f"if {condition}: {text}")
 
 
 @operator("guard-assign", prior=-3.0, effects={EditEffect.ADDS_GUARD})

@@ -23,7 +23,8 @@ _ONE = (
     "sum({0}) / len({0})", "{0} is None", "{0} == {0}[::-1]", "{0} % 2 == 0", "sum({0}.values())",
     "sorted({0}.items())", "[x for x in {0} if x]", "{0}.items()", "{0}.keys()", "{0}.values()", "any({0})",
     "all({0})", "{0} * {0}", "{0} + 1", "dict({0})", "''.join({0})", "' '.join({0})", "{0}.splitlines()", "iter({0})",
-    "{{v: k for k, v in {0}.items()}}",
+    "{{v: k for k, v in {0}.items()}}", "{{x: {0}.count(x) for x in {0}}}", "[str(x) for x in {0}]",
+    "[len(x) for x in {0}]", "list(enumerate({0}))", "list(zip({0}, {0}[1:]))",
 )  # fmt: skip
 _TWO = (
     "{0} + {1}", "{0} * {1}", "{0} == {1}", "{0} in {1}", "{0} - {1}", "{0} / {1}", "{0} // {1}", "{0} % {1}",
@@ -31,6 +32,9 @@ _TWO = (
     "{0}.join({1})", "{0}.count({1})", "{0}.startswith({1})", "{0}.endswith({1})", "{0} and {1}", "{0} or {1}",
     "{0} ** {1}", "{{**{0}, **{1}}}", "{0}[:{1}]", "{0}[{1}:]", "[x for x in {0} if x != {1}]", "{0}({1})",
     "[{1}(x) for x in {0}]", "[x for x in {0} if {1}(x)]", "dict(zip({0}, {1}))", "{0}.index({1})", "({0}, {1})",
+    "f'{{{0}}} {{{1}}}'", "[x for x in {0} if x > {1}]", "[x for x in {0} if x < {1}]",
+    "[x for x in {0} if len(x) >= {1}]", "[x for x in {0} if len(x) > {1}]", "[x for x in {0} if {1} in x]",
+    "[x * {1} for x in {0}]", "[x + {1} for x in {0}]",
     "set({0}) & set({1})", "abs({0} - {1})", "[{0}[i:i + {1}] for i in range(0, len({0}), {1})]",
 )  # fmt: skip
 _THREE = ("{0}.get({1}, {2})", "{0}.replace({1}, {2})", "{0} + {1} + {2}", "{0} * {1} * {2}", "max({0}, min({1}, {2}))",
@@ -39,6 +43,9 @@ _STORE_ONE = ("{a}.append({0})", "{a}.add({0})", "{a} += {0}", "{a} -= {0}", "{a
               "{a}.discard({0})", "{a}.extend({0})", "del {a}[{0}]")  # fmt: skip
 _STORE_TWO = ("{a}[{0}] = {1}", "{a}[{0}] = {a}.get({0}, 0) + {1}", "{a}.setdefault({0}, []).append({1})",
               "{a}.append(({0}, {1}))", "{a}.insert({0}, {1})")  # fmt: skip
+_MADE = ("cls({0})", "cls(*{0})", "cls(**{0})", "cls(*{0}.split())", "cls(*{0}.split(','))")
+_COMPARED = {"__lt__": "<", "__le__": "<=", "__gt__": ">", "__ge__": ">=", "__eq__": "=="}
+_COMPUTED = {"__add__": "+", "__sub__": "-", "__mul__": "*", "__truediv__": "/", "__mod__": "%"}
 _STEP = 0.035
 _NOTHING_SAID = -1.5  # `pass` may be what is meant
 _MOST_NAMES = 5
@@ -75,10 +82,39 @@ def _bodies(ctx: OperatorContext, function: cst.FunctionDef) -> Iterator[str]:
     given = parameters[1:] if method else parameters
     owner = ctx.facts.classes.get(ctx.span.class_path[-1]) if method else None
     attributes = [f"self.{name}" for name in sorted(owner.attributes)] if owner is not None else []
+    attributes = attributes[:_MOST_NAMES]
+    yield from _special(function.name.value, attributes, given)
+    yield from _delegated(function.name.value, attributes, given)
+    if method and parameters[0] == "cls":
+        yield from (f"return {text.format(name)}" for text in _MADE for name in given)
     yield from _interleaved(
         [f"return {text}" for text in _values((*given, *attributes)[:_MOST_NAMES])],
-        [text for a in attributes[:_MOST_NAMES] for text in _stores(a, given)],
+        [text for a in attributes for text in _stores(a, given)],
     )
+    if method:
+        yield f"return {parameters[0]}"
+
+
+def _special(name: str, attributes: Sequence[str], given: Sequence[str]) -> Iterator[str]:
+    """What two objects of a class are, compared and combined by what they hold."""
+    if len(given) != 1:
+        return
+    pairs = [(a, f"{given[0]}.{a.removeprefix('self.')}") for a in attributes]
+    if name in _COMPARED:
+        yield from (f"return {a} {_COMPARED[name]} {b}" for a, b in pairs)
+        left, right = ("(" + ", ".join(side) + ")" for side in zip(*pairs, strict=True)) if len(pairs) > 1 else ("", "")
+        yield from [f"return {left} {_COMPARED[name]} {right}"] if left else ()
+    if name in _COMPUTED:
+        sign = _COMPUTED[name]
+        yield f"return type(self)({', '.join(f'{a} {sign} {b}' for a, b in pairs)})"
+        yield from (f"return type(self)({a} {sign} {given[0]})" for a in attributes)
+        yield from (f"return {a} {sign} {b}" for a, b in pairs)
+
+
+def _delegated(name: str, attributes: Sequence[str], given: Sequence[str]) -> Iterator[str]:
+    """The method of the same name of what an object holds."""
+    if not name.startswith("__"):
+        yield from (f"return {a}.{name}({', '.join(given)})" for a in attributes)
 
 
 def _interleaved(values: Sequence[str], stores: Sequence[str]) -> Iterator[str]:

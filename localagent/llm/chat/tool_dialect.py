@@ -98,7 +98,7 @@ class ToolDialect:
         if self._own_format:
             return "the model called tools better in localagent's own format"
         if self._shim is None:
-            return "this build has no chat shim"
+            return "this build has no chat shim (a kit holds none; `make setup` in a checkout compiles it)"
         calls = (_probe_call("x = 1", "x = 2"), _probe_call("x = 1", _PROBE_CODE))
         return next((fault for call in calls if (fault := self.departs((call,)))), "")
 
