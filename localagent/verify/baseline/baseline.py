@@ -168,7 +168,7 @@ class BaselineRunner:
     def _in(self, room: JailWorker, begin: float) -> Baseline:
         client = room.client
         if client.pytest is None and (self._task.tests or not self._task.checks):
-            raise test_discovery.no_pytest(self._rooms.place.executable)
+            raise test_discovery.no_pytest(self._rooms.place.executable, self._store)
         first = Collection(request=self.request)
         suite: SuiteWorker | None = None
         if client.pytest is not None:

@@ -13,6 +13,7 @@ from localagent.code.doctests import only_doctests
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.errors import AnswerIsNo
+from localagent.repo.declared_dependencies import declared_project
 from localagent.repo.python_environment import read_environment
 from localagent.text.visible_text import shortened
 from localagent.verify.worker.worker_messages import CollectionRefusal, CollectionRefused, Item
@@ -142,12 +143,14 @@ def no_tests(store: Path) -> NoTests:
     return NoTests(f"no tests found: {what}", remedy=how)
 
 
-def no_pytest(python: str) -> AnswerIsNo:
-    """The project's Python has no pytest."""
+def no_pytest(python: str, store: Path) -> AnswerIsNo:
+    """The project's Python has no pytest; what brings it there is how the project declares it."""
+    declared = declared_project(store).dependencies.get("pytest")
+    there = f", which {declared.source} declares" if declared is not None else ""
+    how = read_environment(python).install((declared.install if declared is not None else ()) or ("pytest",))
     return AnswerIsNo(
-        f"{python} has no pytest",
-        remedy=f"install it there (`{read_environment(python).install(['pytest'])}`), or name another interpreter "
-        "with --python, or give a command with --check",
+        f"{python} has no pytest{there}",
+        remedy=f"install it there (`{how}`), or name another interpreter with --python, or give a command with --check",
     )
 
 
@@ -160,7 +163,9 @@ def refusal_answer(refused: CollectionRefused, python: str) -> AnswerIsNo:
     if refused.why is CollectionRefusal.USAGE:
         unknown = re.search(r"unrecognized arguments: (.+)", text)
         if unknown:
-            options = [word for word in unknown[1].split() if word.startswith("-")] or [unknown[1].strip()]
+            options = [*dict.fromkeys(word for word in unknown[1].split() if word.startswith("-"))] or [
+                unknown[1].strip()
+            ]
             plugins = dict.fromkeys(p for one in options for option, p in _OPTION_PLUGINS if one.startswith(option))
             how = f": `{read_environment(python).install(list(plugins))}`" if plugins else ""
             return AnswerIsNo(
