@@ -173,7 +173,7 @@ class Expansion:
                 break
             priced = run.order.priced(scores, best)
             open_here = run.parts.space.edits(path, sources, lines=priced, failures=parent.failures)
-            found = list(_in_time(open_here, shares[path], until, run.clock))
+            found = list(in_time(open_here, shares[path], until, run.clock))
             run.state.enumerated += len(found)
             if not found:
                 self._report_unedited_file(path, sources[path])
@@ -334,7 +334,7 @@ class Expansion:
             self._onward.consider(max(self._each_seconds(), self._taken_each()))
 
 
-def _in_time(edits: Iterable[Edit], most: int, until: float, clock: Callable[[], float]) -> Iterator[Edit]:
+def in_time(edits: Iterable[Edit], most: int, until: float, clock: Callable[[], float]) -> Iterator[Edit]:
     """The first edits, at most so many, and after `until` on the clock no more than the least."""
     return (e for n, e in takewhile(lambda at: at[0] < LEAST_EDITS or clock() < until, enumerate(islice(edits, most))))
 
