@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "--deadline",
             default="3s",
             metavar="TIME",
-            help="time limit, from the start of the program (3s)",
+            help="time limit, counted from the start of the program (3s)",
         )
         one.add_argument("--python", default="", metavar="PY", help="the project's interpreter or virtual environment")
         asked = one.add_mutually_exclusive_group()

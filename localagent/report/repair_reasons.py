@@ -117,9 +117,11 @@ def undecided(patches: Sequence[Candidate], *, proposed: bool) -> str:
     )
 
 
-def gave_up(used_up: str, verified: int, rejected: int) -> str:
-    """What is used up, and what came of it."""
+def gave_up(used_up: str, verified: int, rejected: int, *, baseline_seconds: float = 0.0) -> str:
+    """What is used up, and what came of it; `baseline_seconds`: where running the tests took most of the time."""
     tail = f"; {rejected} plausible ones failed the full check" if rejected else ""
+    if baseline_seconds:
+        tail += f"; running the tests without a patch took {baseline_seconds:.0f} s, so give it more (--max-seconds)"
     return f"gave up: {used_up} is used up after {verified} candidates{tail}; {_MORE}"
 
 

@@ -140,11 +140,13 @@ def test_a_named_model_that_is_absent() -> None:
 @pytest.mark.long
 def test_a_python_without_pytest() -> None:
     with home() as h:
+        h.write({"pyproject.toml": '[dependency-groups]\ntesting = ["pytest>=8"]\n'})
         venv.create(h.repo / ".venv", with_pip=False)
         ran = h.fix()
         assert ran.code == 1
-        assert ran.reason.endswith("/repo/.venv/bin/python has no pytest")
-        assert "-m pip install pytest" in ran.out
+        assert ran.reason.endswith("/repo/.venv/bin/python has no pytest, which pyproject.toml declares")
+        assert "-m ensurepip && " in ran.out
+        assert "-m pip install --group testing" in ran.out
         assert "--check" in ran.out
 
 

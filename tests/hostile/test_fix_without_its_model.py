@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,7 @@ from localagent.app import Settings
 from localagent.jail.api import open_jail
 from localagent.llm.model.gguf import read_header
 from localagent.llm.model.registry import Registry
-from localagent.llm.scoring.scorer import ModelScorer
+from localagent.llm.scoring.scorer import _SILENT_SECONDS, ModelScorer
 
 # what a candidate costs makes the search wait for the model's order
 SLOW = {
@@ -72,16 +73,28 @@ def struck(how: signal.Signals) -> Callable[[Home], Ran]:
     def ran(h: Home) -> Ran:
         shutil.copy(bundled_model(), model_place(h))
         report = h.root / "report.json"
-        with h.start(*h.arguments(candidates=CANDIDATES)) as process:
+        with h.start(*h.arguments("--json", candidates=CANDIDATES), bufsize=0) as process:
             first = _child(process.pid)
             os.kill(first, how)
             if how is signal.SIGKILL:
                 os.kill(_child(process.pid, but=first), how)
+            else:
+                _stand_still(process)
             out, err = process.communicate(timeout=300)
         told = json.loads(report.read_bytes())
         return Ran(code=process.returncode, out=out.decode(), err=err.decode(), report=told)
 
     return ran
+
+
+def _stand_still(process: "subprocess.Popen[bytes]") -> None:
+    """The run itself stands still once the model was asked, so that it has been silent for long on any machine."""
+    assert process.stdout is not None
+    while b'"event": "controls"' not in process.stdout.readline():
+        assert process.poll() is None, "it ended before the model was asked"
+    os.kill(process.pid, signal.SIGSTOP)
+    time.sleep(2.0 * _SILENT_SECONDS)
+    os.kill(process.pid, signal.SIGCONT)
 
 
 def _child(parent: int, but: int = 0) -> int:

@@ -449,6 +449,15 @@ def test_the_budget_of_candidates_is_never_exceeded() -> None:
     assert "budget of candidates" in result.reason
 
 
+def test_where_the_baseline_took_all_the_time_nothing_is_searched_and_that_is_said() -> None:
+    lab = Laboratory(b"a = 1\nb = 2\n", {"b": number("b", 7)})
+    result, _ = repair(lab, budget=Budget(max_candidates=500, max_seconds=1e-9, jobs=1))
+    assert (result.verdict, result.verified, result.enumerated) == (Verdict.GAVE_UP, 0, 0)
+    assert lab.quick_runs == []
+    assert "the time is used up after 0 candidates; running the tests without a patch took" in result.reason
+    assert "--max-seconds" in result.reason
+
+
 def test_a_denied_candidate_never_runs() -> None:
     lab = Laboratory(b"a = 1\n", {"a": number("a", 7)})
     result, _ = repair(lab, gates=Gates(frozenset({"1 -> 7"})))

@@ -23,6 +23,7 @@ from localagent.agent.events import (
     Ended,
     EndKind,
     MemoryLog,
+    NoReply,
     PersonSaid,
     Replied,
     ResultKind,
@@ -623,12 +624,14 @@ def _result(session: _Session, ended: Ended, judge: VerifyJudge) -> TaskResult:
     """The outcome as a task's result."""
     proof = judge.proof
     found = proof.verification if proof is not None else None
-    other = "give --model M" if isinstance(session.model, NoModel) else "take a larger model"
+    other = ", or give --model M" if isinstance(session.model, NoModel) else ""
+    if any(isinstance(event, Replied | NoReply) for event in session.log.events):
+        other = ", or take a larger model"
     base = TaskResult(
         verdict=Verdict.GAVE_UP,
         reason=explanation(ended, session.log.events),
         exit=AnswerIsNo.exit_code,
-        remedy=f"see the report's section `agent`; say more in the instruction, or {other}",
+        remedy=f"see the report's section `agent`; say more in the instruction{other}",
         baseline=found.baseline if found is not None else None,
         full=found.full if found is not None else None,
     )

@@ -1,9 +1,11 @@
 """Why a search ended without an accepted patch."""
 
-from localagent.domain.task import Verdict
+from localagent.domain.task import Stage, Verdict
 from localagent.repair.ordering.cost import reaches
 from localagent.repair.search.run_context import RunContext
 from localagent.report import repair_reasons
+
+SLOW_BASELINE_SHARE = 0.4  # of the time: that is worth saying
 
 
 def give_up_reason(run: RunContext) -> tuple[Verdict, str]:
@@ -27,9 +29,13 @@ def give_up_reason(run: RunContext) -> tuple[Verdict, str]:
         return Verdict.NEEDS_PERSON, repair_reasons.undecided(s.undecided, proposed=bool(s.proposals))
     if not s.verified and s.denied:
         return Verdict.ALL_DENIED, repair_reasons.ALL_DENIED
+    late = run.left() <= 0
     used_up = (
         "the budget of candidates"
         if s.verified >= run.task.budget.max_candidates
-        else ("the time" if run.left() <= 0 else "the edit space")
+        else ("the time" if late else "the edit space")
     )
-    return Verdict.GAVE_UP, repair_reasons.gave_up(used_up, s.verified, len(s.rejected))
+    baseline = s.seconds.get(Stage.BASELINE.value, 0.0)
+    slow = late and baseline > SLOW_BASELINE_SHARE * run.task.budget.max_seconds
+    said = repair_reasons.gave_up(used_up, s.verified, len(s.rejected), baseline_seconds=baseline if slow else 0.0)
+    return Verdict.GAVE_UP, said

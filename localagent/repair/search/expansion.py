@@ -2,10 +2,10 @@
 
 import concurrent.futures as cf
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import islice
+from itertools import islice, takewhile
 
 from localagent.domain.edit import Edit, EditEffect, Reading, Splice
 from localagent.domain.paths import RepoPath
@@ -93,6 +93,8 @@ TRANCHE_STATEMENTS = 80
 EDITS_PER_GROUP = 6_000
 EDITS_PER_CHILD = 2_500
 EDITS_PER_PATH = 300
+ENUMERATION_SHARE = 0.25  # of the seconds left, for one group: the edits come cheapest first, the rest is left out,
+LEAST_EDITS = 100  # but for so many of each file
 USUAL_WAIT_SECONDS = 2.0  # until the model has spoken, before anything is measured
 PROCESS_SECONDS = 0.02  # what a candidate costs beside its tests
 ENOUGH_VERIFIED = 10  # candidates that tell what one costs
@@ -164,11 +166,14 @@ class Expansion:
         lines = {path: scores for path, scores in lines.items() if not broken or path in broken}
         best = run.suspicions[0].score or 1.0
         shares = shared_out(EDITS_PER_CHILD if parent.round else EDITS_PER_GROUP, lines)
+        until = run.clock() + ENUMERATION_SHARE * run.left()
         ahead = [max(scores.values(), default=0.0) for scores in lines.values()]
         for n, (path, scores) in enumerate(lines.items(), 1):
+            if run.left() <= 0:
+                break
             priced = run.order.priced(scores, best)
             open_here = run.parts.space.edits(path, sources, lines=priced, failures=parent.failures)
-            found = list(islice(open_here, shares[path]))
+            found = list(in_time(open_here, shares[path], until, run.clock))
             run.state.enumerated += len(found)
             if not found:
                 self._report_unedited_file(path, sources[path])
@@ -327,6 +332,11 @@ class Expansion:
             coming = [job for job in coming if job in self._held_for]
         if self._ordering.spoke and not coming:
             self._onward.consider(max(self._each_seconds(), self._taken_each()))
+
+
+def in_time(edits: Iterable[Edit], most: int, until: float, clock: Callable[[], float]) -> Iterator[Edit]:
+    """The first edits, at most so many, and after `until` on the clock no more than the least."""
+    return (e for n, e in takewhile(lambda at: at[0] < LEAST_EDITS or clock() < until, enumerate(islice(edits, most))))
 
 
 def shared_out(most: int, lines: Mapping[RepoPath, Mapping[int, float]]) -> dict[RepoPath, int]:

@@ -203,6 +203,8 @@ class Repair:
             files = {t.path for t in baseline.tests if t.id in baseline.failing and t.path in baseline.test_files}
             reason = repair_reasons.nowhere(run.state.protected.values(), {path for path in files if path is not None})
             return task_result(run, Verdict.GAVE_UP, reason, 1)
+        if run.left() <= 0:
+            return task_result(run, *give_up_reason(run), 1)
         self._expansion.prepare()
         quick = run.parts.verifier.quick(baseline, jobs=run.task.budget.jobs)
         try:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from localagent.domain.outcome import Baseline, CheckResult, Outcome, TestResult
+from localagent.domain.outcome import Baseline, CheckResult, JailOutcome, Outcome, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Task
 from localagent.errors import AnswerIsNo
@@ -160,13 +160,15 @@ class BaselineRunner:
             self._rooms.check()
             raise AnswerIsNo(
                 f"the tests could not be run: {lost}",
-                remedy=f"see whether {self._rooms.place.executable} -m pytest works in a plain shell",
+                remedy="give it more time (--max-seconds) or fewer tests (--test); on a busy machine all takes longer"
+                if lost.ending is JailOutcome.WALL
+                else f"see whether {self._rooms.place.executable} -m pytest works in a plain shell",
             ) from lost
 
     def _in(self, room: JailWorker, begin: float) -> Baseline:
         client = room.client
         if client.pytest is None and (self._task.tests or not self._task.checks):
-            raise test_discovery.no_pytest(self._rooms.place.executable)
+            raise test_discovery.no_pytest(self._rooms.place.executable, self._store)
         first = Collection(request=self.request)
         suite: SuiteWorker | None = None
         if client.pytest is not None:
@@ -184,6 +186,10 @@ class BaselineRunner:
         with other:
             ran = _Ran(first=first, again=again, suite=suite_again, results=results, answers=answers, begin=begin)
             return self._judge(other, ran)
+
+    def _left(self, begin: float) -> float:
+        """Seconds of the task that are left for running tests again."""
+        return self._task.budget.max_seconds - (time.monotonic() - begin)
 
     # -- first run
 
@@ -233,7 +239,7 @@ class BaselineRunner:
         flaky = [f"collect:{path}" for path in sorted(set(first.errors) ^ set(again.errors))]
         failing: list[str] = []
         if ran.suite is not None:
-            failing, odd = self._run_again(ran.suite, again.items, results)
+            failing, odd = self._run_again(ran.suite, again.items, results, ran.begin)
             flaky += odd
         broken_files = [path for path in first.errors if path in again.errors]
         answers = tuple(self._traced(room, answer, flaky) for answer in ran.answers)
@@ -269,10 +275,10 @@ class BaselineRunner:
         return (*tests, *checks_bad)
 
     def _run_again(
-        self, suite: SuiteWorker, items: Sequence[Item], results: dict[str, TestResult]
+        self, suite: SuiteWorker, items: Sequence[Item], results: dict[str, TestResult], begin: float
     ) -> tuple[list[str], list[str]]:
         """Failing and flaky ones; lines and better failures are put into `results`."""
-        run = SecondRun(suite, items, results)
+        run = SecondRun(suite, items, results, left=lambda: self._left(begin))
         self.notes.extend(one_sided(self._rooms, self.request, run.trace_failing()))
         budget = max(2.0, min(20.0, 0.08 * self._task.budget.max_seconds))
         run.trace_passing(budget_seconds=budget)

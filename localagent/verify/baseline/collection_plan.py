@@ -88,5 +88,5 @@ class Collecting:
         ):
             errors[str(answer.failure.frames[0].path or ".")] = answer.failure
         if not errors:
-            raise test_discovery.refusal_answer(answer)
+            raise test_discovery.refusal_answer(answer, self._place.executable)
         return Collection(request=self.request, errors=errors, import_lines=answer.import_lines)

@@ -13,6 +13,8 @@ from localagent.code.doctests import only_doctests
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.errors import AnswerIsNo
+from localagent.repo.declared_dependencies import declared_project
+from localagent.repo.python_environment import read_environment
 from localagent.text.visible_text import shortened
 from localagent.verify.worker.worker_messages import CollectionRefusal, CollectionRefused, Item
 
@@ -141,17 +143,19 @@ def no_tests(store: Path) -> NoTests:
     return NoTests(f"no tests found: {what}", remedy=how)
 
 
-def no_pytest(python: str) -> AnswerIsNo:
-    """The project's Python has no pytest."""
+def no_pytest(python: str, store: Path) -> AnswerIsNo:
+    """The project's Python has no pytest; what brings it there is how the project declares it."""
+    declared = declared_project(store).dependencies.get("pytest")
+    there = f", which {declared.source} declares" if declared is not None else ""
+    how = read_environment(python).install((declared.install if declared is not None else ()) or ("pytest",))
     return AnswerIsNo(
-        f"{python} has no pytest",
-        remedy=f"install it there (`{python} -m pip install pytest`), or name another interpreter with --python, "
-        "or give a command with --check",
+        f"{python} has no pytest{there}",
+        remedy=f"install it there (`{how}`), or name another interpreter with --python, or give a command with --check",
     )
 
 
-def refusal_answer(refused: CollectionRefused) -> AnswerIsNo:
-    """Why there is nothing to run, in words."""
+def refusal_answer(refused: CollectionRefused, python: str) -> AnswerIsNo:
+    """Why there is nothing to run, in words; `python`: the interpreter that pytest ran on."""
     if refused.why is CollectionRefusal.DIED:
         return _died(refused)
     text = refused.text.strip()
@@ -159,11 +163,15 @@ def refusal_answer(refused: CollectionRefused) -> AnswerIsNo:
     if refused.why is CollectionRefusal.USAGE:
         unknown = re.search(r"unrecognized arguments: (.+)", text)
         if unknown:
-            plugin = next((p for option, p in _OPTION_PLUGINS if unknown[1].startswith(option)), "")
-            named = f"install {plugin}" if plugin else "install the plugin that has this option"
+            options = [*dict.fromkeys(word for word in unknown[1].split() if word.startswith("-"))] or [
+                unknown[1].strip()
+            ]
+            plugins = dict.fromkeys(p for one in options for option, p in _OPTION_PLUGINS if one.startswith(option))
+            how = f": `{read_environment(python).install(list(plugins))}`" if plugins else ""
             return AnswerIsNo(
-                f"the project's pytest options need a plugin that is missing: {shortened(unknown[1].strip(), 200)}",
-                remedy=f"{named} in the project's environment",
+                f"the project's pytest options need a plugin that is missing: {shortened(' '.join(options), 200)}",
+                remedy=f"install {' and '.join(plugins) or 'the plugin that has this option'} "
+                f"in the project's environment{how}",
             )
         missing = re.search(r"(?:Missing required plugins: |Error importing plugin )(.+)", text)
         if missing:

@@ -1,6 +1,7 @@
 """The second run of an unpatched tree's tests, traced: lines, and whether a test says the same again."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from localagent.domain.outcome import Outcome, TestResult
@@ -16,14 +17,25 @@ RUNS_OF_FAILING = 2  # further ones, of few and quick tests that failed twice
 RUNS_OF_CHANGING = 8  # where the two failures were different ones
 RUNS_OF_ODD = 4  # of tests that passed, then failed when traced: once for slow ones
 QUICK_TEST_SECONDS = 0.2
+LEAST_TRACE_SECONDS = 2.0  # without the lines of a failing test there is nowhere to search
 MOST_DOUBTED = 20
 
 
 class SecondRun:
-    """`results` are those of the first run: lines and better failures are put there. Found: `failing` and `flaky`."""
+    """`results` are those of the first run: lines and better failures are put there. Found: `failing` and `flaky`.
 
-    def __init__(self, suite: SuiteWorker, items: Sequence[Item], results: dict[str, TestResult]) -> None:
-        self._suite, self._items, self._results = suite, items, results
+    `left`: seconds of the task; where there are none the failing tests are traced once, and no test is doubted.
+    """
+
+    def __init__(
+        self,
+        suite: SuiteWorker,
+        items: Sequence[Item],
+        results: dict[str, TestResult],
+        *,
+        left: Callable[[], float] = lambda: math.inf,
+    ) -> None:
+        self._suite, self._items, self._results, self._left = suite, items, results, left
         self.failing: list[str] = []
         self.flaky: list[str] = []
 
@@ -32,7 +44,7 @@ class SecondRun:
         bad = [r for r in self._results.values() if not r.outcome.good]
         plain, hung = self._kinds(bad)
         second = self._traced(bad, plain, hung)
-        unsteady = unsteady_ones(self._suite, plain, self._results, second)
+        unsteady = unsteady_ones(self._suite, plain, self._results, second, left=self._left)
         for result in bad:
             other = second.get(result.id)
             if other is None:
@@ -63,7 +75,8 @@ class SecondRun:
 
     def _traced(self, bad: Sequence[TestResult], plain: list[Item], hung: list[Item]) -> dict[str, TestResult]:
         slowest = max((r.seconds for r in bad if r.outcome is not Outcome.TIMED_OUT), default=0.0)
-        of_plain = RunRequest(items=(), trace=True, cpu_seconds=5.0 + 10 * slowest, budget_seconds=60.0)
+        budget = min(60.0, max(LEAST_TRACE_SECONDS, self._left()))
+        of_plain = RunRequest(items=(), trace=True, cpu_seconds=5.0 + 10 * slowest, budget_seconds=budget)
         of_hung = RunRequest(
             items=(), trace=True, cpu_seconds=HUNG_TRACED_CPU_SECONDS, wall_seconds=3.0, budget_seconds=5.0
         )
@@ -99,6 +112,8 @@ class SecondRun:
         """Tests that passed and failed when traced: flaky where they fail once more."""
         results = self._results
         for at in range(RUNS_OF_ODD):
+            if at and self._left() <= 0:
+                return
             request = RunRequest(items=(), trace=at == 0, cpu_seconds=20.0, budget_seconds=30.0)
             third = self._suite.run(odd, request).results if odd else {}
             if at == 0:  # they may have failed for what ran before them, so once more in order and by themselves
@@ -109,7 +124,12 @@ class SecondRun:
 
 
 def unsteady_ones(
-    suite: SuiteWorker, plain: Sequence[Item], results: Mapping[str, TestResult], second: Mapping[str, TestResult]
+    suite: SuiteWorker,
+    plain: Sequence[Item],
+    results: Mapping[str, TestResult],
+    second: Mapping[str, TestResult],
+    *,
+    left: Callable[[], float] = lambda: math.inf,
 ) -> set[str]:
     """Tests that failed twice and pass at a further run; more runs for those whose failure was another one."""
     doubted = [
@@ -124,7 +144,7 @@ def unsteady_ones(
     found: set[str] = set()
     for at in range(RUNS_OF_CHANGING):
         again = [i for i in doubted if i.id not in found and (i.id in other or at < RUNS_OF_FAILING)]
-        if again:
+        if again and left() > 0:
             ran = suite.run(again, RunRequest(items=(), cpu_seconds=5.0, budget_seconds=10.0)).results
             found |= {name for name, result in ran.items() if result.outcome.good}
     return found

@@ -212,7 +212,8 @@ class Differ:
             side.lost = str(lost)
             return
         if not isinstance(answer, Collected):
-            side.lost = f"the functions could not be imported: {answer.text.strip()[-200:]}"
+            said = answer.text.strip()[-200:] or f"{answer.failure.exception}: {shortened(answer.failure.message, 200)}"
+            side.lost = f"the functions could not be imported: {said}"
         elif answer.errors and not answer.items:
             failure = next(iter(answer.errors.values()))
             side.lost = f"the functions could not be imported: {failure.exception}: {shortened(failure.message, 200)}"

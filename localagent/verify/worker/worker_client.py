@@ -329,7 +329,7 @@ class WorkerClient:
             send(self._reader.fd, {**message, "nonce": self._nonce, "seq": self._number})
             answer = self._reader.receive(deadline, TOTAL_LIMIT_BYTES)
         except WireTimeout:
-            raise self._lost("did not answer in time", JailOutcome.WALL) from None
+            raise self._lost(f"did not answer within {seconds + SLACK_SECONDS:.0f} s", JailOutcome.WALL) from None
         except WireFault as fault:
             raise self._lost(str(fault)) from None
         except (WireClosed, OSError, ValueError):
