@@ -47,7 +47,7 @@ from localagent.errors import LocalagentError
 from localagent.repair.search.code_equivalence import behaviour_key
 from localagent.repo.diff.write_diff import unified_diff
 from localagent.verify.evidence.changed_lines import ChangedFile
-from localagent.verify.evidence.mutants import mutants_of
+from localagent.verify.evidence.mutants import describe, mutants_of
 
 AGENT = Path(sys.executable).absolute().parent / "localagent"
 GOOD = ("A", "B")
@@ -146,6 +146,7 @@ def told(report: Mapping[str, Any], seconds: float) -> dict[str, Any]:
             key: [strength[key]["part"], strength[key]["whole"]] if strength.get(key) else None
             for key in ("lines", "mutants", "functions")
         },
+        "alive": (report.get("mutants") or {}).get("alive", []),
         "unexplained": near.get("unexplained"),
         "demanded": near.get("demanded"),
         "explained": near.get("explained"),
@@ -154,8 +155,11 @@ def told(report: Mapping[str, Any], seconds: float) -> dict[str, Any]:
     }
 
 
-def edits_of(place: Place, kind: str, seed: int) -> list[Edit]:
-    """Edits on top of the reference, in the functions that it touches or else on its lines; those of a kind first."""
+def edits_of(place: Place, kind: str, alive: Sequence[str], seed: int) -> list[Edit]:
+    """Edits on top of the reference, in the functions that it touches or else on its lines.
+
+    First those that `verify` of the reference found `alive` as mutants: they pass most likely. Then those of a kind.
+    """
     tree = place.project.tree
     sources = {
         RepoPath(p.relative_to(tree).as_posix()): p.read_bytes()
@@ -172,7 +176,7 @@ def edits_of(place: Place, kind: str, seed: int) -> list[Edit]:
     found, _ = mutants_of(open_edit_space({}), sources, lines, behaviour_key, seed=seed, most=2_000)
     edits = [candidate.edits[0] for candidate in found]
     random.Random(seed).shuffle(edits)
-    return sorted(edits, key=lambda edit: edit.operator not in KINDS[kind])
+    return sorted(edits, key=lambda edit: (describe(edit) not in alive, edit.operator not in KINDS[kind]))
 
 
 def kind_of(edit: Edit) -> str:
@@ -189,12 +193,12 @@ class Tried:
     untold: int = 0
 
 
-def wrong_variants(place: Place, kind: str, args: argparse.Namespace) -> Tried:
+def wrong_variants(place: Place, kind: str, alive: Sequence[str], args: argparse.Namespace) -> Tried:
     """Edits with which the fix's tests pass as with the reference, and that answer otherwise."""
     project, found = place.project, Tried(wrong=[])
     with standing(place, place.after):
         right = judge.run_tests(project.tree, project.python, project.tests)
-        edits = edits_of(place, kind, args.seed) if right.good() else []
+        edits = edits_of(place, kind, alive, args.seed) if right.good() else []
     survivors: dict[int, tuple[Edit, dict[str, bytes]]] = {}
     for number, edit in enumerate(edits[: args.tries], 1):
         files = {**place.after, str(edit.path): edit.apply(place.after[str(edit.path)])}
@@ -228,7 +232,7 @@ def measure(name: str, kind: str, args: argparse.Namespace) -> dict[str, Any]:
     """One project: the reference and wrong variants of it."""
     place = prepare(name, args)
     row: dict[str, Any] = {"name": name, "right": verify(place, place.after, "right", args), "wrong": []}
-    tried = wrong_variants(place, kind, args) if args.variants else Tried(wrong=[])
+    tried = wrong_variants(place, kind, row["right"]["alive"], args) if args.variants else Tried(wrong=[])
     row |= {"noticed": tried.noticed, "untold": tried.untold}
     for number, (edit, files, why) in enumerate(tried.wrong, 1):
         one = verify(place, files, f"wrong-{number}", args)
