@@ -116,9 +116,9 @@ def verify(place: Place, files: Mapping[str, bytes], name: str, args: argparse.N
     home.mkdir(parents=True, exist_ok=True)
     file, report = home / f"{name}.patch", home / f"{name}.json"
     patch = unified_diff(patch_to(files, place.before))
-    stood = file.exists() and file.read_bytes() == patch
     begin = time.monotonic()
-    if not (args.reuse and stood and report.is_file()):
+    stood = json.loads(report.read_bytes()) if report.is_file() and file.read_bytes() == patch else {}
+    if not args.reuse or stood.get("verdict", "interrupted") == "interrupted":
         file.write_bytes(patch)
         report.unlink(missing_ok=True)
         argv = [str(args.agent), "verify", str(file), "--repo", str(place.project.tree)]
