@@ -117,7 +117,9 @@ def verify(place: Place, files: Mapping[str, bytes], name: str, args: argparse.N
     file, report = home / f"{name}.patch", home / f"{name}.json"
     patch = unified_diff(patch_to(files, place.before))
     begin = time.monotonic()
-    stood = json.loads(report.read_bytes()) if report.is_file() and file.read_bytes() == patch else {}
+    stood = (
+        json.loads(report.read_bytes()) if report.is_file() and file.is_file() and file.read_bytes() == patch else {}
+    )
     if not args.reuse or stood.get("verdict", "interrupted") == "interrupted":
         file.write_bytes(patch)
         report.unlink(missing_ok=True)

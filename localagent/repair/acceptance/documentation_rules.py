@@ -103,7 +103,7 @@ _ROUNDS = frozenset({"int", "round", "floor", "ceil", "trunc"})
 
 
 def whole_numbers(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
-    """`/` where `//` stood, and docstring or annotation speak of whole numbers."""
+    """`/` where `//` stood in what is returned, and docstring or annotation speak of whole numbers."""
     fractions = _fractions(pair.new)
     if fractions <= _fractions(pair.old) or _floors(pair.new) >= _floors(pair.old):
         return
@@ -126,17 +126,18 @@ def whole_numbers(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradicti
 
 
 def _fractions(function: Function) -> int:
-    """Divisions whose fraction nothing takes off."""
+    """Divisions in what is returned whose fraction nothing takes off."""
+    returned = [n for value in _returned(function) for n in ast.walk(value)]
     rounded: set[int] = set()
-    for node in own_nodes(function):
+    for node in returned:
         if isinstance(node, ast.Call) and last_name(ast.unparse(node.func)) in _ROUNDS:
             rounded |= {id(n) for n in ast.walk(node)}
-    nodes = (n for n in own_nodes(function) if isinstance(n, ast.BinOp | ast.AugAssign))
-    return sum(isinstance(n.op, ast.Div) and id(n) not in rounded for n in nodes)
+    return sum(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div) and id(n) not in rounded for n in returned)
 
 
 def _floors(function: Function) -> int:
-    return sum(isinstance(n, ast.BinOp | ast.AugAssign) and isinstance(n.op, ast.FloorDiv) for n in own_nodes(function))
+    returned = (n for value in _returned(function) for n in ast.walk(value))
+    return sum(isinstance(n, ast.BinOp) and isinstance(n.op, ast.FloorDiv) for n in returned)
 
 
 def returned_no_more(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:

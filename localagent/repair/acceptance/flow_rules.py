@@ -73,10 +73,11 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Fault:
-    """One place of a function; `same` tells whether the function before had it too."""
+    """One place of a function; `same` tells whether the function before had it too. `calls`: something may be done."""
 
     same: str
     why: str
+    calls: bool = False
 
 
 def unreachable(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
@@ -100,7 +101,8 @@ def overwritten(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction
     had = Counter(f.same for f in _overwritten(pair.old))
     for fault in _overwritten(pair.new):
         if had[fault.same] <= 0:
-            yield _against(file, pair, ContradictionKind.VALUE_UNUSED, ContradictionWeight.HARD, fault.why)
+            severity = ContradictionWeight.SOFT if fault.calls else ContradictionWeight.HARD
+            yield _against(file, pair, ContradictionKind.VALUE_UNUSED, severity, fault.why)
         had[fault.same] -= 1
 
 
@@ -113,7 +115,10 @@ def _overwritten(function: Function) -> Iterator[_Fault]:
             read = {n.id for n in ast.walk(other) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
             if not names & read:
                 why = f"what `{_line(one)}` gives `{min(names)}` is replaced before anything reads it"
-                yield _Fault(same=key(one), why=why)
+                yield _Fault(same=key(one), why=why, calls=any(isinstance(n, _ACTS) for n in ast.walk(one)))
+
+
+_ACTS = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom)  # what may be wanted for more than its value
 
 
 def _only_sets(node: ast.stmt) -> set[str]:
@@ -134,7 +139,7 @@ def unguarded(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
         had[fault.same] -= 1
 
 
-_NEED_ONE = frozenset({"min", "max", "next"})
+_NEED_ONE = frozenset({"min", "max"})
 
 
 def _unguarded(function: Function) -> Iterator[_Fault]:
@@ -150,20 +155,30 @@ def _unguarded(function: Function) -> Iterator[_Fault]:
 
 def _asked_name(test: ast.expr) -> str:
     """The name that a test `x` or `x is not None` is about."""
-    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.IsNot):
-        right = test.comparators[0]
-        test = test.left if isinstance(right, ast.Constant) and right.value is None else right
-        return ast.unparse(test) if isinstance(test, _NAMED) else ""
-    return test.id if isinstance(test, ast.Name) else ""
+    match test:
+        case ast.Name(id=name):
+            return name
+        case ast.Compare(
+            left=ast.Name() | ast.Attribute() as left, ops=[ast.IsNot()], comparators=[ast.Constant(None)]
+        ):
+            return ast.unparse(left)
+    return ""
 
 
 def _needs(node: ast.expr, name: str) -> bool:
     """Whether an expression takes an element or attribute of a name, or the least or greatest of it."""
     for n in ast.walk(node):
-        if isinstance(n, ast.Subscript | ast.Attribute) and ast.unparse(n.value) == name:
-            return not isinstance(n, ast.Subscript) or not isinstance(n.slice, ast.Slice)
-        if isinstance(n, ast.Call) and isinstance(n.func, ast.Name) and n.func.id in _NEED_ONE and len(n.args) == 1:
-            return ast.unparse(n.args[0]) == name
+        match n:
+            case ast.Subscript(value=value, slice=index) if not isinstance(index, ast.Slice):
+                held = value
+            case ast.Attribute(value=value):
+                held = value
+            case ast.Call(func=ast.Name(id=function), args=[only], keywords=[]) if function in _NEED_ONE:
+                held = only
+            case _:
+                continue
+        if ast.unparse(held) == name:
+            return True
     return False
 
 

@@ -383,6 +383,9 @@ class TestFlow:
             ("def f(c):\n    if c:\n        at = 1\n    return at\n", "    return", "    at = at + 1\n    return"),
             ("def f(c):\n    at = g()\n    return c\n", "return c", "at, b = at\n    return c, b"),
             ("def f(xs):\n    return xs and xs[1:]\n", "and", "or"),
+            ("def f(x, y):\n    return x is not y and y.z\n", "and", "or"),
+            ("def f(xs):\n    return xs and min(xs, default=0)\n", "and", "or"),
+            ("def f(a, b) -> int:\n    if a // b > 1:\n        return 1\n    return 2\n", "a // b", "a / b"),
             ("def f(i):\n    for _ in i:\n        g(_)\n", "g(_)", "g(i)"),
             ("class C:\n    def reset(self):\n        self.off()\n", "self.off()", "self.at = {}"),
             ("class C:\n    def add(self):\n        self.off()\n", "self.off()", "self.cache = {}"),
@@ -393,6 +396,12 @@ class TestFlow:
     )
     def test_like_edits_that_go_against_nothing(self, before: str, old: str, new: str) -> None:
         assert not against(swapped(before, old, new))
+
+    def test_a_value_replaced_unread_is_no_doubt_where_making_it_may_do_something(self) -> None:
+        for made, severity in (("1", ContradictionWeight.HARD), ("fh.readline()", ContradictionWeight.SOFT)):
+            patch = swapped("def f(fh):\n    x = fh.readline()\n    return x\n", "x = fh", f"x = {made}\n    x = fh")
+            (found,) = contradictions(patch, PatchContext())
+            assert (found.kind, found.severity) == ("value-unused", severity)
 
     def test_what_was_unreachable_before_is_not_held_against_an_edit(self) -> None:
         before = "def f(a):\n    return a + 1\n    g(a)\n"
