@@ -270,7 +270,7 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> tuple[str, bool]:
         out.append(f"wrong ({kind}): {sum(map(good, some))} of {len(some)} graded A or B")
     noticed, untold = (sum(row[key] for row in rows) for key in ("noticed", "untold"))
     out.append(
-        f"other variants: {noticed} noticed by the fix's tests, {untold} of which nothing tells that they differ"
+        f"other variants: {noticed} noticed by the fix's tests, {untold} not shown to differ"
     )
     held = bool(rows) and sum(map(good, right)) >= RIGHT_LEAST * len(right)
     return "\n".join(out), held and sum(map(good, wrong)) <= WRONG_MOST * len(wrong)
