@@ -269,9 +269,7 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> tuple[str, bool]:
         some = [one for one in wrong if kind in (one["kind"], "all")]
         out.append(f"wrong ({kind}): {sum(map(good, some))} of {len(some)} graded A or B")
     noticed, untold = (sum(row[key] for row in rows) for key in ("noticed", "untold"))
-    out.append(
-        f"other variants: {noticed} noticed by the fix's tests, {untold} not shown to differ"
-    )
+    out.append(f"other variants: {noticed} noticed by the fix's tests, {untold} not shown to differ")
     held = bool(rows) and sum(map(good, right)) >= RIGHT_LEAST * len(right)
     return "\n".join(out), held and sum(map(good, wrong)) <= WRONG_MOST * len(wrong)
 
