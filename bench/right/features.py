@@ -34,7 +34,7 @@ from localagent.localize.fuse import SpectrumLocalizer
 from localagent.repair.acceptance.acceptance import SHAKY
 from localagent.repair.acceptance.ambiguity import FEW_TESTS
 from localagent.repair.acceptance.confidence_model import guard_signals, strength_signals
-from localagent.repair.acceptance.ranking import crashes, ranked
+from localagent.repair.acceptance.ranking import crashes, other_behaviours, ranked
 from localagent.repair.acceptance.signals import Choice, Signal, signals
 from localagent.repair.search.code_equivalence import behaviour_key
 from localagent.repair.search.event_fanout import combined
@@ -115,7 +115,8 @@ def features(project: projects.Project, found: Found, settings: Settings, *, che
                         row["signals"] |= _values(guard_signals(guard))
                         row["full"] = not guard.refusal
                     if row["full"]:
-                        row["strength"] = _strength(verifier, candidate, baseline, full, sources)
+                        others = other_behaviours(standing, order)
+                        row["strength"] = _strength(verifier, candidate, baseline, full, sources, others)
                 rows.append(row)
         finally:
             verifier.cancel()
@@ -136,7 +137,9 @@ def _values(found: Mapping[str, Signal]) -> dict[str, float]:
     return {name: round(signal.value, 5) for name, signal in sorted(found.items())}
 
 
-def _strength(verifier: JailVerifier, candidate: Any, baseline: Baseline, full: Any, sources: SourceMap) -> Any:
+def _strength(
+    verifier: JailVerifier, candidate: Any, baseline: Baseline, full: Any, sources: SourceMap, others: int
+) -> Any:
     found = assess(
         AssessRequest(
             rooms=verifier.worker_pool,
@@ -149,6 +152,7 @@ def _strength(verifier: JailVerifier, candidate: Any, baseline: Baseline, full: 
             key=behaviour_key,
             seed=0,
             seconds=STRENGTH_SECONDS,
+            others=others,
         )
     )
     grade = found.strength.grade.value if found.strength is not None else None

@@ -331,7 +331,7 @@ def main() -> int:
     parser.add_argument("--labels", type=Path, default=LABELS)
     parser.add_argument("--write", type=Path, metavar="FILE")
     parser.add_argument("--judge", type=Path, metavar="FILE")
-    parser.add_argument("--name", default="right-3")
+    parser.add_argument("--name", default="right-4")
     parser.add_argument("--model", action="append", default=[], metavar="DIGEST", help='of a language model; "": none')
     parser.add_argument("--l2", type=float, default=15.0)
     parser.add_argument("--l2-order", type=float, default=2.0)

@@ -77,14 +77,17 @@ def _of_differences(near: Differential) -> Iterator[Limit]:
 
 
 def _of_parts(necessity: Necessity) -> Iterator[Limit]:
-    if not necessity.unneeded or necessity.differences == 0:
+    """A part that no test needs is one for which no test speaks, whether or not an input shows what it does."""
+    if not necessity.unneeded:
         return
     many = len(necessity.unneeded)
     first = necessity.unneeded[0]
     where = f"{first.path}:{first.line} ({first.text})" + (f" and {many - 1} more" if many > 1 else "")
-    does = (
-        f"{necessity.differences} inputs answer otherwise because of it"
-        if necessity.differences is not None
-        else "what it does could not be compared"
-    )
+    does = "what it does could not be compared"
+    if necessity.differences is not None:
+        many_inputs = f"{necessity.differences} input{'s' * (necessity.differences != 1)}"
+        answers = "answers" if necessity.differences == 1 else "answer"
+        does = f"{many_inputs} {answers} otherwise because of it"
+    if necessity.differences == 0:
+        does = "no input that was tried shows what it does"
     yield Limit(most=Grade.C, reason=f"every test passes without a part of it: {where}; {does}")

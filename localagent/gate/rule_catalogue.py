@@ -74,7 +74,7 @@ OF_MEANING = frozenset(
     {
         "guard-gone", "check-gone", "condition-widened", "asks-less", "bound-moved", "call-given", "compares-looser",
         "stakes-changed", "fault-unreported", "only-taken-away", "done-less", "steering-changed", "critical-code",
-        "protection-dropped", "literal-answers", "broad-except-at-times",
+        "protection-dropped", "literal-answers", "broad-except-at-times", "limit-gone",
     }
 )  # fmt: skip
 # Ids of retired rules, with what took their place: policies, approvals and records of earlier versions name them.

@@ -5,6 +5,8 @@ Standard library only, runs in the jail on the project's own Python.
 
 from __future__ import annotations
 
+import copy
+import io
 import types
 from typing import Any, Dict
 
@@ -17,6 +19,7 @@ _TOLD_BY_REPR = frozenset({"datetime", "decimal", "fractions", "uuid", "pathlib"
 def shape(value: Any, depth: int = 0) -> str:
     """A text that is equal for values of equal structure: attributes of objects instead of their addresses.
 
+    Streams in memory stay where they are, and so do iterators that can be copied; of others it takes the values.
     `True`, `1` and `1.0` are equal here as they are to a test that compares with `==`.
     """
     if depth > 60:
@@ -32,9 +35,11 @@ def shape(value: Any, depth: int = 0) -> str:
     if isinstance(value, dict):
         pairs = list(value.items())[:_ITEMS_LIMIT]
         return "dict(" + ",".join(shape(k, depth + 1) + ":" + shape(v, depth + 1) for k, v in pairs) + ")"
-    if hasattr(value, "__next__"):
+    if isinstance(value, (io.StringIO, io.BytesIO)) and not value.closed:
+        return "%s(%d,%r)" % (type(value).__name__, value.tell(), value.getvalue()[:SHAPE_LIMIT])
+    if hasattr(value, "__next__") and not _attributes(value):
         taken = []
-        for item in value:
+        for item in _twin(value):
             taken.append(shape(item, depth + 1))
             if len(taken) >= _ITEMS_LIMIT:
                 break
@@ -46,6 +51,14 @@ def shape(value: Any, depth: int = 0) -> str:
     if isinstance(attributes, dict) and not isinstance(value, (type, types.ModuleType, types.FunctionType)):
         return name + shape(attributes, depth + 1)
     return name
+
+
+def _twin(iterator: Any) -> Any:
+    """A copy that can be gone through in the place of an iterator; itself where there is none, as of a generator."""
+    try:
+        return copy.copy(iterator)
+    except Exception:  # whatever the iterator's own copying raises
+        return iterator
 
 
 def _attributes(value: Any) -> Any:

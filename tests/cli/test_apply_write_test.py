@@ -154,6 +154,33 @@ def test_a_file_that_is_none_for_a_test_is_refused_and_nothing_is_written(
     assert (tmp_path / "outside/t.py").read_text() == "x = 1\n"
 
 
+@pytest.mark.parametrize(
+    ("stood", "why"),
+    [
+        ("import pytest\npytestmark = pytest.mark.skip\n", "line 2 marks every test in it (skip)"),
+        (
+            "import pytest\nif 1:\n    pytestmark = [pytest.mark.slow, pytest.mark.xfail(strict=False)]\n",
+            "line 2 marks",
+        ),
+        ("__test__ = False\n", "line 1 sets __test__"),
+        ("import pytest\npytest.skip('later', allow_module_level=True)\n", "line 2 skips the module"),
+        ("from unittest import SkipTest\nraise SkipTest\n", "line 2 skips the module"),
+    ],
+)
+def test_a_file_whose_tests_are_not_asked_is_refused(
+    stood: str, why: str, repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (repo / "test_a.py").write_text(stood)
+    refused(keep(tmp_path, repo), repo, "test_a.py")
+    assert f"a test in test_a.py would not be asked: {why}" in capsys.readouterr().err
+
+
+def test_a_mark_that_only_names_and_a_skip_within_a_test_hold_nothing_back(repo: Path, tmp_path: Path) -> None:
+    marked = "import pytest\npytestmark = pytest.mark.usefixtures('f')\ndef test_b():\n    pytest.skip('b')\n"
+    (repo / "test_a.py").write_text(marked)
+    assert apply(keep(tmp_path, repo), "test_a.py") == 0
+
+
 @pytest.mark.parametrize("file", ["tests/test_a.py", "prod.py", ".git/test_a.py"])
 def test_a_policy_that_denies_tests_says_so_whatever_the_file(
     file: str, repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

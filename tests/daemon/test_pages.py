@@ -142,6 +142,15 @@ def test_proposals_and_the_queue_tell_the_confidence() -> None:
     text = Seen(queue_page(rows, counts, who="", uid=7, renewal=None, older="", everybody=False)).text
     assert text.count("0.43") == 2
     assert text.count("(0.43)") == 1
+    known = [None, {**told, "probability": 0.21}, None, {**told, "probability": 0.87}]
+    rows = [replace(row("x"), id=f"task-{n}", confidence=one) for n, one in enumerate(known)]
+    text = Seen(queue_page(rows, counts, who="", uid=7, renewal=None, older="", everybody=False)).text
+    assert sorted(range(4), key=lambda n: text.index(f"task-{n}")) == [
+        3,
+        1,
+        0,
+        2,
+    ]  # unknown: the newest first, as before
 
 
 LINES = st.lists(st.sampled_from([b"a\n", b"b\n", b"  c\n", b"\n"]), max_size=12)

@@ -54,7 +54,6 @@ def test_nothing_against_it_leaves_the_grade() -> None:
     for claim in Claim:
         assert grade(claim, None) is Grade.A
     assert grade(Claim.FIXES, replace(SAME, differences=(ONE,), explained=1)) is Grade.A
-    assert grade(Claim.FIXES, SAME, replace(UNNEEDED, differences=0)) is Grade.A
     assert grade(Claim.FIXES, SAME, Necessity(parts=2, asked=2)) is Grade.A
     assert grade(Claim.FIXES, with_(DifferenceKind.CARELESS, 3)) is Grade.A
 
@@ -73,10 +72,13 @@ def test_functions_parts_and_checks_have_a_say() -> None:
     assert grade(Claim.FIXES, replace(SAME, function_changes=(lost,))) is Grade.C
     assert grade(Claim.FIXES, replace(SAME, function_changes=(constant,))) is Grade.D
     assert grade(Claim.FIXES, SAME, UNNEEDED) is Grade.C
-    assert grade(Claim.FIXES, SAME, replace(UNNEEDED, differences=None)) is Grade.C
+    for seen in (None, 0, 1):
+        assert grade(Claim.FIXES, SAME, replace(UNNEEDED, differences=seen)) is Grade.C
     assert grade(Claim.FIXES, SAME, by_checks=True) is Grade.C
     assert grade(Claim.ADDS, SAME, new_tests_ran=False) is Grade.C
     assert grade(Claim.FIXES, SAME, new_tests_ran=False) is Grade.A
+    (unseen,) = claim_limits(Claim.FIXES, SAME, replace(UNNEEDED, differences=0))
+    assert "no input that was tried shows what it does" in unseen.reason
     told = claim_limits(Claim.FIXES, replace(SAME, function_changes=(lost, constant)), UNNEEDED)
     assert [str(limit) for limit in told] == [
         "the argument 'style' of f no longer matters: C at most",

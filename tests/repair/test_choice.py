@@ -1,11 +1,13 @@
 """The choice: agreement counts voices, faults count against the majority, what an edit takes away costs."""
 
+from dataclasses import replace
+
 import pytest
 from support.choice_builder import SWAP, candidate, edit, near, standings
 
 from localagent.domain.behaviour import Behaviours
 from localagent.domain.edit import EditEffect as E
-from localagent.repair.acceptance.ranking import agreement, faults, malus, ranked, reread
+from localagent.repair.acceptance.ranking import FAR, agreement, faults, malus, other_behaviours, ranked, reread
 
 
 def test_equal_programs_are_one_voice_and_the_unpatched_one_has_none() -> None:
@@ -60,6 +62,15 @@ def test_a_program_that_crashes_near_the_tests_costs_more_where_that_is_asked() 
 
 def test_an_operator_of_another_kind_is_believed_less_and_a_stray_one_goes_for_less() -> None:
     assert malus(edit(E.CHANGES_ARITHMETIC)) > 0.0 > malus(edit(E.DROPS_ONE))
+
+
+def test_behaviours_far_behind_are_no_rivals() -> None:
+    costs = (1.0, 1.0 + FAR, 1.5 + FAR, 1.2, 0.5)
+    rows = (("a",), ("b",), ("c",), (), ("a",))
+    order = [replace(s, row=row) for s, row in zip(standings(*costs), rows, strict=True)]
+    assert other_behaviours(order[0], order) == 1
+    assert other_behaviours(order[2], order) == 2
+    assert other_behaviours(order[3], order) == 0  # nobody knows what it does
 
 
 def test_what_reads_more_naturally_comes_first_and_the_unread_stay_behind() -> None:

@@ -1,6 +1,7 @@
 """Texts of values are equal where the values' structure is, and nowhere else."""
 
 import datetime
+import io
 from decimal import Decimal
 
 from localagent.runner.structural_key import shape
@@ -23,3 +24,30 @@ def test_values_without_attributes_are_told_apart() -> None:
     assert shape(Decimal("1.5")) != shape(Decimal("2.5"))
     assert shape(Slotted(1)) != shape(Slotted(2))
     assert shape(Slotted(1)) == shape(Slotted(1))
+
+
+def test_looking_at_a_stream_or_an_iterator_takes_nothing_from_it() -> None:
+    class Reader:
+        def __init__(self, text: str) -> None:
+            self.rest = list(text)
+
+        def __iter__(self) -> "Reader":
+            return self
+
+        def __next__(self) -> str:
+            if not self.rest:
+                raise StopIteration
+            return self.rest.pop()
+
+    for one, other in [
+        (io.StringIO("a\nb"), io.StringIO("a\nc")),
+        (io.BytesIO(b"a"), io.BytesIO(b"b")),
+        (iter([1, 2]), iter([1, 3])),
+        (Reader("ab"), Reader("b")),
+    ]:
+        assert shape(one) == shape(one) != shape(other)
+        assert len(list(one)) == 2 or isinstance(one, io.BytesIO)  # type: ignore[call-overload]
+    read = io.StringIO("ab")
+    read.read(1)
+    assert shape(read) != shape(io.StringIO("ab"))
+    assert shape(x for x in (1, 2)) == shape(iter([1, 2]))  # what cannot be copied is told by its values

@@ -83,6 +83,12 @@ def test_texts_whose_offsets_could_be_misread_are_not_compared(head: bytes) -> N
     assert function_regions.orders(M, head + SOURCE, head + after, frozenset()) is None
 
 
+@pytest.mark.parametrize("head", [b"#!/usr/bin/python\n# -*- coding: UTF-8 -*-\n", b'"""On encoding=latin-1."""\n'])
+def test_a_head_that_speaks_of_encodings_and_changes_none_is_no_hindrance(head: bytes) -> None:
+    after = SOURCE.replace(b"y = x", b"y = 2")
+    assert function_regions.orders(M, head + SOURCE, head + after, frozenset())
+
+
 def test_other_files_must_be_equal() -> None:
     before = {M: SOURCE, N: b"a"}
     assert function_regions.changed(before, {M: SOURCE, N: b"a"}, {}) == []

@@ -13,6 +13,7 @@ import pathspec
 
 from localagent.app.fix.proposal_test_source import NO_SOURCE, called, defines, source_of
 from localagent.app.review.approvals import needs_person
+from localagent.code.source_text import parse_or_none
 from localagent.domain.diff import ChangeKind, FileMode, TreeChange
 from localagent.domain.edit import FileChange, Patch
 from localagent.domain.paths import RepoPath
@@ -24,6 +25,8 @@ from localagent.repo.diff.apply_in_memory import alias_of
 
 _MOST_BYTES = 16 << 20
 _COLLECTED = ("test_*.py", "*_test.py")
+_HELD_BACK = frozenset({"skip", "skipif", "xfail"})
+_LEAVES = frozenset({"skip", "SkipTest", "exit"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,6 +54,8 @@ def answer_test(
     after = before + (lines.replace("\n", "\r\n") if "\r\n" in beside else lines).encode()
     if not _ends_so(after, source):
         raise UsageFault(f"--write-test: nothing can be added to the end of {path}", remedy="name another file")
+    if held := _holds_back(before):
+        raise UsageFault(f"--write-test: a test in {path} would not be asked: {held}", remedy="name another file")
     change = FileChange(path=path, before=before, after=after)
     _hold(change, patch, policy, repo, new=stood is None)
     return AnswerTest(change=change, new=stood is None, source=source)
@@ -85,6 +90,24 @@ def _is_test(path: RepoPath, policy: Policy, *, new: bool) -> bool:
         return False
     named = any(fnmatchcase(path.name, one) for one in _COLLECTED)
     return named or (not new and pathspec.GitIgnoreSpec.from_lines(policy.paths.tests).match_file(path.name))
+
+
+def _holds_back(source: bytes) -> str:
+    """What may keep pytest from asking a test that is added to a module; "" for nothing that can be seen there."""
+    tree = parse_or_none(source)
+    for statement in tree.body if tree is not None else ():
+        names = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        said = {n.attr for n in ast.walk(statement) if isinstance(n, ast.Attribute)}
+        said |= {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            continue
+        if "pytestmark" in names and said & _HELD_BACK:
+            return f"line {statement.lineno} marks every test in it ({', '.join(sorted(said & _HELD_BACK))})"
+        if "__test__" in names:
+            return f"line {statement.lineno} sets __test__"
+        if isinstance(statement, ast.Expr | ast.Raise) and said & _LEAVES:
+            return f"line {statement.lineno} skips the module"
+    return ""
 
 
 def _entry(change: FileChange, repo: Path, *, new: bool) -> TreeChange:

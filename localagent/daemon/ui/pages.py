@@ -15,7 +15,7 @@ from localagent.daemon.ui.page_headers import ROOT, Renewal, span
 from localagent.daemon.ui.queries import MOST_TOLD, Story
 from localagent.daemon.ui.timeline import candidates, happened, stages
 from localagent.protocol.task_order import TaskOrder, TaskState, aim_of, pack_order
-from localagent.report.confidence_text import confidence_figure, confidence_line
+from localagent.report.confidence_text import confidence_figure, confidence_line, likeliest_first
 from localagent.report.html import render
 from localagent.text.visible_text import shortened
 
@@ -47,7 +47,7 @@ def queue_page(
     older: str,
     everybody: bool,
 ) -> bytes:
-    """The newest tasks. `older` is the link to the next page, "" where there is none."""
+    """The newest tasks, likeliest patch first. `older` is the link to the next page, "" where there is none."""
     return render(
         "ui_queue.html",
         title="Queue · localagent",
@@ -55,7 +55,7 @@ def queue_page(
         who=who,
         renewal=renewal,
         counts=[(counts[state.value], state.value) for state in TaskState],
-        rows=tasks,
+        rows=sorted(tasks, key=lambda row: likeliest_first(row.confidence)),
         uid=uid,
         older=older,
         everybody=everybody,

@@ -17,7 +17,7 @@ from localagent.repair.acceptance.ambiguity import FEW_TESTS, explained, settled
 from localagent.repair.acceptance.behaviour_clusters import by_mass
 from localagent.repair.acceptance.crash_hardening import Hardening
 from localagent.repair.acceptance.goal_controls import examined
-from localagent.repair.acceptance.ranking import READ, RankedCandidate, crashes, ranked, reread
+from localagent.repair.acceptance.ranking import READ, RankedCandidate, crashes, other_behaviours, ranked, reread
 from localagent.repair.acceptance.regression_guard import guarded
 from localagent.repair.acceptance.signals import Choice, signals
 from localagent.repair.ordering.cost import reaches
@@ -288,15 +288,17 @@ def _best_accepted(run: RunContext, weighed: _Weighed) -> Accepted | None:
 
 
 def _others(run: RunContext, weighed: _Weighed, taken: Candidate) -> int:
-    """How many known behaviours pass the tests beside that of what was taken; what failed a full check counts not.
+    """How many known behaviours pass the tests beside that of what was taken.
 
-    Of the first made sturdier only crashes differ: it stands for the first.
+    What failed a full check counts not, nor what is so much less likely in the choice (`FAR`) that it says no more than
+    a mutant does; mutants are drawn and counted anyway. Of the first made sturdier only crashes differ: it stands for
+    the first.
     """
     first = weighed.order[0].candidate
     number = first.number if taken is weighed.sturdier else taken.number
-    mine = next(s.row for s in weighed.order if s.candidate.number == number)
-    rows = {s.row for s in weighed.order if s.row and s.candidate.number not in run.state.rejected}
-    return len(rows - {mine}) if mine else 0
+    mine = next(s for s in weighed.order if s.candidate.number == number)
+    known = [s for s in weighed.order if s.candidate.number not in run.state.rejected]
+    return other_behaviours(mine, known)
 
 
 def _differing(weighed: _Weighed, taken: Candidate) -> str:

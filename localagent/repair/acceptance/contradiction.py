@@ -32,6 +32,7 @@ class ContradictionKind(StrEnum):
     LOOP_BODY_LEFT = "loop-body-left"
     OPTION_LOST = "option-lost"
     VALUE_UNUSED = "value-unused"
+    STATE_EMPTIED = "state-emptied"
     CONSTANT_ANSWER = "constant-answer"
     CONSTANT_CONDITION = "constant-condition"
     NO_ANSWER = "no-answer"

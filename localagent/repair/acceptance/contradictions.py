@@ -8,6 +8,7 @@ Limitations: the rules are precise rather than complete; silence says nothing. E
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -70,6 +71,40 @@ def siblings(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction | 
                 function=pair.qualname,
                 why=f"{_kin(has, pair)} as the edit has it: `{new}`",
             )
+
+
+_WORD = re.compile(r"[A-Za-z][\w-]{2,}")
+
+
+def familiar_texts(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
+    """A word as text that stands elsewhere in the file as it stood here, and nowhere as the edit has it."""
+    for effect in pair.effects:
+        if effect.kind is not EffectKind.CHANGES_TEXT or effect.in_message:
+            continue
+        old, new = (_text_of(t) for t in (effect.old, effect.new))
+        still, known = _texts(file.new), _texts(file.old)
+        if _WORD.fullmatch(old) and _WORD.fullmatch(new) and still[old] and not known[new]:
+            yield Contradiction(
+                kind=ContradictionKind.SIBLINGS,
+                severity=ContradictionWeight.SOFT,
+                path=file.path,
+                line=effect.line,
+                function=pair.qualname,
+                why=f"{effect.old} stands elsewhere in the file too, and {effect.new} nowhere",
+            )
+
+
+def _text_of(source: str) -> str:
+    """The text that a literal says, "" for anything else."""
+    try:
+        value = ast.literal_eval(source)
+    except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
+        return ""
+    return value if isinstance(value, str) else ""
+
+
+def _texts(tree: ast.Module) -> Counter[str]:
+    return Counter(n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str))
 
 
 def _kin(count: int, pair: FunctionPair) -> str:
@@ -167,6 +202,8 @@ __all__ += ["contradictions", "supports"]
 Rule = Callable[[TouchedFile, FunctionPair], Iterator[Contradiction] | Iterator[Contradiction | Support]]
 _RULES: tuple[Rule, ...] = (
     documentation_rules.documented,
+    documentation_rules.stated_numbers,
+    documentation_rules.whole_numbers,
     documentation_rules.returned_no_more,
     documentation_rules.commented,
     documentation_rules.annotated,
@@ -176,14 +213,20 @@ _RULES: tuple[Rule, ...] = (
     naming_rules.swapped_arguments,
     error_text_rules.error_texts,
     flow_rules.unreachable,
+    flow_rules.shadowed_steps,
+    flow_rules.overwritten,
+    flow_rules.unguarded,
     flow_rules.loops,
     flow_rules.constant_answers,
     flow_rules.ends_without_answer,
     flow_rules.branch_negated,
     flow_rules.none_used,
     option_rules.lost_options,
+    option_rules.lost_targets,
+    option_rules.emptied_attributes,
     option_rules.reversed_assignments,
     siblings,
+    familiar_texts,
 )
 _IDENTIFIERS = frozenset({EffectKind.CHANGES_NAME, EffectKind.CHANGES_ATTRIBUTE, EffectKind.CHANGES_CALLEE})
 _LONGEST_WHY = 400

@@ -63,6 +63,83 @@ def documented(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction 
                 yield _support(file, effect, f"the docstring speaks of `{now}` and not of `{was}`")
 
 
+def stated_numbers(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction | Support]:
+    """A number that the docstring speaks of and the function no longer uses, or the other way round."""
+    doc = ast.get_docstring(pair.new) or ""
+    if not doc:
+        return
+    had, has = _numbers(pair.old), _numbers(pair.new)
+    for effect in pair.effects:
+        if effect.kind is not EffectKind.CHANGES_NUMBER or effect.in_message:
+            continue
+        was, now = _number_in(doc, effect.old), _number_in(doc, effect.new)
+        if was and not now and effect.old not in has:
+            yield Contradiction(
+                kind=ContradictionKind.DOCSTRING,
+                severity=ContradictionWeight.SOFT,
+                path=file.path,
+                line=effect.line,
+                function=effect.function,
+                why=f"the docstring speaks of {effect.old}, which the edit makes {effect.new}",
+            )
+        elif now and not was and effect.new not in had:
+            yield _support(file, effect, f"the docstring speaks of {effect.new}")
+
+
+_TELLING_NOTHING = frozenset({"0", "1", "2", "-1"})
+
+
+def _numbers(function: Function) -> set[str]:
+    return {ast.unparse(n) for n in own_nodes(function) if isinstance(n, ast.Constant | ast.UnaryOp) and is_constant(n)}
+
+
+def _number_in(doc: str, number: str) -> bool:
+    shape = "" if number in _TELLING_NOTHING else _literal_shape(number)
+    return bool(shape) and re.search(shape, doc) is not None
+
+
+_WHOLE = re.compile(r"\b(?:whole|integers?|rounded (?:down|up|off)|floored)\b", re.IGNORECASE)
+_ROUNDS = frozenset({"int", "round", "floor", "ceil", "trunc"})
+
+
+def whole_numbers(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
+    """`/` where `//` stood in what is returned, and docstring or annotation speak of whole numbers."""
+    fractions = _fractions(pair.new)
+    if fractions <= _fractions(pair.old) or _floors(pair.new) >= _floors(pair.old):
+        return
+    hint = pair.new.returns
+    said = _WHOLE.search(ast.get_docstring(pair.new) or "")
+    if hint is not None and ast.unparse(hint) == "int":
+        where = f"`{pair.new.name}` is annotated `-> int`"
+    elif said is not None:
+        where = f'the docstring says "{said.group()}"'
+    else:
+        return
+    yield Contradiction(
+        kind=ContradictionKind.ANNOTATION if said is None else ContradictionKind.DOCSTRING,
+        severity=ContradictionWeight.HARD,
+        path=file.path,
+        line=pair.effects[0].line,
+        function=pair.qualname,
+        why=f"{where}, and the edit divides by `/` where `//` stood",
+    )
+
+
+def _fractions(function: Function) -> int:
+    """Divisions in what is returned whose fraction nothing takes off."""
+    returned = [n for value in _returned(function) for n in ast.walk(value)]
+    rounded: set[int] = set()
+    for node in returned:
+        if isinstance(node, ast.Call) and last_name(ast.unparse(node.func)) in _ROUNDS:
+            rounded |= {id(n) for n in ast.walk(node)}
+    return sum(isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div) and id(n) not in rounded for n in returned)
+
+
+def _floors(function: Function) -> int:
+    returned = (n for value in _returned(function) for n in ast.walk(value))
+    return sum(isinstance(n, ast.BinOp) and isinstance(n.op, ast.FloorDiv) for n in returned)
+
+
 def returned_no_more(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
     """A constant of which the docstring says that it is returned, and that no `return` returns any more."""
     doc = ast.get_docstring(pair.new) or ""

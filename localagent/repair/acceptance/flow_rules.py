@@ -6,6 +6,7 @@ Limitations: reachability is read off the syntax; calls that never return, and v
 """
 
 import ast
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -72,10 +73,11 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Fault:
-    """One place of a function; `same` tells whether the function before had it too."""
+    """One place of a function; `same` tells whether the function before had it too. `calls`: something may be done."""
 
     same: str
     why: str
+    calls: bool = False
 
 
 def unreachable(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
@@ -92,6 +94,155 @@ def _blocks(function: Function) -> Iterator[list[ast.stmt]]:
     for node in (function, *own_nodes(function)):
         if node is function or not isinstance(node, Definition):
             yield from blocks(node)
+
+
+def overwritten(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
+    """A value that is replaced before anything reads it, which the edit brings about: a branch that decides nothing."""
+    had = Counter(f.same for f in _overwritten(pair.old))
+    for fault in _overwritten(pair.new):
+        if had[fault.same] <= 0:
+            severity = ContradictionWeight.SOFT if fault.calls else ContradictionWeight.HARD
+            yield _against(file, pair, ContradictionKind.VALUE_UNUSED, severity, fault.why)
+        had[fault.same] -= 1
+
+
+def _overwritten(function: Function) -> Iterator[_Fault]:
+    for block in _blocks(function):
+        for one, other in pairwise(block):
+            names = _only_sets(one)
+            if not names or not names <= _only_sets(other) or isinstance(other, ast.If):
+                continue
+            read = {n.id for n in ast.walk(other) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+            if not names & read:
+                why = f"what `{_line(one)}` gives `{min(names)}` is replaced before anything reads it"
+                yield _Fault(same=key(one), why=why, calls=any(isinstance(n, _ACTS) for n in ast.walk(one)))
+
+
+_ACTS = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom)  # what may be wanted for more than its value
+
+
+def _only_sets(node: ast.stmt) -> set[str]:
+    """The names that a statement gives a value, where it does nothing else; an `if` where each of its ways does so."""
+    if isinstance(node, ast.If):
+        return set().union(*sets) if all(sets := [_only_sets(s) for s in (*node.body, *node.orelse)]) else set()
+    if isinstance(node, ast.Assign) and all(isinstance(t, ast.Name) for t in node.targets):
+        return {t.id for t in node.targets if isinstance(t, ast.Name)}
+    return set()
+
+
+def unguarded(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
+    """`x or f(x[0])`: what needs a value is asked only where there is none; before, that was not so."""
+    had = Counter(f.same for f in _unguarded(pair.old))
+    for fault in _unguarded(pair.new):
+        if had[fault.same] <= 0:
+            yield _against(file, pair, ContradictionKind.BRANCH_NEGATED, ContradictionWeight.HARD, fault.why)
+        had[fault.same] -= 1
+
+
+_NEED_ONE = frozenset({"min", "max"})
+
+
+def _unguarded(function: Function) -> Iterator[_Fault]:
+    for node in own_nodes(function):
+        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
+            for at, part in enumerate(node.values[:-1]):
+                empty = _asked_name(part)
+                if empty and (using := next((v for v in node.values[at + 1 :] if _needs(v, empty)), None)) is not None:
+                    why = f"`{_line(using)}` is asked only where `{empty}` is nothing"
+                    yield _Fault(same=key(node), why=why)
+                    break
+
+
+def _asked_name(test: ast.expr) -> str:
+    """The name that a test `x` or `x is not None` is about."""
+    match test:
+        case ast.Name(id=name):
+            return name
+        case ast.Compare(
+            left=ast.Name() | ast.Attribute() as left, ops=[ast.IsNot()], comparators=[ast.Constant(None)]
+        ):
+            return ast.unparse(left)
+    return ""
+
+
+def _needs(node: ast.expr, name: str) -> bool:
+    """Whether an expression takes an element or attribute of a name, or the least or greatest of it."""
+    for n in ast.walk(node):
+        match n:
+            case ast.Subscript(value=value, slice=index) if not isinstance(index, ast.Slice):
+                held = value
+            case ast.Attribute(value=value):
+                held = value
+            case ast.Call(func=ast.Name(id=function), args=[only], keywords=[]) if function in _NEED_ONE:
+                held = only
+            case _:
+                continue
+        if ast.unparse(held) == name:
+            return True
+    return False
+
+
+_UPWARD, _DOWNWARD = (ast.Gt, ast.GtE), (ast.Lt, ast.LtE)
+
+
+def shadowed_steps(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
+    """A step of `if x >= 10: return …`, `if x >= 50: return …` that an earlier one leaves nothing of, edit or not."""
+    for chain in _chains(pair.new):
+        seen: list[_Bound] = []
+        for test in chain:
+            bound = _bound_of(test)
+            if bound is None:
+                continue
+            if any(bound.within(earlier) for earlier in seen):
+                why = f"the branch `{_line(test)}` can never run: an earlier one takes all of it"
+                yield _against(file, pair, ContradictionKind.UNREACHABLE, ContradictionWeight.SOFT, why)
+                return
+            seen.append(bound)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Bound:
+    """`name >= least`, or `name <= least` where it is `down`; `strict` without the bound itself."""
+
+    name: str
+    down: bool
+    least: float
+    strict: bool
+
+    def within(self, other: "_Bound") -> bool:
+        """Whether whatever meets this meets the other one."""
+        if (self.name, self.down) != (other.name, other.down):
+            return False
+        mine, its = (-self.least, -other.least) if self.down else (self.least, other.least)
+        return mine > its or (mine == its and (self.strict or not other.strict))
+
+
+def _bound_of(test: ast.expr) -> _Bound | None:
+    match test:
+        case ast.Compare(left=ast.Name(id=name), ops=[op], comparators=[ast.Constant(value=int() | float() as least)]):
+            if isinstance(op, (*_UPWARD, *_DOWNWARD)) and not math.isnan(least):
+                strict = isinstance(op, ast.Gt | ast.Lt)
+                return _Bound(name=name, down=isinstance(op, _DOWNWARD), least=least, strict=strict)
+    return None
+
+
+def _chains(function: Function) -> Iterator[list[ast.expr]]:
+    """Tests that are asked one after another, each only where those before it said no."""
+    inner = {id(n.orelse[0]) for n in own_nodes(function) if isinstance(n, ast.If) and len(n.orelse) == 1}
+    for block in _blocks(function):
+        chain: list[ast.expr] = []
+        for node in block:
+            if not isinstance(node, ast.If) or (id(node) in inner and node is block[0] and len(block) == 1):
+                chain = []
+                continue
+            tests = [node.test]
+            at, leaves = node, not completes(node.body)
+            while len(at.orelse) == 1 and isinstance(at.orelse[0], ast.If):
+                at = at.orelse[0]
+                tests.append(at.test)
+                leaves = leaves and not completes(at.body)
+            yield [*chain, *tests]
+            chain = [*chain, *tests] if leaves and not at.orelse else []
 
 
 def _after_a_leave(function: Function) -> Iterator[_Fault]:

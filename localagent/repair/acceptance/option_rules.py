@@ -36,6 +36,57 @@ def lost_options(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradictio
         yield _against(file, pair, ContradictionKind.VALUE_UNUSED, ContradictionWeight.HARD, why)
 
 
+def lost_targets(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
+    """Names that a loop or comprehension goes through and whose values nothing reads any more."""
+    was, now = _loads(pair.old), _loads(pair.new)
+    if (was | now) & _BY_TEXT:
+        return
+    lost = (_targets(pair.old) & _targets(pair.new) & was) - now
+    for name in sorted(name for name in lost if not name.startswith("_")):
+        why = f"what `{name}` goes through is not used any more"
+        yield _against(file, pair, ContradictionKind.VALUE_UNUSED, ContradictionWeight.SOFT, why)
+
+
+def _targets(function: Function) -> set[str]:
+    loops = [n for s in function.body for n in ast.walk(s) if isinstance(n, ast.For | ast.AsyncFor | ast.comprehension)]
+    return {n.id for loop in loops for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+
+
+_RESETS = re.compile(
+    r"__init__|__enter__|__exit__|__del__|.*(?:reset|clear|init|start|stop|begin|close|flush|empt|drop)"
+)
+_PASSING = re.compile(r".*(?:cache|memo|buffer|pending|current|seen|temp|dirty)")
+
+
+def emptied_attributes(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
+    """A collection in `self` that the edit empties in a method whose name says nothing of that."""
+    if _RESETS.match(pair.new.name.lower()):
+        return
+    had = _emptied(pair.old) | _set_attributes(pair.old)
+    for name in sorted(_emptied(pair.new) - had):
+        if not _PASSING.match(name.lower()):
+            why = f"the edit empties `self.{name}`, and nothing about `{pair.new.name}` speaks of that"
+            yield _against(file, pair, ContradictionKind.STATE_EMPTIED, ContradictionWeight.SOFT, why)
+
+
+def _set_attributes(function: Function) -> set[str]:
+    nodes = (n for s in function.body for n in ast.walk(s))
+    return {
+        n.attr
+        for n in nodes
+        if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store) and ast.unparse(n.value) == "self"
+    }
+
+
+def _emptied(function: Function) -> set[str]:
+    """Attributes of `self` that are set to an empty collection."""
+    found = set()
+    for node in (n for s in function.body for n in ast.walk(s)):
+        if isinstance(node, ast.Assign) and ast.unparse(node.value) in ("{}", "[]", "dict()", "list()", "set()"):
+            found |= {t.attr for t in node.targets if isinstance(t, ast.Attribute) and ast.unparse(t.value) == "self"}
+    return found
+
+
 def _parameters(function: Function) -> Iterator[ast.arg]:
     args = function.args
     yield from (*args.posonlyargs, *args.args, *args.kwonlyargs)

@@ -56,6 +56,7 @@ READ = 8  # so many of the first are read
 _NATURAL = 0.3  # nats of cost for a nat by which a text is less likely than the likeliest, up to _UNNATURAL
 _UNNATURAL = 6.0
 _COPIED = 2.0  # for each literal that only the tests had; set by hand
+FAR = 6.0  # nats of cost in the choice, one in four hundred: set by hand
 _AGREEMENT = 4.0
 _FAULT = 2.0
 _CRASHES = 2
@@ -163,6 +164,12 @@ def ranked(
         cost += _COPIED * copied(c, tested) if tested is not None else 0.0
         standings.append(RankedCandidate(candidate=c, cost=cost, row=rows.get(c.number, ())))
     return sorted(standings, key=lambda s: (s.cost, s.candidate.number))
+
+
+def other_behaviours(mine: RankedCandidate, order: Sequence[RankedCandidate]) -> int:
+    """How many known behaviours beside its own stand within `FAR` of a candidate; 0 where its own is not known."""
+    rows = {s.row for s in order if s.row and s.cost <= mine.cost + FAR}
+    return len(rows - {mine.row}) if mine.row else 0
 
 
 def reread(order: Sequence[RankedCandidate], natural: Mapping[int, float]) -> list[RankedCandidate]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from localagent.code.source_text import line_starts, parse_or_none
+from localagent.code.source_text import line_starts, parse_or_none, read_source
 from localagent.code.spans import Function, FunctionSpan, byte_span, first_line, last_line, outermost_functions
 from localagent.domain.paths import RepoPath
 
@@ -86,11 +86,8 @@ def regions(source: bytes) -> Regions | None:
     """The functions of a text; None when it does not parse, is too long, or its offsets could be misread."""
     if len(source) > _LIMIT_BYTES or source.startswith(_BOM) or b"\r" in source.replace(b"\r\n", b"\n"):
         return None
-    if b"coding" in b"\n".join(source.split(b"\n", 2)[:2]):
-        return None
-    try:
-        source.decode()
-    except UnicodeDecodeError:
+    text = read_source(source)
+    if text is None or text.encoding != "utf-8":
         return None
     tree = parse_or_none(source)
     if tree is None:

@@ -301,6 +301,108 @@ class TestFlow:
         back = Patch(changes=(FileChange(path=M, before=change.after, after=change.before),))
         assert kind not in against(back)
 
+    @pytest.mark.parametrize(
+        ("old", "new", "dead"),
+        [
+            ("n >= 10:", "n == 10:", "n >= 100"),  # of the three steps the second now takes all of the third
+            ("n >= 10:", "n > 50:", "n >= 100"),
+            ("return 5", "x = 5", "n >= 100"),
+        ],
+    )
+    def test_a_step_that_an_earlier_one_leaves_nothing_of(self, old: str, new: str, dead: str) -> None:
+        steps = "def f(n):\n    if n >= 10:\n        return 5\n    if n >= 50:\n        return 10\n    elif n >= 100:\n"
+        before = steps + "        return 20\n    return 0\n"
+        patch = swapped(before, old, new)
+        assert "unreachable" in against(patch)
+        assert f"the branch `{dead}` can never run" in reasons(patch)
+
+    @pytest.mark.parametrize(
+        "steps",
+        [
+            ("n >= 100", "n >= 50", "n >= 10"),
+            ("n < 10", "n < 50", "m < 5"),
+            ("n > 10", "n >= 10", "n <= 3"),
+            ("n >= 10", "n <= 50", "n == 70"),
+        ],
+    )
+    def test_steps_in_order_of_other_names_and_ways_all_run(self, steps: tuple[str, ...]) -> None:
+        chain = "".join(f"    if {step}:\n        return {at}\n" for at, step in enumerate(steps))
+        assert "unreachable" not in against(swapped(f"def f(n, m):\n{chain}    return a\n", "return a", "return b"))
+        between = chain.replace("return", "n =")  # what does not leave says nothing of the next
+        assert "unreachable" not in against(swapped(f"def f(n, m):\n{between}    return a\n", "return a", "return b"))
+
+    @pytest.mark.parametrize(
+        ("before", "old", "new", "kind"),
+        [
+            (
+                "def f(c, s):\n    if c:\n        at = s.find(c)\n    else:\n        at = s.low()\n    return at\n",
+                "else:\n        at",
+                "at",
+                "value-unused",
+            ),
+            ("def f(xs):\n    return xs and min(xs) == 1\n", "and", "or", "branch-negated"),
+            ("def f(x):\n    return x is not None and x.y\n", "and", "or", "branch-negated"),
+            ("def f(d):\n    return {k: list(v) for k, v in d.items()}\n", "list(v)", "list(d)", "value-unused"),
+            (
+                "class C:\n    def once(self, e):\n        self.off(e)\n        self.at[e] = 1\n",
+                "self.off(e)",
+                "self.at = {}",
+                "state-emptied",
+            ),
+            (
+                'def f(s):\n    """The share; 100 where none is given."""\n    return s.get("share", 100)\n',
+                '"share", 100',
+                '"share", 3',
+                "docstring",
+            ),
+            (
+                'def f(a, b):\n    """Whole per cent."""\n    return a // b * 100\n',
+                "a // b",
+                "a / b",
+                "docstring",
+            ),
+            ("def f(a, b) -> int:\n    return a // b * 100\n", "a // b", "a / b", "annotation"),
+            (
+                'UNITS = ["second"]\n\n\ndef f(n):\n    return g(n, "second")\n',
+                'n, "second"',
+                'n, "seconds"',
+                "siblings",
+            ),
+        ],
+    )
+    def test_what_the_edit_leaves_without_use_or_goes_against(self, before: str, old: str, new: str, kind: str) -> None:
+        patch = swapped(before, old, new)
+        assert kind in against(patch)
+        change = patch.changes[0]
+        back = Patch(changes=(FileChange(path=M, before=change.after, after=change.before),))
+        assert kind not in against(back)
+
+    @pytest.mark.parametrize(
+        ("before", "old", "new"),
+        [
+            ("def f(c):\n    if c:\n        at = 1\n    return at\n", "    return", "    at = at + 1\n    return"),
+            ("def f(c):\n    at = g()\n    return c\n", "return c", "at, b = at\n    return c, b"),
+            ("def f(xs):\n    return xs and xs[1:]\n", "and", "or"),
+            ("def f(x, y):\n    return x is not y and y.z\n", "and", "or"),
+            ("def f(xs):\n    return xs and min(xs, default=0)\n", "and", "or"),
+            ("def f(a, b) -> int:\n    if a // b > 1:\n        return 1\n    return 2\n", "a // b", "a / b"),
+            ("def f(i):\n    for _ in i:\n        g(_)\n", "g(_)", "g(i)"),
+            ("class C:\n    def reset(self):\n        self.off()\n", "self.off()", "self.at = {}"),
+            ("class C:\n    def add(self):\n        self.off()\n", "self.off()", "self.cache = {}"),
+            ('def f(a, b):\n    """Whole per cent."""\n    return a // b\n', "a // b", "int(a / b)"),
+            ('def f(s):\n    """100 or 30."""\n    return s.get("share", 100)\n', 'e", 100', 'e", 30'),
+            ('def f(n):\n    return g("secnd", "second")\n', "secnd", "second"),
+        ],
+    )
+    def test_like_edits_that_go_against_nothing(self, before: str, old: str, new: str) -> None:
+        assert not against(swapped(before, old, new))
+
+    def test_a_value_replaced_unread_is_no_doubt_where_making_it_may_do_something(self) -> None:
+        for made, severity in (("1", ContradictionWeight.HARD), ("fh.readline()", ContradictionWeight.SOFT)):
+            patch = swapped("def f(fh):\n    x = fh.readline()\n    return x\n", "x = fh", f"x = {made}\n    x = fh")
+            (found,) = contradictions(patch, PatchContext())
+            assert (found.kind, found.severity) == ("value-unused", severity)
+
     def test_what_was_unreachable_before_is_not_held_against_an_edit(self) -> None:
         before = "def f(a):\n    return a + 1\n    g(a)\n"
         assert "unreachable" not in against(swapped(before, "a + 1", "a + 2"))
