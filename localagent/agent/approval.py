@@ -47,6 +47,7 @@ class PlanScope:
 
 
 _INERT = ("__future__", "typing", "dataclasses", "enum", "abc", "collections", "math", "datetime", "pytest")
+_LISTED = 8
 _FILE = re.compile(r"(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.\w{1,8}\b|(?:[\w.@+-]+/)+")
 
 
@@ -60,7 +61,8 @@ class ChokePoint:
     """Decides on actions. `assume`: who gave the instruction wants no questions that the policy does not insist on.
 
     What `instruction` and the plan name may be changed; where the plan names files, nothing else. Without a plan
-    everything may that the policy allows, but for files to go. `harmless` modules may be imported after any text.
+    everything may that the policy allows, but for files to go. Where a plan was agreed to before the work, its files
+    may (`agreed_files`), whatever the instruction names. `harmless` modules may be imported after any text.
     """
 
     review: ChangeReview
@@ -69,6 +71,7 @@ class ChokePoint:
     assume: bool
     instruction: str = ""
     harmless: frozenset[str] = frozenset()
+    agreed_files: Callable[[], Collection[RepoPath] | None] = lambda: None
 
     def decide(self, action: Action, copy: WorkingCopy, events: Sequence[AgentEvent]) -> Review:
         """ALLOW, or DENY with a reason for the model; a person has been asked by then where one is there."""
@@ -91,6 +94,11 @@ class ChokePoint:
 
     def _outside(self, after: Mapping[RepoPath, str | None], copy: WorkingCopy, events: Sequence[AgentEvent]) -> str:
         """Why a change is outside what was planned; "" where it is within. What the session made itself may go."""
+        agreed = self.agreed_files()
+        if agreed is not None:
+            outside = [path for path in after if path not in agreed]
+            more = "call plan with files to ask for it, or leave it as it is"
+            return f"{outside[0]} is outside the plan that was agreed to ({_listed(agreed)}); {more}" if outside else ""
         plan = next((e.plan for e in reversed(events) if isinstance(e, Answered) and e.plan), ())
         planned, asked = scope_of(plan), scope_of([self.instruction])
         for path, text in after.items():
@@ -124,6 +132,11 @@ class ChokePoint:
         if self.person.present and self.person.approves(f"{what}: {said.reason}", detail()):
             return Review(answer=Answer.ALLOW)
         return _denied(f"a person has to allow it: {said.reason}")
+
+
+def _listed(files: Collection[RepoPath]) -> str:
+    shown = sorted(files)[:_LISTED]
+    return ", ".join(shown) + (f" and {len(files) - _LISTED} more" if len(files) > _LISTED else "")
 
 
 def _denied(reason: str) -> Review:

@@ -64,6 +64,16 @@ def open_functions(source: bytes) -> list[FunctionSpan]:
     return [] if tree is None else [span for span in outermost_functions(tree) if _is_open(span.node)]
 
 
+def empty_bodies(source: bytes) -> bytes:
+    """A source whose open functions return None: what passes then asks only that the names are there."""
+    lines = source.decode().splitlines(keepends=True)
+    for span in reversed(open_functions(source)):
+        statement = span.node.body[-1]
+        indent = " " * statement.col_offset
+        lines[statement.lineno - 1 : statement.end_lineno] = [f"{indent}return None\n"]
+    return "".join(lines).encode()
+
+
 def _is_open(function: Function) -> bool:
     body = function.body[1:] if ast.get_docstring(function) is not None else function.body
     return len(body) == 1 and isinstance(body[0], ast.Raise) and _raised(body[0]) == _LEFT_OPEN

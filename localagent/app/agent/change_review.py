@@ -20,9 +20,9 @@ _SHOWN = 3
 
 
 def specification_changed(frozen: frozenset[RepoPath], paths: Iterable[RepoPath]) -> str:
-    """Why paths may not change: one of them is a test that is the specification. "" where none is."""
+    """Why paths may not change: one of them is a test that the change is held against. "" where none is."""
     fixed = sorted(frozen & {*paths})
-    return f"{fixed[0]} is the specification (--from-tests) and stays as it is" if fixed else ""
+    return f"{fixed[0]} is one of the tests that this change is held against, and stays as it is" if fixed else ""
 
 
 class GateReview:
