@@ -7,7 +7,7 @@ trust level leaves to a person. A plan can only narrow what the policy allows.
 import ast
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -62,7 +62,8 @@ class ChokePoint:
 
     What `instruction` and the plan name may be changed; where the plan names files, nothing else. Without a plan
     everything may that the policy allows, but for files to go. Where a plan was agreed to before the work, its files
-    may (`agreed_files`), whatever the instruction names. `harmless` modules may be imported after any text.
+    may (`agreed_files`), whatever the instruction names. `frozen` files never may. `harmless` modules may be imported after
+    any text.
     """
 
     review: ChangeReview
@@ -71,6 +72,7 @@ class ChokePoint:
     assume: bool
     instruction: str = ""
     harmless: frozenset[str] = frozenset()
+    frozen: frozenset[RepoPath] = frozenset()
     agreed_files: Callable[[], Collection[RepoPath] | None] = lambda: None
 
     def decide(self, action: Action, copy: WorkingCopy, events: Sequence[AgentEvent]) -> Review:
@@ -94,6 +96,8 @@ class ChokePoint:
 
     def _outside(self, after: Mapping[RepoPath, str | None], copy: WorkingCopy, events: Sequence[AgentEvent]) -> str:
         """Why a change is outside what was planned; "" where it is within. What the session made itself may go."""
+        if held := frozen_among(after, self.frozen):
+            return held
         agreed = self.agreed_files()
         if agreed is not None:
             outside = [path for path in after if path not in agreed]
@@ -132,6 +136,12 @@ class ChokePoint:
         if self.person.present and self.person.approves(f"{what}: {said.reason}", detail()):
             return Review(answer=Answer.ALLOW)
         return _denied(f"a person has to allow it: {said.reason}")
+
+
+def frozen_among(paths: Iterable[RepoPath], frozen: Collection[RepoPath]) -> str:
+    """Why paths may not change: one of them is a test that the change is held against. "" where none is."""
+    fixed = sorted({*frozen} & {*paths})
+    return f"{fixed[0]} is one of the tests that this change is held against, and stays as it is" if fixed else ""
 
 
 def _listed(files: Collection[RepoPath]) -> str:

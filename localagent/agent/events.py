@@ -202,7 +202,8 @@ class Ended:
 
 
 AgentEvent = (
-    PersonSaid | Noted | Replied | NoReply | Started | Answered | Condensed | Undone | Seen | RoleBegan | Reviewed | Ended
+    PersonSaid | Noted | Replied | NoReply | Started | Answered | Condensed | Undone | Seen
+    | RoleBegan | Reviewed | Ended
 )  # fmt: skip
 
 
@@ -367,10 +368,11 @@ def agreed_tests(events: tuple[AgentEvent, ...]) -> AgreedTests | None:
     """The tests that were agreed to before the work; None where none were, or they were taken back."""
     for number, event in enumerate(events):
         if isinstance(event, Answered) and event.tool in ("finish", "no_test") and event.agreement is not None:
-            then, now = writes_of(events[: number + 1]), writes_of(events)
+            undone = (e for e in events[number + 1 :] if isinstance(e, Undone))
+            then = writes_of((*events[: number + 1], *undone))
             texts = {path: then.get(path) for path in map(RepoPath, event.agreement.files)}
-            if all(text is not None and now.get(path) == text for path, text in texts.items()):
-                files = {path: text for path, text in texts.items() if text is not None}
+            files = {path: text for path, text in texts.items() if text is not None}
+            if len(files) == len(texts):
                 return AgreedTests(by=event.agreement.by, said=event.text, files=files)
     return None
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from localagent.agent.agent_ports import JudgeAnswer, Judgement, Person, SuiteOutcome
+from localagent.agent.approval import frozen_among
 from localagent.agent.events import AgreedBy, AgreedTests
-from localagent.app.agent.change_review import specification_changed
 from localagent.app.agent.jail_runs import JailRuns
 from localagent.app.agent.model_review import ModelReview
 from localagent.app.agent.request import DoRequest
@@ -70,7 +70,7 @@ class VerifyJudge:
     def judge(self, writes: Mapping[RepoPath, str | None], summary: str) -> Judgement:
         """Never raises for what the change does; CannotEnforce where it cannot be judged at all."""
         del summary  # a model's word proves nothing
-        if why := specification_changed(self.frozen, writes):
+        if why := frozen_among(writes, self.frozen):
             return Judgement(answer=JudgeAnswer.REFUSED, reason=why)
         agreed = self.agreed_tests()
         if agreed is not None and (why := _altered(agreed, writes)):

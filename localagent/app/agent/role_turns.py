@@ -89,8 +89,7 @@ class RoleTurns:
         asked = whole_instruction(request, log.events)
         agreed = agreed_tests(log.events)
         tests = tuple(agreed.files) if agreed is not None else ()
-        frozen = self.judge.frozen | frozenset(tests)
-        review = GateReview(session.opened.policy, asked, self.tree, own, frozen)
+        review = GateReview(session.opened.policy, asked, self.tree, own)
         judge: VerifyJudge | AcceptanceJudge = self.judge
         writes = lambda: writes_of(log.events)  # noqa: E731
         asks_plan = request.trust is not Trust.AUTO
@@ -133,6 +132,7 @@ class RoleTurns:
                 trust=request.trust,
                 assume=request.assume,
                 instruction=asked,
+                frozen=self.judge.frozen | frozenset(tests),
                 agreed_files=binding,
             ),
             log=RoleLog(log, role),
