@@ -36,7 +36,6 @@ _LIKE = 0.8
 _WORD = re.compile(r"\w+")
 _OWN_FAULTS = frozenset({"NameError", "UnboundLocalError", "SyntaxError", "IndentationError", "TabError"})
 _NOT_THERE = frozenset({"ImportError", "ModuleNotFoundError", "AttributeError"})
-_NO_FIXTURE = re.compile(r"fixture '(\w+)' not found")
 _NO_ATTRIBUTE = re.compile(r"'(\w+)' object has no attribute '(\w+)'")
 
 
@@ -178,8 +177,8 @@ class AcceptanceJudge:
         """Why a failure is the test's own fault, and not that something is missing; "" where it may be that."""
         said = f"{failure.exception}: {failure.message}"
         asked = {*_WORD.findall(self.instruction)}
-        if found := _NO_FIXTURE.search(failure.message):
-            return f"takes a fixture {found[1]!r} that is not there"
+        if failure.exception == "FixtureLookupError":
+            return f"takes a fixture that is not there: {failure.message}"
         in_test = bool(failure.frames) and failure.frames[-1].path in files
         if failure.exception in _OWN_FAULTS and in_test:
             return f"fails by its own fault: {said}"
