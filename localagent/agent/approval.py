@@ -62,8 +62,8 @@ class ChokePoint:
 
     What `instruction` and the plan name may be changed; where the plan names files, nothing else. Without a plan
     everything may that the policy allows, but for files to go. Where a plan was agreed to before the work, its files
-    may (`agreed_files`), whatever the instruction names. `frozen` files never may. `harmless` modules may be imported after
-    any text.
+    may (`agreed_files`), whatever the instruction names. `frozen` files never may. `harmless` modules may be imported
+    after any text.
     """
 
     review: ChangeReview

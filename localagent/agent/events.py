@@ -90,7 +90,7 @@ class Agreement:
     """What the rest of the session is bound to: the files of a plan, or those of tests. `by`: who agreed."""
 
     by: AgreedBy
-    files: tuple[str, ...]
+    files: tuple[RepoPath, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -296,7 +296,7 @@ def event_json(event: AgentEvent) -> tuple[str, dict[str, Any]]:
         case Answered():
             data["writes"] = [{"path": str(w.path), "text": w.text} for w in event.writes]
             agreed = event.agreement
-            told = None if agreed is None else {"by": agreed.by.value, "files": list(agreed.files)}
+            told = None if agreed is None else {"by": agreed.by.value, "files": [str(f) for f in agreed.files]}
             data |= {"kind": event.kind.value, "plan": list(event.plan), "agreement": told}
         case Reviewed():
             objections = [{"path": o.path, "line": o.line, "reason": o.reason} for o in event.objections]
@@ -318,7 +318,11 @@ def event_of(kind: str, data: Mapping[str, Any]) -> AgentEvent | None:
         elif made is Answered:
             values["writes"] = tuple(FileWrite(path=RepoPath(w["path"]), text=w["text"]) for w in values["writes"])
             agreed = values.get("agreement")
-            made_by = None if agreed is None else Agreement(by=AgreedBy(agreed["by"]), files=tuple(agreed["files"]))
+            made_by = (
+                None
+                if agreed is None
+                else Agreement(by=AgreedBy(agreed["by"]), files=tuple(map(RepoPath, agreed["files"])))
+            )
             values |= {"kind": ResultKind(values["kind"]), "plan": tuple(values["plan"]), "agreement": made_by}
         elif made is Reviewed:
             objections = tuple(Objection(**o) for o in values["objections"])
@@ -361,7 +365,7 @@ def events_of(role: str, events: Sequence[AgentEvent]) -> tuple[AgentEvent, ...]
 def agreed_files(events: Sequence[AgentEvent]) -> frozenset[RepoPath] | None:
     """The files that may be changed by the plan that was agreed to, what it was widened by included; None: no plan."""
     found = [e.agreement.files for e in events if isinstance(e, Answered) and e.tool == "plan" and e.agreement]
-    return frozenset(RepoPath(file) for files in found for file in files) if found else None
+    return frozenset(file for files in found for file in files) if found else None
 
 
 def agreed_tests(events: tuple[AgentEvent, ...]) -> AgreedTests | None:
@@ -370,7 +374,7 @@ def agreed_tests(events: tuple[AgentEvent, ...]) -> AgreedTests | None:
         if isinstance(event, Answered) and event.tool in ("finish", "no_test") and event.agreement is not None:
             undone = (e for e in events[number + 1 :] if isinstance(e, Undone))
             then = writes_of((*events[: number + 1], *undone))
-            texts = {path: then.get(path) for path in map(RepoPath, event.agreement.files)}
+            texts = {path: then.get(path) for path in event.agreement.files}
             files = {path: text for path, text in texts.items() if text is not None}
             if len(files) == len(texts):
                 return AgreedTests(by=event.agreement.by, said=event.text, files=files)

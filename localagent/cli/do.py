@@ -3,8 +3,9 @@
 import argparse
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from localagent.agent.agent_ports import Person
 from localagent.agent.approval import Trust
@@ -136,8 +137,7 @@ def show_outcome(outcome: DoOutcome, args: argparse.Namespace, render: Render) -
     if (plan := agent.get("agreed_plan")) is not None:
         render.note(f"plan: {len(plan['files'])} files, {_AGREED[plan['by']]}: {', '.join(plan['files'])}")
     if (tests := agent.get("acceptance")) is not None:
-        what = f"{len(tests['tests'])} tests in {', '.join(tests['files'])}" if tests["files"] else tests["no_test"]
-        render.note(f"acceptance tests, written by a model, {_AGREED[tests['by']]}: {what}")
+        render.note(_shown_tests(tests))
     for review in agent.get("reviews", ()):
         said = review["reason"] or "; ".join(str(Objection(**one)) for one in review["objections"])
         render.note(f"review by {review['model']}, a model's words and no proof: {review['answer']}: {said}")
@@ -154,6 +154,13 @@ def show_outcome(outcome: DoOutcome, args: argparse.Namespace, render: Render) -
         render.note(f"applied; to revert it: localagent undo {outcome.session}")
     elif outcome.diff:
         render.note(f"to apply it: localagent apply {outcome.session}")
+
+
+def _shown_tests(tests: Mapping[str, Any]) -> str:
+    if not tests["files"]:
+        return f"no acceptance tests: a model says that none can show it ({tests['no_test']})"
+    many = f"{len(tests['tests'])} tests in {', '.join(tests['files'])}"
+    return f"acceptance tests, written by a model, {_AGREED[tests['by']]}: {many}"
 
 
 def _request(args: argparse.Namespace, settings: Settings) -> DoRequest:

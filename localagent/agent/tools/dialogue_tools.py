@@ -12,6 +12,7 @@ _MOST_STEPS = 30
 _MOST_TEXT = 4_000
 _MOST_FILES = 200
 _LISTED = 20
+NO_TEST_SAID = "no test: "
 ASSUMED = (
     "Nobody is there to answer. Do what the instruction says, in the plainest way, and say in finish what you assumed."
 )
@@ -50,7 +51,7 @@ def _plan_files(workshop: Workshop, given: Arguments) -> Action:
                 raise ToolRefusal("the user does not approve this plan; ask what is wanted, or make another")
             by = AgreedBy.PERSON
         reason = f"planned: {len(files)} files may be changed"
-        agreement = Agreement(by=by, files=tuple(map(str, files)))
+        agreement = Agreement(by=by, files=files)
         judgement = Judgement(answer=JudgeAnswer.AGREED, reason=reason)
         return Done(text=reason, plan=steps, agreement=agreement, judgement=judgement)
 
@@ -71,7 +72,7 @@ def _plan_within(workshop: Workshop, given: Arguments) -> Action:
             raise ToolRefusal(f"nobody is there who could widen the plan by {more}; keep to its files")
         if not workshop.person.approves(f"to widen the plan by {more}", _numbered(steps)):
             raise ToolRefusal(f"the user does not widen the plan by {more}; keep to its files, or ask")
-        agreement = Agreement(by=AgreedBy.PERSON, files=tuple(map(str, new)))
+        agreement = Agreement(by=AgreedBy.PERSON, files=tuple(new))
         return Done(text=f"the plan is wider by {more}", plan=steps, agreement=agreement)
 
     return Action(perform=perform)
@@ -129,8 +130,8 @@ def _no_test(workshop: Workshop, given: Arguments) -> Action:
 
     def perform() -> Done:
         agreement = Agreement(by=AgreedBy.ASSUMED if workshop.assume else AgreedBy.NOBODY, files=())
-        judgement = Judgement(answer=JudgeAnswer.AGREED, reason=f"no test: {reason}")
-        return Done(text=f"no test: {reason}", agreement=agreement, judgement=judgement)
+        judgement = Judgement(answer=JudgeAnswer.AGREED, reason=f"{NO_TEST_SAID}{reason}")
+        return Done(text=f"{NO_TEST_SAID}{reason}", agreement=agreement, judgement=judgement)
 
     return Action(perform=perform)
 

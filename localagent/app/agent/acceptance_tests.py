@@ -92,7 +92,7 @@ class AcceptanceJudge:
                 reason = "the user does not agree to these tests; ask what is wanted, or write others"
                 return Judgement(answer=JudgeAnswer.REFUSED, reason=reason)
             by = AgreedBy.PERSON
-        agreement = Agreement(by=by, files=tuple(map(str, files)))
+        agreement = Agreement(by=by, files=tuple(files))
         names = ", ".join(map(str, files))
         return Judgement(answer=JudgeAnswer.AGREED, reason=f"{names}: fails now, as it should", agreement=agreement)
 

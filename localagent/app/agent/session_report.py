@@ -20,6 +20,7 @@ from localagent.agent.events import (
     event_json,
     writes_of,
 )
+from localagent.agent.tools.dialogue_tools import NO_TEST_SAID
 from localagent.app.agent.patch_judge import Proof, told_of
 from localagent.app.agent.request import DoRequest
 from localagent.app.agent.snapshot_tree import SnapshotTree
@@ -73,9 +74,8 @@ def _agreed_plan(results: Sequence[Answered]) -> dict[str, Any] | None:
     agreements = [r.agreement for r in found if r.agreement is not None]
     if not agreements:
         return None
-    wider = [{"by": a.by.value, "files": list(a.files)} for a in agreements[1:]]
-    first = agreements[0]
-    return {"steps": list(found[0].plan), "files": list(first.files), "by": first.by.value, "widened": wider}
+    told = [{"by": a.by.value, "files": [str(file) for file in a.files]} for a in agreements]
+    return {"steps": list(found[0].plan), **told[0], "widened": told[1:]}
 
 
 def _acceptance(events: Sequence[AgentEvent]) -> dict[str, Any] | None:
@@ -94,7 +94,7 @@ def _acceptance(events: Sequence[AgentEvent]) -> dict[str, Any] | None:
         "files": sorted(agreed.files),
         "tests": tests,
         "by": agreed.by.value,
-        "no_test": "" if agreed.files else one_line(agreed.said, 300),
+        "no_test": "" if agreed.files else one_line(agreed.said.removeprefix(NO_TEST_SAID), 300),
     }
 
 
