@@ -28,6 +28,8 @@ def _why(text: str) -> str:
         "def check(x, y):\n    assert mean(x) == y\n\n\ndef test_a():\n    check([1], 1)\n",
         "def test_a(monkeypatch):\n    monkeypatch.setattr('shop.clock', 1)\n    assert mean([1]) == 1\n",
         "def test_a():\n    out = subprocess.run(['shop'])\n    assert out.returncode == 0\n",
+        "@pytest.mark.parametrize('make', [lambda: mean([1])])\ndef test_a(make):\n    x = make()\n    assert x == 1\n",
+        "def test_a():\n    assert 'mean' in open('README.md').read()\n",
         "def test_a():\n    for x in mean([1]):\n        assert x == 1\n",
     ],
 )

@@ -1,16 +1,16 @@
 """Acceptance tests that a model wrote from the instruction, before anything is changed: whether they may be the goal.
 
-Each must fail on the tree as it is because of what is missing there, and not by a fault of its own; show something
-(`weak_tests`); and fail, too, where what they import is there with empty bodies. Then a person agrees, or nobody is to
-be asked. What they do not show: that they say what was meant. They share the misunderstanding of whoever wrote them.
+Each must be able to show something (`weak_tests`) and have no fault of its own. At least one must fail on the tree as
+it is, and also where what they import is there with empty bodies; others may hold already, and guard what is to stay.
+Then a person agrees, or nobody is to be asked. What they do not show: that they say what was meant. They share the
+misunderstanding of whoever wrote them.
 """
 
-import ast
 import builtins
 import difflib
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pathspec
 
@@ -25,7 +25,6 @@ from localagent.domain.outcome import Failure, Outcome, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
 from localagent.errors import AnswerIsNo
-from localagent.gate.tests.inventory import suite_of
 from localagent.gate.tests.weak_tests import weak_tests
 from localagent.text.visible_text import one_line
 from localagent.verify.baseline.test_discovery import NoTests
@@ -62,6 +61,15 @@ class NewTestsReview(GateReview):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class _Found:
+    """What a run shows: what is wrong, tests that fail and may have to, tests that pass, each with how."""
+
+    faults: tuple[str, ...] = ()
+    failing: tuple[str, ...] = ()
+    passing: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class AcceptanceJudge:
     """`PatchJudge` of new tests. `asks`: whoever is there has to agree; `assume`: nobody has to.
 
@@ -81,7 +89,12 @@ class AcceptanceJudge:
         """AGREED, with the files; REFUSED with what is wrong, for the model to mend. Never raises for the tests."""
         del summary
         files = {path: text for path, text in sorted(writes.items()) if text is not None}
-        faults = [*self._weak(files)] or [*self._misnamed(files)] or [*self._shown_by_runs(files)]
+        faults = [*self._weak(files)] or [*self._misnamed(files)]
+        found = _Found() if faults else self._run(files)
+        faults = faults or [*found.faults]
+        if not faults and not found.failing:
+            faults = [f"{why}, so that it does not show what is asked for" for why in found.passing.values()]
+            faults = faults or ["none of them fails now"]
         if faults:
             more = f"; and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
             told = "; ".join(one_line(fault, 300) for fault in faults[:_SHOWN])
@@ -92,9 +105,10 @@ class AcceptanceJudge:
                 reason = "the user does not agree to these tests; ask what is wanted, or write others"
                 return Judgement(answer=JudgeAnswer.REFUSED, reason=reason)
             by = AgreedBy.PERSON
-        agreement = Agreement(by=by, files=tuple(files))
-        names = ", ".join(map(str, files))
-        return Judgement(answer=JudgeAnswer.AGREED, reason=f"{names}: fails now, as it should", agreement=agreement)
+        reason = f"{', '.join(files)}: {len(found.failing)} fail now, as they should"
+        if found.passing:
+            reason += f"; {len(found.passing)} hold already: {'; '.join([*found.passing.values()][:_SHOWN])}"
+        return Judgement(answer=JudgeAnswer.AGREED, reason=reason, agreement=Agreement(by=by, files=tuple(files)))
 
     def _weak(self, files: Mapping[RepoPath, str]) -> Iterator[str]:
         for path, text in files.items():
@@ -120,58 +134,49 @@ class AcceptanceJudge:
                 if near := difflib.get_close_matches(name, known, 1, _LIKE):
                     yield f"{module.name} has {near[0]}; the instruction names no {name}"
 
-    def _shown_by_runs(self, files: Mapping[RepoPath, str]) -> Iterator[str]:
-        """What speaks against tests by how they end: on the tree as it is, and where what they import is there."""
+    def _run(self, files: Mapping[RepoPath, str]) -> "_Found":
+        """How they end on the tree as it is, and where what they import is there with empty bodies."""
         missing = self._missing(files)
+        sources = self._sources()
         try:
-            now = self.runs.results(files, tuple(files))
-            yield from self._ends(now, files, missing, "on the tree as it is")
-            if not missing:
-                return
-            empty = {path: empty_bodies(text).decode() for path, text in self._skeletons(missing).items()}
-            bare = self.runs.results({**empty, **files}, tuple(files))
+            now = self._ends(self.runs.results(files, tuple(files)), files, missing)
+            if not missing or now.faults:
+                return now
+            empty = {path: empty_bodies(text).decode() for path, text in skeletons(missing, sources).items()}
+            bare = self._ends(self.runs.results({**empty, **files}, tuple(files)), files, ())
         except NoTests:
-            yield "pytest finds no test in them"
-            return
+            return _Found(faults=("pytest finds no test in them",))
         except (AnswerIsNo, WorkerLost) as no:
-            yield f"they cannot be run: {no}"
-            return
-        yield from self._ends(bare, files, (), "where all that they import is there, with empty bodies", none=True)
+            return _Found(faults=(f"they cannot be run: {no}",))
+        passing = {name: f"{why}, once its names are there with empty bodies" for name, why in bare.passing.items()}
+        failing = tuple(name for name in bare.failing if name not in now.passing)
+        return _Found(faults=bare.faults, failing=failing, passing={**passing, **now.passing})
 
-    def _skeletons(self, missing: tuple[MissingModule, ...]) -> dict[RepoPath, bytes]:
-        return skeletons(missing, self._sources())
-
-    def _ends(
-        self,
-        ran: Results,
-        files: Mapping[RepoPath, str],
-        missing: tuple[MissingModule, ...],
-        where: str,
-        *,
-        none: bool = False,
-    ) -> Iterator[str]:
-        """What is wrong with how tests ended. `none`: a test that wants None may pass."""
+    def _ends(self, ran: Results, files: Mapping[RepoPath, str], missing: tuple[MissingModule, ...]) -> "_Found":
+        """How tests ended, each with all its cases."""
+        faults: list[str] = []
         for path, failure in ran.errors.items():
-            awaited = failure.exception in _NOT_THERE and _names_missing(failure.message, missing)
-            if not awaited:
-                yield f"{path} cannot be collected: {failure.exception}: {failure.message}"
+            if not (failure.exception in _NOT_THERE and _names_missing(failure.message, missing)):
+                faults.append(f"{path} cannot be collected: {failure.exception}: {failure.message}")
         if ran.missed:
-            yield f"{ran.missed} of them are not run in the time there is"
+            faults.append(f"{ran.missed} of them are not run in the time there is")
         by_function: dict[str, list[TestResult]] = {}
         for name, result in ran.tests.items():
             by_function.setdefault(name.partition("[")[0], []).append(result)
-        wants_none = _wanting_none(files) if none else frozenset()
+        failing: list[str] = []
+        passing: dict[str, str] = {}
         for name, results in by_function.items():
             outcomes = {result.outcome for result in results}
+            failures = [result.failure for result in results if result.failure is not None]
             if Outcome.SKIPPED in outcomes:
-                yield f"{name} is skipped, or passes where it is expected to fail"
-            elif outcomes == {Outcome.PASSED} and name.rpartition("::")[2] not in wants_none:
-                yield f"{name} passes {where}, so that it does not show what is asked for"
-            elif Outcome.TIMED_OUT in outcomes:
-                yield f"{name} does not end in time"
+                faults.append(f"{name} is skipped, or passes where it is expected to fail")
+            elif outcomes == {Outcome.PASSED}:
+                passing[name] = f"{name} passes already"
+            elif why := next((why for failure in failures if (why := self._own_fault(failure, files))), ""):
+                faults.append(f"{name} {why}")
             else:
-                failures = [result.failure for result in results if result.failure is not None]
-                yield from (f"{name} {why}" for failure in failures[:1] if (why := self._own_fault(failure, files)))
+                failing.append(name)
+        return _Found(faults=tuple(faults), failing=tuple(failing), passing=passing)
 
     def _own_fault(self, failure: Failure, files: Collection[RepoPath]) -> str:
         """Why a failure is the test's own fault, and not that something is missing; "" where it may be that."""
@@ -200,14 +205,3 @@ def _names_missing(message: str, missing: tuple[MissingModule, ...]) -> bool:
     parts = {part for module in missing for part in (module.name.rpartition(".")[2], *module.names)}
     tops = {module.name.partition(".")[0] for module in missing if module.path is None}
     return bool(words & (parts | tops))
-
-
-def _wanting_none(files: Mapping[RepoPath, str]) -> frozenset[str]:
-    """Tests that speak of None: an empty body may answer them rightly."""
-    suites = [suite_of(text.encode()) for text in files.values()]
-    tests = [test for suite in suites if suite is not None for test in suite.tests.values()]
-    return frozenset(t.name.rpartition(".")[2] for t in tests if _speaks_of_none(t.node))
-
-
-def _speaks_of_none(test: ast.AST) -> bool:
-    return any(isinstance(n, ast.Constant) and n.value is None for n in ast.walk(test))

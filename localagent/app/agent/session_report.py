@@ -94,6 +94,7 @@ def _acceptance(events: Sequence[AgentEvent]) -> dict[str, Any] | None:
         "files": sorted(agreed.files),
         "tests": tests,
         "by": agreed.by.value,
+        "said": one_line(agreed.said, 600),
         "no_test": "" if agreed.files else one_line(agreed.said.removeprefix(NO_TEST_SAID), 300),
     }
 

@@ -16,7 +16,8 @@ from localagent.gate.tests.assertions import Assertion, assertions, catches_any,
 from localagent.gate.tests.inventory import Test, suite_of
 from localagent.gate.tests.tamper import MOCKS, SKIPS
 
-_RUNS_PROGRAMS = frozenset({"subprocess", "runpy", "importlib"})
+_REACHES_OUT = frozenset({"subprocess", "runpy", "importlib", "pathlib", "os", "io", "glob", "tomllib", "configparser"})
+_READS = frozenset({"__file__", "open"})
 _PURE = sys.stdlib_module_names | {"pytest", "hypothesis"}
 _THERE = frozenset({"callable", "hasattr", "isinstance", "issubclass", "assertIsNotNone", "assertIsInstance"})
 
@@ -51,12 +52,12 @@ def weak_tests(source: bytes, own: Collection[str]) -> tuple[WeakTest, ...]:
 
 
 def _reaching(tree: ast.Module, helpers: Mapping[str, Function], own: Collection[str]) -> frozenset[str]:
-    """Names that stand for something of the repository: imported ones, and helpers, fixtures, variables over them."""
-    names = {
+    """Names that stand for something of the repository: imported ones, its files, and what is made of them."""
+    names = {*_READS} | {
         found.bound
         for node in ast.walk(tree)
         for found in imports_of(node)
-        if (top := found.origin.lstrip(".").partition(".")[0]) not in _PURE or top in _RUNS_PROGRAMS or top in own
+        if (top := found.origin.lstrip(".").partition(".")[0]) not in _PURE or top in _REACHES_OUT or top in own
     }
     while True:
         more = {name for name, node in helpers.items() if _names(node) & names}
@@ -140,6 +141,7 @@ class _Reader:
             name.strip()
             for decorator in test.decorator_list
             if isinstance(decorator, ast.Call) and callee_name(decorator) == "parametrize" and decorator.args
+            if not _names(decorator) & self.reaching
             for text in _texts(decorator.args[0])
             for name in text.split(",")
         }

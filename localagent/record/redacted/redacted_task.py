@@ -98,7 +98,7 @@ _AGENT = Fields(
         "tools": Named(matching(r"[a-z_]{1,20}"), never),
         "model_faults": Named(matching(r"[a-z ]{1,20}"), never),
         "agreed_plan": Fields({"by": _AGREED_BY, "files": _TEXTS, "steps": _TEXTS, "widened": Each(_AGREED)}),
-        "acceptance": Fields({"by": _AGREED_BY, "files": _TEXTS, "tests": _TEXTS, "no_test": never}),
+        "acceptance": Fields({"by": _AGREED_BY, "files": _TEXTS, "tests": _TEXTS, "said": never, "no_test": never}),
         **each("roles plan changed not_shown refused speaks_to_machine", _TEXTS),
     }
 )
