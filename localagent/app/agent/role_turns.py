@@ -42,7 +42,7 @@ from localagent.app.agent.session_run import SessionRun
 from localagent.app.agent.session_store import whole_instruction
 from localagent.app.agent.snapshot_tree import SnapshotTree
 from localagent.app.agent.test_driven import NOTE
-from localagent.app.code.repository_index import kept_facts
+from localagent.app.code.repository_index import indexed_facts
 from localagent.domain.chat import Sampling
 from localagent.domain.paths import RepoPath
 from localagent.repo.python_environment import installed_modules
@@ -116,7 +116,7 @@ class RoleTurns:
             tools={PLANNER: PLANNER_TOOLS, TESTER: TESTER_TOOLS}.get(role, work),
             workshop=Workshop(
                 copy=copy,
-                search=GraphSearch(copy, lambda: kept_facts(request.repo, session.settings)),
+                search=GraphSearch(copy, lambda: indexed_facts(request.repo, session.settings)),
                 tests=self.runs,
                 judge=judge,
                 person=session.front.person,
