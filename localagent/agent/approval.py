@@ -76,7 +76,10 @@ class ChokePoint:
     agreed_files: Callable[[], Collection[RepoPath] | None] = lambda: None
 
     def decide(self, action: Action, copy: WorkingCopy, events: Sequence[AgentEvent]) -> Review:
-        """ALLOW, or DENY with a reason for the model; a person has been asked by then where one is there."""
+        """ALLOW, or DENY with a reason for the model; a person has been asked by then where one is there.
+
+        `events` are those of every role: what a text did to one of them reaches the next by what it says.
+        """
         if action.code:
             if lost := self._tainted({w.path: w.text for w in action.writes}, copy, events):
                 return _denied(lost)

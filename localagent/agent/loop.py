@@ -168,7 +168,7 @@ class Loop:
             if tool is None:
                 raise ToolFault(f"there is no tool {shortened(call.name, 60)!r}; the tools are {', '.join(self.tools)}")
             action = tool.prepare(self.workshop, parse_arguments(tool, call.arguments))
-            said = self.choke.decide(action, self.workshop.copy, self.log.events)
+            said = self.choke.decide(action, self.workshop.copy, self.log.whole_session)
             if said.answer is not Answer.ALLOW:
                 raise ToolRefusal(said.reason)
             done = action.perform()

@@ -12,7 +12,7 @@ from itertools import zip_longest
 
 from localagent.code.names import last_name
 from localagent.code.source_text import parse_or_none
-from localagent.code.spans import Function, FunctionSpan, outermost_functions
+from localagent.code.spans import Function, FunctionSpan, last_line, outermost_functions
 from localagent.code.test_usage import CallShape, MissingModule, Usage, missing_names
 from localagent.domain.paths import RepoPath
 
@@ -70,7 +70,7 @@ def empty_bodies(source: bytes) -> bytes:
     for span in reversed(open_functions(source)):
         statement = span.node.body[-1]
         indent = " " * statement.col_offset
-        lines[statement.lineno - 1 : statement.end_lineno] = [f"{indent}return None\n"]
+        lines[statement.lineno - 1 : last_line(statement)] = [f"{indent}return None\n"]
     return "".join(lines).encode()
 
 

@@ -56,7 +56,7 @@ def test_a_plan_is_agreed_to_once_and_says_by_whom(trust: Trust, assume: bool, p
     assert s.run().kind is EndKind.NEXT_ROLE
     assert s.results[0].agreement == Agreement(by=by, files=(RepoPath("pkg/mod.py"), RepoPath("tests/test_f.py")))
     assert len(person.heard) == (by is AgreedBy.PERSON)
-    assert agreed_files(s.log.events) == {RepoPath("pkg/mod.py"), RepoPath("tests/test_f.py")}
+    assert agreed_files(s.log.events) == frozenset({RepoPath("pkg/mod.py"), RepoPath("tests/test_f.py")})
     assert s.model.asked[0].metadata == {"role": "planner"}
 
 
@@ -115,6 +115,24 @@ def test_files_made_after_the_plan_and_frozen_ones_are_not_deleted_or_made_anew(
     s.run()
     assert [r.kind for r in s.results[2:5]] == [ResultKind.REFUSED] * 3
     assert s.writes == {test.path: test.text}
+
+
+def test_a_text_that_one_role_met_takes_from_the_next_what_it_would_have_taken_from_that() -> None:
+    met = Answered(call_id="r", tool="read", kind=ResultKind.DONE, text="", injected="read NOTES.md")
+    new = calls(("create", {"path": "pkg/new.py", "content": "x = 1\n"}))
+    s = session([new, FINISH], events=(RoleBegan(role=PLANNER), met))
+    s.run()
+    assert "creating a file is not possible after read NOTES.md" in s.results[1].text
+
+
+def test_a_person_sees_every_file_that_a_plan_is_widened_by() -> None:
+    many = [f"pkg/new_{n}.py" for n in range(40)]
+    person = Asked(present=True, yes=True)
+    more = calls(("plan", {"steps": ["more"], "files": many}))
+    s = session([more, FINISH], tools=PLANNED_TOOLS, events=PLANNED, trust=Trust.PLAN, person=person)
+    s.run()
+    assert all(path in person.heard[0] for path in many)
+    assert len(agreed_files(s.log.events) or ()) == 41
 
 
 def test_each_role_has_a_conversation_of_its_own_and_hears_the_person() -> None:

@@ -47,7 +47,7 @@ def _plan_files(workshop: Workshop, given: Arguments) -> Action:
     def perform() -> Done:
         by = AgreedBy.ASSUMED if workshop.assume else AgreedBy.NOBODY
         if workshop.plan_is_asked and workshop.person.present:
-            if not workshop.person.approves("this plan", f"{_numbered(steps)}\nFiles: {', '.join(files)}"):
+            if not workshop.person.approves("this plan", _shown(steps, files)):
                 raise ToolRefusal("the user does not approve this plan; ask what is wanted, or make another")
             by = AgreedBy.PERSON
         reason = f"planned: {len(files)} files may be changed"
@@ -67,10 +67,10 @@ def _plan_within(workshop: Workshop, given: Arguments) -> Action:
     def perform() -> Done:
         if not new:
             return Done(text="planned", plan=steps)
-        more = ", ".join(new[:_LISTED])
+        more = ", ".join(new[:_LISTED]) + (f" and {len(new) - _LISTED} more" if len(new) > _LISTED else "")
         if not (workshop.plan_is_asked and workshop.person.present):
             raise ToolRefusal(f"nobody is there who could widen the plan by {more}; keep to its files")
-        if not workshop.person.approves(f"to widen the plan by {more}", _numbered(steps)):
+        if not workshop.person.approves(f"to widen the plan by {more}", _shown(steps, new)):
             raise ToolRefusal(f"the user does not widen the plan by {more}; keep to its files, or ask")
         agreement = Agreement(by=AgreedBy.PERSON, files=tuple(new))
         return Done(text=f"the plan is wider by {more}", plan=steps, agreement=agreement)
@@ -80,6 +80,11 @@ def _plan_within(workshop: Workshop, given: Arguments) -> Action:
 
 def _numbered(steps: Sequence[str]) -> str:
     return "\n".join(f"{n}. {step}" for n, step in enumerate(steps, 1))
+
+
+def _shown(steps: Sequence[str], files: Sequence[RepoPath]) -> str:
+    """A plan as a person reads it who is asked about it: every file of it."""
+    return "\n".join([_numbered(steps), f"{len(files)} files:", *files])
 
 
 def _plan(workshop: Workshop, given: Arguments) -> Action:

@@ -101,7 +101,9 @@ class AcceptanceJudge:
             return Judgement(answer=JudgeAnswer.REFUSED, reason=f"these tests cannot be the goal: {told}{more}")
         by = AgreedBy.ASSUMED if self.assume else AgreedBy.NOBODY
         if self.asks and self.person.present:
-            if not self.person.approves("these acceptance tests", "\n".join(files.values())):
+            if not self.person.approves(
+                "these acceptance tests", "\n".join(f"{path}:\n{text}" for path, text in files.items())
+            ):
                 reason = "the user does not agree to these tests; ask what is wanted, or write others"
                 return Judgement(answer=JudgeAnswer.REFUSED, reason=reason)
             by = AgreedBy.PERSON

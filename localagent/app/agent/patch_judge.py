@@ -166,7 +166,8 @@ def told_of(agreed: AgreedTests) -> str:
     names = ", ".join(sorted(agreed.files))
     if agreed.by is AgreedBy.PERSON:
         return f"{names}: tests written by the model, and agreed to by a person"
-    return f"{names}: tests written by the model and assumed, read by nobody"
+    assumed = "and assumed, read by nobody" if agreed.by is AgreedBy.ASSUMED else "and read by nobody"
+    return f"{names}: tests written by the model {assumed}"
 
 
 def _altered(agreed: AgreedTests, writes: Mapping[RepoPath, str | None]) -> str:
