@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from localagent.agent.events import Agreement
 from localagent.domain.paths import RepoPath
 
 
@@ -96,6 +97,7 @@ class JudgeAnswer(StrEnum):
     ACCEPTED = "accepted"
     NEEDS_PERSON = "needs-person"
     REFUSED = "refused"
+    AGREED = "agreed"  # what a role made is what the rest of the session is bound to
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,6 +106,7 @@ class Judgement:
 
     answer: JudgeAnswer
     reason: str
+    agreement: Agreement | None = None
 
 
 class PatchJudge(Protocol):

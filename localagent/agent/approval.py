@@ -7,7 +7,7 @@ trust level leaves to a person. A plan can only narrow what the policy allows.
 import ast
 import re
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -47,6 +47,7 @@ class PlanScope:
 
 
 _INERT = ("__future__", "typing", "dataclasses", "enum", "abc", "collections", "math", "datetime", "pytest")
+_LISTED = 8
 _FILE = re.compile(r"(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.\w{1,8}\b|(?:[\w.@+-]+/)+")
 
 
@@ -60,7 +61,9 @@ class ChokePoint:
     """Decides on actions. `assume`: who gave the instruction wants no questions that the policy does not insist on.
 
     What `instruction` and the plan name may be changed; where the plan names files, nothing else. Without a plan
-    everything may that the policy allows, but for files to go. `harmless` modules may be imported after any text.
+    everything may that the policy allows, but for files to go. Where a plan was agreed to before the work, its files
+    may (`agreed_files`), whatever the instruction names. `frozen` files never may. `harmless` modules may be imported
+    after any text.
     """
 
     review: ChangeReview
@@ -69,9 +72,14 @@ class ChokePoint:
     assume: bool
     instruction: str = ""
     harmless: frozenset[str] = frozenset()
+    frozen: frozenset[RepoPath] = frozenset()
+    agreed_files: Callable[[], Collection[RepoPath] | None] = lambda: None
 
     def decide(self, action: Action, copy: WorkingCopy, events: Sequence[AgentEvent]) -> Review:
-        """ALLOW, or DENY with a reason for the model; a person has been asked by then where one is there."""
+        """ALLOW, or DENY with a reason for the model; a person has been asked by then where one is there.
+
+        `events` are those of every role: what a text did to one of them reaches the next by what it says.
+        """
         if action.code:
             if lost := self._tainted({w.path: w.text for w in action.writes}, copy, events):
                 return _denied(lost)
@@ -91,6 +99,13 @@ class ChokePoint:
 
     def _outside(self, after: Mapping[RepoPath, str | None], copy: WorkingCopy, events: Sequence[AgentEvent]) -> str:
         """Why a change is outside what was planned; "" where it is within. What the session made itself may go."""
+        if held := frozen_among(after, self.frozen):
+            return held
+        agreed = self.agreed_files()
+        if agreed is not None:
+            outside = [path for path in after if path not in agreed]
+            more = "call plan with files to ask for it, or leave it as it is"
+            return f"{outside[0]} is outside the plan that was agreed to ({_listed(agreed)}); {more}" if outside else ""
         plan = next((e.plan for e in reversed(events) if isinstance(e, Answered) and e.plan), ())
         planned, asked = scope_of(plan), scope_of([self.instruction])
         for path, text in after.items():
@@ -124,6 +139,17 @@ class ChokePoint:
         if self.person.present and self.person.approves(f"{what}: {said.reason}", detail()):
             return Review(answer=Answer.ALLOW)
         return _denied(f"a person has to allow it: {said.reason}")
+
+
+def frozen_among(paths: Iterable[RepoPath], frozen: Collection[RepoPath]) -> str:
+    """Why paths may not change: one of them is a test that the change is held against. "" where none is."""
+    fixed = sorted({*frozen} & {*paths})
+    return f"{fixed[0]} is one of the tests that this change is held against, and stays as it is" if fixed else ""
+
+
+def _listed(files: Collection[RepoPath]) -> str:
+    shown = sorted(files)[:_LISTED]
+    return ", ".join(shown) + (f" and {len(files) - _LISTED} more" if len(files) > _LISTED else "")
 
 
 def _denied(reason: str) -> Review:

@@ -13,6 +13,7 @@ from localagent.domain.chat import ToolCall
 from localagent.domain.paths import RepoPath
 from localagent.errors import UsageFault
 
+IMPLEMENTER, PLANNER, TESTER, REVIEWER = "implementer", "planner", "tester", "reviewer"
 RECIPE = "recipe"
 SKELETON = "skeleton"
 FILLED = "fill-bodies"
@@ -76,6 +77,31 @@ class ResultKind(StrEnum):
     REFUSED = "refused"  # the call was understood, and may not be
 
 
+class AgreedBy(StrEnum):
+    """Who agreed to a plan or to tests that a model made."""
+
+    PERSON = "person"
+    ASSUMED = "assumed"  # nobody read it: --assume
+    NOBODY = "nobody"  # nobody was there, or was to be asked
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Agreement:
+    """What the rest of the session is bound to: the files of a plan, or those of tests. `by`: who agreed."""
+
+    by: AgreedBy
+    files: tuple[RepoPath, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AgreedTests:
+    """Tests that a model wrote before the work, by file; none: it said (`said`) that no test can show the change."""
+
+    by: AgreedBy
+    said: str
+    files: Mapping[RepoPath, str]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answered:
     """The result of a call, with what it changed: one event, so that neither stands without the other.
@@ -90,6 +116,7 @@ class Answered:
     writes: tuple[FileWrite, ...] = ()
     plan: tuple[str, ...] = ()
     injected: str = ""
+    agreement: Agreement | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,6 +139,13 @@ class Seen:
     """A person has seen what was met that speaks to a machine."""
 
     where: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RoleBegan:
+    """From here on a model plays this role, in a conversation of its own. Before the first of them: the implementer."""
+
+    role: str
 
 
 class ReviewAnswer(StrEnum):
@@ -155,6 +189,7 @@ class EndKind(StrEnum):
     NEEDS_PERSON = "needs-person"
     LIMITS_EXCEEDED = "limits-exceeded"
     GAVE_UP = "gave-up"
+    NEXT_ROLE = "next-role"  # the role's work is done, the session's is not
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -167,7 +202,8 @@ class Ended:
 
 
 AgentEvent = (
-    PersonSaid | Noted | Replied | NoReply | Started | Answered | Condensed | Undone | Seen | Reviewed | Ended
+    PersonSaid | Noted | Replied | NoReply | Started | Answered | Condensed | Undone | Seen
+    | RoleBegan | Reviewed | Ended
 )  # fmt: skip
 
 
@@ -177,6 +213,11 @@ class EventLog(Protocol):
     @property
     def events(self) -> tuple[AgentEvent, ...]:
         """All of them, oldest first."""
+        ...
+
+    @property
+    def whole_session(self) -> tuple[AgentEvent, ...]:
+        """Those of other roles, too, where these are one role's."""
         ...
 
     def append(self, event: AgentEvent) -> None:
@@ -196,11 +237,37 @@ class MemoryLog:
         """All of them, oldest first."""
         return tuple(self._events)
 
+    whole_session = events
+
     def append(self, event: AgentEvent) -> None:
         """Add one."""
         if self._keep is not None:
             self._keep(event)
         self._events.append(event)
+
+
+@dataclass(frozen=True, slots=True)
+class RoleLog:
+    """The events of one role in a session's log: its own, and what a person said to whom it may be."""
+
+    whole: EventLog
+    role: str
+
+    @property
+    def events(self) -> tuple[AgentEvent, ...]:
+        """Those of the role, oldest first."""
+        return events_of(self.role, self.whole.events)
+
+    @property
+    def whole_session(self) -> tuple[AgentEvent, ...]:
+        """Those of other roles, too."""
+        return self.whole.events
+
+    def append(self, event: AgentEvent) -> None:
+        """Add one; the role's turn begins with it where another one's was."""
+        if role_of(self.whole.events) != self.role:
+            self.whole.append(RoleBegan(role=self.role))
+        self.whole.append(event)
 
 
 _KINDS: dict[str, type[AgentEvent]] = {
@@ -213,6 +280,7 @@ _KINDS: dict[str, type[AgentEvent]] = {
     "agent-condensed": Condensed,
     "agent-undone": Undone,
     "agent-seen": Seen,
+    "agent-role": RoleBegan,
     "agent-review": Reviewed,
     "agent-ended": Ended,
 }
@@ -227,7 +295,9 @@ def event_json(event: AgentEvent) -> tuple[str, dict[str, Any]]:
             data["calls"] = [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in event.calls]
         case Answered():
             data["writes"] = [{"path": str(w.path), "text": w.text} for w in event.writes]
-            data |= {"kind": event.kind.value, "plan": list(event.plan)}
+            agreed = event.agreement
+            told = None if agreed is None else {"by": agreed.by.value, "files": [str(f) for f in agreed.files]}
+            data |= {"kind": event.kind.value, "plan": list(event.plan), "agreement": told}
         case Reviewed():
             objections = [{"path": o.path, "line": o.line, "reason": o.reason} for o in event.objections]
             data |= {"answer": event.answer.value, "objections": objections}
@@ -247,7 +317,13 @@ def event_of(kind: str, data: Mapping[str, Any]) -> AgentEvent | None:
             values["calls"] = tuple(ToolCall(**c) for c in values["calls"])
         elif made is Answered:
             values["writes"] = tuple(FileWrite(path=RepoPath(w["path"]), text=w["text"]) for w in values["writes"])
-            values |= {"kind": ResultKind(values["kind"]), "plan": tuple(values["plan"])}
+            agreed = values.get("agreement")
+            made_by = (
+                None
+                if agreed is None
+                else Agreement(by=AgreedBy(agreed["by"]), files=tuple(map(RepoPath, agreed["files"])))
+            )
+            values |= {"kind": ResultKind(values["kind"]), "plan": tuple(values["plan"]), "agreement": made_by}
         elif made is Reviewed:
             objections = tuple(Objection(**o) for o in values["objections"])
             values |= {"answer": ReviewAnswer(values["answer"]), "objections": objections}
@@ -267,6 +343,42 @@ def writes_of(events: tuple[AgentEvent, ...]) -> dict[RepoPath, str | None]:
         elif isinstance(event, Undone):
             done = [(n, write) for n, write in done if n < event.since]
     return {write.path: write.text for _, write in done}
+
+
+def role_of(events: Sequence[AgentEvent]) -> str:
+    """The role whose turn it is."""
+    return next((e.role for e in reversed(events) if isinstance(e, RoleBegan)), IMPLEMENTER)
+
+
+def events_of(role: str, events: Sequence[AgentEvent]) -> tuple[AgentEvent, ...]:
+    """The events of a role, oldest first: its own, and what a person said to whom it may be."""
+    found: list[AgentEvent] = []
+    at = IMPLEMENTER
+    for event in events:
+        if isinstance(event, RoleBegan):
+            at = event.role
+        elif at == role or isinstance(event, PersonSaid):
+            found.append(event)
+    return tuple(found)
+
+
+def agreed_files(events: Sequence[AgentEvent]) -> frozenset[RepoPath] | None:
+    """The files that may be changed by the plan that was agreed to, what it was widened by included; None: no plan."""
+    found = [e.agreement.files for e in events if isinstance(e, Answered) and e.tool == "plan" and e.agreement]
+    return frozenset(file for files in found for file in files) if found else None
+
+
+def agreed_tests(events: tuple[AgentEvent, ...]) -> AgreedTests | None:
+    """The tests that were agreed to before the work; None where none were, or they were taken back."""
+    for number, event in enumerate(events):
+        if isinstance(event, Answered) and event.tool in ("finish", "no_test") and event.agreement is not None:
+            undone = (e for e in events[number + 1 :] if isinstance(e, Undone))
+            then = writes_of((*events[: number + 1], *undone))
+            texts = {path: then.get(path) for path in event.agreement.files}
+            files = {path: text for path, text in texts.items() if text is not None}
+            if len(files) == len(texts):
+                return AgreedTests(by=event.agreement.by, said=event.text, files=files)
+    return None
 
 
 def last_said(events: Sequence[AgentEvent]) -> int:

@@ -5,7 +5,7 @@ Flow out of it is by typed outcomes. Whatever a model or its server does ends in
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from localagent.agent import context
@@ -58,12 +58,15 @@ class Loop:
     clock: Callable[[], float] = time.monotonic
     wait: Callable[[float], None] = time.sleep
 
-    def run(self) -> Ended:
-        """Until there is an outcome; it is in the log then."""
-        begin, first, faults = self.clock(), len(self.log.events), 0
+    def run(self, begin: float | None = None, earlier: Sequence[AgentEvent] = ()) -> Ended:
+        """Until there is an outcome; it is in the log then.
+
+        `begin` (now where it is left out) and the `earlier` events are of other roles on the same budget.
+        """
+        begin, first, faults = self.clock() if begin is None else begin, len(self.log.events), 0
         ended = self._carry_out(begin)
         while ended is None:
-            ended = self._over(begin, first)
+            ended = self.limits.used((*earlier, *self.log.events[first:])) or self._late(begin)
             if ended is not None:
                 break
             said = self._complete(begin)
@@ -72,7 +75,7 @@ class Loop:
                 ended = self._after(said, faults, begin)
                 continue
             faults = 0
-            self._append(as_event(said, self.tools, self.log.events))
+            self._append(as_event(said, self.tools, self.log.whole_session))
             ended = self._carry_out(begin) or self._circles()
         self._append(ended)
         return ended
@@ -80,10 +83,6 @@ class Loop:
     def _append(self, event: AgentEvent) -> None:
         self.log.append(event)
         self.tell(event)
-
-    def _over(self, begin: float, first: int) -> Ended | None:
-        """Whether a limit is reached, counted since this run's first event."""
-        return self.limits.used(self.log.events[first:]) or self._late(begin)
 
     def _late(self, begin: float) -> Ended | None:
         """Whether the time is up, or nobody wants the answer any more."""
@@ -169,7 +168,7 @@ class Loop:
             if tool is None:
                 raise ToolFault(f"there is no tool {shortened(call.name, 60)!r}; the tools are {', '.join(self.tools)}")
             action = tool.prepare(self.workshop, parse_arguments(tool, call.arguments))
-            said = self.choke.decide(action, self.workshop.copy, self.log.events)
+            said = self.choke.decide(action, self.workshop.copy, self.log.whole_session)
             if said.answer is not Answer.ALLOW:
                 raise ToolRefusal(said.reason)
             done = action.perform()
@@ -178,7 +177,8 @@ class Loop:
         except ToolFault as fault:
             return _answer(call, ResultKind.ERROR, bounded(f"error: {fault}", self.workshop.limit, "left out")), None
         answer = _answer(call, ResultKind.DONE, done.text)
-        return replace(answer, writes=(*action.writes, *done.writes), plan=done.plan), done
+        writes = (*action.writes, *done.writes)
+        return replace(answer, writes=writes, plan=done.plan, agreement=done.agreement), done
 
 
 def _answer(call: ToolCall, kind: ResultKind, text: str) -> Answered:

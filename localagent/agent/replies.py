@@ -51,15 +51,17 @@ def outcome_of(done: Done) -> Ended | None:
         return Ended(kind=EndKind.NEEDS_PERSON, reason=f"the model asks: {done.asks}")
     if done.judgement is None:
         return None
-    person = done.judgement.answer is JudgeAnswer.NEEDS_PERSON
-    return Ended(kind=EndKind.NEEDS_PERSON if person else EndKind.FINISHED, reason=done.judgement.reason)
+    kinds = {JudgeAnswer.NEEDS_PERSON: EndKind.NEEDS_PERSON, JudgeAnswer.AGREED: EndKind.NEXT_ROLE}
+    return Ended(kind=kinds.get(done.judgement.answer, EndKind.FINISHED), reason=done.judgement.reason)
 
 
 def quoted(answer: Answered) -> str:
     """What a result says in the words of the repository, or of a program that ran: our own words are none."""
     if answer.tool == "run_tests" and answer.kind is ResultKind.ERROR:
         return answer.text  # what pytest said where it could not be run
-    if answer.tool in ("plan", "ask", "delete") or (answer.kind is ResultKind.REFUSED and answer.tool != "finish"):
+    if answer.tool in ("plan", "no_test", "ask", "delete") or (
+        answer.kind is ResultKind.REFUSED and answer.tool != "finish"
+    ):
         return ""
     ours_first = answer.kind is not ResultKind.DONE or answer.tool in ("run_tests", "run", "edit", "create", "finish")
     return answer.text.partition("\n")[2] if ours_first else answer.text

@@ -26,8 +26,8 @@ class Settings:
     deleted; `scratch_dir` throw-away workspaces, reachable for an unprivileged uid; `runtime_dir` the socket of kept
     sessions, there while sessions are. `credentials_dir` is where systemd hands over secrets, `passphrase_file` what
     the user named for the signing key; None where there is none. `gpu_layers` is how many layers of a model go to a GPU
-    where a command does not say it (`auto`, a number, or "" for none). `recorder` is the descriptor of a line to the
-    process that writes the audit journal, for a process that does not write it itself.
+    where a command does not say it (`auto`, a number, or "" for none), `roles` which roles a model plays. `recorder` is
+    the descriptor of a line to the process that writes the audit journal, for a process that does not write it itself.
 
     `system_dir` holds what the machine's owner says (`policy.d/`, `policies/`), and belongs to `system_owner`. Neither
     is read from the environment: whoever runs localagent could leave the owner's rules by setting a variable. Tests
@@ -48,12 +48,14 @@ class Settings:
     passphrase_file: Path | None = None
     recorder: int | None = None
     gpu_layers: str = ""
+    roles: str = ""
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str] | None = None) -> "Settings":
         """XDG directories (XDG_STATE_HOME, XDG_DATA_HOME, XDG_CACHE_HOME), TMPDIR for scratch.
 
-        CREDENTIALS_DIRECTORY (systemd's) and LOCALAGENT_PASSPHRASE_FILE for the signing key, LOCALAGENT_GPU_LAYERS.
+        CREDENTIALS_DIRECTORY (systemd's) and LOCALAGENT_PASSPHRASE_FILE for the signing key, LOCALAGENT_GPU_LAYERS,
+        LOCALAGENT_ROLES.
         """
         env = os.environ if environ is None else environ
         home = Path(env.get("HOME") or "~").expanduser()
@@ -79,4 +81,5 @@ class Settings:
             credentials_dir=Path(credentials) if credentials.startswith("/") else None,
             passphrase_file=Path(passphrase) if passphrase else None,
             gpu_layers=env.get("LOCALAGENT_GPU_LAYERS", ""),
+            roles=env.get("LOCALAGENT_ROLES", ""),
         )

@@ -12,6 +12,7 @@ from localagent.agent.approval import Trust
 from localagent.agent.limits import Limits
 from localagent.app.agent.request import DoOutcome, DoRequest
 from localagent.app.agent.run import run_do
+from localagent.app.agent.session_run import Frontend
 from localagent.app.settings import Settings
 from localagent.batch.cache_key import policy_of
 from localagent.batch.fleet import FleetMember, WorkKind
@@ -46,7 +47,7 @@ def instructed(
         policy=policy_of(member),
     )
     seen = SeenTree()
-    outcome = run_do(request, settings, seen)
+    outcome = run_do(request, settings, Frontend(sink=seen))
     report = outcome.report
     patches.asked_model = bool(report["agent"]["replies"])
     patches.moved = seen.digest not in ("", patches.digest)

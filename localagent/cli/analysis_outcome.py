@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from localagent.agent.events import IMPLEMENTER
 from localagent.app.agent.data_analysis import MOST_PRINTED, input_faults
-from localagent.app.agent.request import REVIEWER, DoOutcome
+from localagent.app.agent.request import DoOutcome
 from localagent.app.agent.results_folder import results_fault
 from localagent.cli.render import Render
 
@@ -27,8 +28,8 @@ def analysis_faults(args: argparse.Namespace) -> list[str]:
         ("--apply", args.apply),
     )
     faults = [f"{name} and --file: an analysis makes no patch" for name, value in no_patch if value]
-    reviewed = (("--review-model", args.review_model), ("--roles reviewer", REVIEWER in args.roles))
-    faults += [f"{name} and --file: a reviewer reads patches, not analyses" for name, value in reviewed if value]
+    other = (("--review-model", args.review_model), ("--roles", {*args.roles.split(",")} - {"", IMPLEMENTER}))
+    faults += [f"{name} and --file: an analysis has no plan, tests or review" for name, value in other if value]
     fault = results_fault(Path(args.results))
     return faults + input_faults([Path(file) for file in args.file]) + ([fault] if fault else [])
 

@@ -3,15 +3,18 @@
 import argparse
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
+from typing import Any
 
+from localagent.agent.agent_ports import Person
 from localagent.agent.approval import Trust
-from localagent.agent.events import Objection
+from localagent.agent.events import IMPLEMENTER, PLANNER, REVIEWER, TESTER, AgreedBy, Objection
 from localagent.agent.limits import Limits
 from localagent.app import Settings
-from localagent.app.agent.request import IMPLEMENTER, REVIEWER, ROLES, DoOutcome, DoRequest
+from localagent.app.agent.request import ROLES, DoOutcome, DoRequest
 from localagent.app.agent.run import run_do
+from localagent.app.agent.session_run import Absent, Frontend
 from localagent.app.agent.test_driven import INSTRUCTION
 from localagent.app.cancellation import Stop
 from localagent.cli.analysis_outcome import analysis_faults, show_analysis
@@ -26,6 +29,12 @@ from localagent.domain.instruction import instruction_fault
 from localagent.errors import UsageFault
 from localagent.ports import Sink
 from localagent.protocol.http_client import DEFAULT_SOCKET
+
+_AGREED = {
+    AgreedBy.PERSON.value: "agreed to by a person",
+    AgreedBy.ASSUMED.value: "assumed (--assume)",
+    AgreedBy.NOBODY.value: "agreed to by nobody",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +55,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--review-model", default="", metavar="M", help="a model that reads a proven patch, and may object to it"
     )
-    p.add_argument("--roles", default=IMPLEMENTER, metavar="LIST", help=f"roles for the model: {', '.join(ROLES)}")
+    p.add_argument(
+        "--roles",
+        default="",
+        metavar="LIST",
+        help=f"roles for the model: {', '.join(ROLES)} (default: LOCALAGENT_ROLES, else {IMPLEMENTER})",
+    )
     p.add_argument(
         "--trust",
         choices=[t.value for t in Trust],
@@ -80,14 +94,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """Exit codes as in docs/errors.md."""
-    request = _request(args)
+    request = _request(args, settings)
     stop = Stop()
     stop_on_signals(stop)
     sink = sink_of(args, render)
     if args.daemon is not None:
         outcome = run_do_remote(request, Path(args.daemon), settings, sink)
     else:
-        outcome = run_do(request, settings, sink, stop, person_of(args, render))
+        outcome = run_do(request, settings, Frontend(sink=sink, stop=stop, person=person_of(args, render)))
     show_outcome(outcome, args, render)
     return outcome.exit
 
@@ -97,10 +111,10 @@ def sink_of(args: argparse.Namespace, render: Render) -> Sink:
     return JsonSink(render) if args.json else PlainSink(render, quiet=args.quiet)
 
 
-def person_of(args: argparse.Namespace, render: Render) -> TerminalPerson | None:
+def person_of(args: argparse.Namespace, render: Render) -> Person:
     """Whoever sits at the terminal; nobody where there is none, or where no question is wanted."""
     ask = sys.stdin.isatty() and sys.stderr.isatty() and not args.json and not getattr(args, "assume", False)
-    return TerminalPerson(render) if ask and getattr(args, "trust", None) != Trust.AUTO.value else None
+    return TerminalPerson(render) if ask and getattr(args, "trust", None) != Trust.AUTO.value else Absent()
 
 
 def show_outcome(outcome: DoOutcome, args: argparse.Namespace, render: Render) -> None:
@@ -120,6 +134,10 @@ def show_outcome(outcome: DoOutcome, args: argparse.Namespace, render: Render) -
         render.line(f"strength {agent['grade']} of A to E for the claim {agent['claim']!r}")
     for text in agent.get("not_shown", ()) if outcome.diff else ():
         render.note(f"not shown: {text}")
+    if (plan := agent.get("agreed_plan")) is not None:
+        render.note(f"plan: {len(plan['files'])} files, {_AGREED[plan['by']]}: {', '.join(plan['files'])}")
+    if (tests := agent.get("acceptance")) is not None:
+        render.note(_shown_tests(tests))
     for review in agent.get("reviews", ()):
         said = review["reason"] or "; ".join(str(Objection(**one)) for one in review["objections"])
         render.note(f"review by {review['model']}, a model's words and no proof: {review['answer']}: {said}")
@@ -138,7 +156,14 @@ def show_outcome(outcome: DoOutcome, args: argparse.Namespace, render: Render) -
         render.note(f"to apply it: localagent apply {outcome.session}")
 
 
-def _request(args: argparse.Namespace) -> DoRequest:
+def _shown_tests(tests: Mapping[str, Any]) -> str:
+    if not tests["files"]:
+        return f"no acceptance tests: a model says that none can show it ({tests['no_test']})"
+    many = f"{len(tests['tests'])} tests in {', '.join(tests['files'])}"
+    return f"acceptance tests, written by a model, {_AGREED[tests['by']]}: {many}"
+
+
+def _request(args: argparse.Namespace, settings: Settings) -> DoRequest:
     faults: list[str] = []
     instruction = args.instruction.strip() or (INSTRUCTION if args.from_tests else "")
     if fault := instruction_fault(instruction):
@@ -153,13 +178,19 @@ def _request(args: argparse.Namespace) -> DoRequest:
             faults.append(f"--from-tests: {spec!r}: name test files, or folders of tests, relative to the repository")
     if args.trust == Trust.AUTO.value and args.apply:
         faults.append("--trust auto and --apply: what nobody looks at is not written into the tree; use `apply` later")
-    roles = tuple(r.strip() for r in args.roles.split(",") if r.strip())
+    # by default a model is asked for what it can be: the daemon, an analysis and a recipe ask for no more than the work
+    usual = settings.roles if args.model and args.daemon is None and not args.file else ""
+    named = "--roles" if args.roles else "LOCALAGENT_ROLES"
+    roles = tuple(r.strip() for r in (args.roles or usual).split(",") if r.strip())
     if unknown := [r for r in roles if r not in ROLES]:
-        faults.append(f"--roles: {unknown[0]!r} is none; known: {', '.join(ROLES)}")
+        faults.append(f"{named}: {unknown[0]!r} is none; known: {', '.join(ROLES)}")
     elif roles and IMPLEMENTER not in roles:
-        faults.append(f"--roles: without {IMPLEMENTER} nothing is changed, and there is nothing to review")
+        faults.append(
+            f"{named}: without {IMPLEMENTER} nothing is changed, and there is nothing to plan, test or review"
+        )
     if REVIEWER in roles and not (args.model or args.review_model):
         faults.append("--roles: the reviewer needs --model or --review-model")
+    faults += [f"--roles: the {role} needs --model" for role in (PLANNER, TESTER) if role in roles and not args.model]
     playing = {*roles, IMPLEMENTER, *((REVIEWER,) if args.review_model else ())}
     for name, value in (("--max-steps", args.max_steps), ("--max-tokens", args.max_tokens)):
         if value < 1:

@@ -33,6 +33,8 @@ _STAGES = {
     "strength": "measuring the strength of the evidence",
     "record": "writing the record",
     "skeleton": "writing down what the tests import",
+    "planner": "the model plans",
+    "tester": "the model writes acceptance tests",
     "agent": "the model works on the instruction",
     "original": "running what fails, in the jail",
     "rate": "running it again, to see whether it always fails",

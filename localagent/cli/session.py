@@ -12,6 +12,7 @@ from localagent.app import Settings
 from localagent.app.agent.chat_model import refuse_absent
 from localagent.app.agent.run import resume_do
 from localagent.app.agent.session_control import as_atif, as_json_lines, as_markdown, as_patch, say, undo_steps
+from localagent.app.agent.session_run import Frontend
 from localagent.app.agent.session_store import Session, find_session, sessions
 from localagent.app.cancellation import Stop
 from localagent.cli.actions import add_action
@@ -137,6 +138,7 @@ def _resume(kept: Session, args: argparse.Namespace, settings: Settings, render:
         kept = say(kept, time.monotonic(), said)
     stop = Stop()
     stop_on_signals(stop)
-    outcome = resume_do(kept, settings, sink_of(args, render), stop, person_of(args, render))
+    front = Frontend(sink=sink_of(args, render), stop=stop, person=person_of(args, render))
+    outcome = resume_do(kept, settings, front)
     show_outcome(outcome, args, render)
     return outcome.exit

@@ -14,7 +14,7 @@ from itertools import zip_longest
 
 from localagent.code.names import last_name
 from localagent.code.source_text import parse_or_none
-from localagent.code.spans import Function, FunctionSpan, outermost_functions
+from localagent.code.spans import Function, FunctionSpan, last_line, outermost_functions
 from localagent.code.test_usage import CallShape, MissingModule, Usage, missing_names
 from localagent.domain.paths import RepoPath
 
@@ -72,6 +72,16 @@ def open_functions(source: bytes) -> list[FunctionSpan]:
     """The functions that stand in no other one and, docstrings aside, only raise NotImplementedError."""
     tree = parse_or_none(source)
     return [] if tree is None else [span for span in outermost_functions(tree) if _is_open(span.node)]
+
+
+def empty_bodies(source: bytes) -> bytes:
+    """A source whose open functions return None: what passes then asks only that the names are there."""
+    lines = source.decode().splitlines(keepends=True)
+    for span in reversed(open_functions(source)):
+        statement = span.node.body[-1]
+        indent = " " * statement.col_offset
+        lines[statement.lineno - 1 : last_line(statement)] = [f"{indent}return None\n"]
+    return "".join(lines).encode()
 
 
 def _is_open(function: Function) -> bool:

@@ -75,7 +75,7 @@ def missing_names(
             if not module or module.startswith(".") or (top in elsewhere and module not in modules):
                 continue
             if module in modules and module not in bound:
-                bound[module] = _bound_in(sources[modules[module]])
+                bound[module] = bound_in(sources[modules[module]])
             there = item in bound.get(module, ()) or f"{module}.{item}" in modules
             if item and not there:
                 found.setdefault(module, {})[item] = usage
@@ -106,7 +106,8 @@ def module_names(path: RepoPath) -> Iterator[str]:
         yield ".".join(parts[1:])
 
 
-def _bound_in(source: bytes) -> set[str]:
+def bound_in(source: bytes) -> set[str]:
+    """Every name that a source binds anywhere; none where it does not parse."""
     tree = parse_or_none(source)
     if tree is None:
         return set()

@@ -14,7 +14,8 @@ from support.false_model_server import Write, calls_in_turn, false_model_server
 
 from localagent.app import Settings
 from localagent.app.agent.recipe_run import NoModel
-from localagent.app.agent.run import Work, resume_do
+from localagent.app.agent.run import resume_do
+from localagent.app.agent.session_run import Frontend, Work
 from localagent.app.agent.session_store import open_session
 from localagent.cli.main import main
 from localagent.cli.progress import JsonSink
@@ -122,8 +123,8 @@ def test_a_session_goes_on_with_its_state_and_only_on_the_same_data(place: Path)
     assert (code, report["outcome"]) == (1, "needs-person")
     settings = Settings.from_environ()
     kept = open_session(TaskStore(settings.state_dir).open(report["task"]))
-    sink = JsonSink(Render())
-    assert "makes no patch" in resume_do(kept, settings, sink, model=NoModel(), work=Work.PROOF).reason
+    front = Frontend(sink=JsonSink(Render()), model=NoModel())
+    assert "makes no patch" in resume_do(kept, settings, front, Work.PROOF).reason
     resume = ("session", "resume", report["task"], "--say", "yes")
     (place / "sales.csv").write_text(SALES.replace("20", "21"))
     code, report, _ = analyse([FINISH], verb=resume)

@@ -1,12 +1,11 @@
 """`do --review-model`: a proven patch is read by a second model, which may stop it and lets nothing through."""
 
 import json
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.false_model_server import CHAT, completion, false_model_server, status
+from support.false_model_server import CHAT, calls_by_role, false_model_server
 from support.git_builder import Repo
 
 from localagent.cli.main import main
@@ -45,28 +44,12 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repo:
     return made
 
 
-def _by_role(
-    bodies: Callable[[], list[Any]], worker: Calls, reviewer: Calls
-) -> Callable[[Callable[[bytes], object]], None]:
-    """Answers each role with its own script, the last call of it for ever."""
-    left: dict[str, Iterator[Any]] = {"implementer": iter(worker), "reviewer": iter(reviewer)}
-    last = {"implementer": worker[-1], "reviewer": reviewer[-1]}
-
-    def write(out: Callable[[bytes], object]) -> None:
-        role = bodies()[-1]["metadata"]["role"]
-        last[role] = next(left[role], last[role])
-        name, arguments = last[role]
-        status(200, completion(None, (name, json.dumps(arguments)), finish="tool_calls"))(out)
-
-    return write
-
-
 def _do(
     repo: Repo, tmp_path: Path, worker: Calls, reviewer: Calls, *more: str
 ) -> tuple[int, dict[str, Any], list[Any]]:
     report = tmp_path / "report.json"
     with false_model_server() as server:
-        server.answers[CHAT] = _by_role(lambda: server.bodies, worker, reviewer)
+        server.answers[CHAT] = calls_by_role(lambda: server.bodies, implementer=worker, reviewer=reviewer)
         words = ["do", "add a function mean to shop.py", "--repo", str(repo.folder), "--model", f"unix:{server.socket}"]
         code = main([*words, "--report", str(report), "--trust", "auto", "--assume", *more])
         return code, json.loads(report.read_text()), list(server.bodies)
@@ -101,9 +84,13 @@ def test_a_review_model_that_does_not_answer_is_told_and_nothing_is_asked(repo: 
 def test_roles_that_review_nothing_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for more, says in (
         (["--roles", "reviewer", "--model", "unix:x"], "without implementer nothing is changed"),
-        (["--daemon", str(tmp_path / "s"), "--review-model", "unix:x"], "the daemon asks no reviewer"),
+        (
+            ["--daemon", str(tmp_path / "s"), "--review-model", "unix:x"],
+            "the daemon asks a model for nothing but",
+        ),
         (["--roles", "implementer,reviewer"], "the reviewer needs --model or --review-model"),
-        (["--roles", "implementer,planner", "--model", "unix:x"], "'planner' is none; known: implementer, reviewer"),
+        (["--roles", "implementer,king", "--model", "unix:x"], "'king' is none; known: planner, tester, implementer"),
+        (["--roles", "tester,implementer"], "the tester needs --model"),
     ):
         assert main(["do", "x", "--repo", str(tmp_path), *more]) == 2
         assert says in capsys.readouterr().err

@@ -15,13 +15,22 @@ from localagent.agent.agent_ports import (
     SuiteReport,
 )
 from localagent.agent.approval import ChokePoint, Trust
-from localagent.agent.events import AgentEvent, Answered, Ended, MemoryLog, writes_of
+from localagent.agent.events import (
+    IMPLEMENTER,
+    AgentEvent,
+    Answered,
+    Ended,
+    MemoryLog,
+    RoleLog,
+    agreed_files,
+    writes_of,
+)
 from localagent.agent.limits import Limits
 from localagent.agent.loop import Loop
 from localagent.agent.prompts import opening
 from localagent.agent.tools.catalogue import TOOLS
 from localagent.agent.tools.text_search import TextSearch
-from localagent.agent.tools.tool import Workshop
+from localagent.agent.tools.tool import Tool, Workshop
 from localagent.agent.tools.working_copy import WorkingCopy
 from localagent.domain.chat import ChatFailure, ChatReply, ChatRequest, Sampling, ToolCall
 from localagent.domain.paths import RepoPath
@@ -200,6 +209,9 @@ def session(
     context: int | None = None,
     instruction: str = "make it so",
     keep: Callable[[AgentEvent], None] | None = None,
+    role: str = IMPLEMENTER,
+    tools: Mapping[str, Tool] = TOOLS,
+    frozen: frozenset[RepoPath] = frozenset(),
 ) -> Session:
     """A session over files in memory."""
     model, log = ScriptedModel(list(script), context), MemoryLog(events, keep)
@@ -208,7 +220,7 @@ def session(
     loop = Loop(
         model=model,
         opening=opening("make it so", ()),
-        tools=TOOLS,
+        tools=tools,
         workshop=Workshop(
             copy=copy,
             search=TextSearch(copy),
@@ -218,12 +230,22 @@ def session(
             limit=4000,
             assume=assume,
             made_edits=lambda: (),
+            plan_is_asked=trust is not Trust.AUTO,
+            agreed_files=lambda: agreed_files(log.events),
         ),
-        choke=ChokePoint(review=gates, person=person, trust=trust, assume=assume, instruction=instruction),
-        log=log,
+        choke=ChokePoint(
+            review=gates,
+            person=person,
+            trust=trust,
+            assume=assume,
+            instruction=instruction,
+            frozen=frozen,
+            agreed_files=lambda: agreed_files(log.events),
+        ),
+        log=RoleLog(log, role),
         limits=limits,
         sampling=Sampling(),
-        metadata={"role": "implementer"},
+        metadata={"role": role},
         cancelled=threading.Event(),
         tell=lambda _event: None,
         wait=lambda _seconds: None,

@@ -78,6 +78,14 @@ def calls_in_turn(calls: Sequence[tuple[str, dict[str, Any]]]) -> Callable[[Writ
     return write
 
 
+def calls_by_role(
+    bodies: Callable[[], Sequence[Any]], **scripts: Sequence[tuple[str, dict[str, Any]]]
+) -> Callable[[Write], None]:
+    """Answers each role, as the request's `metadata` names it, with calls of its own, the last of it for ever."""
+    answers = {role: calls_in_turn(script) for role, script in scripts.items()}
+    return lambda out: answers[bodies()[-1]["metadata"]["role"]](out)
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     model: FalseModelServer

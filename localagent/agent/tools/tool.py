@@ -7,9 +7,10 @@ from enum import Enum
 from typing import Any
 
 from localagent.agent.agent_ports import CodeSearch, Judgement, PatchJudge, Person, SuiteRunner
-from localagent.agent.events import FileWrite
+from localagent.agent.events import Agreement, FileWrite
 from localagent.agent.tools.working_copy import ToolFault, WorkingCopy
 from localagent.domain.chat import ToolSchema
+from localagent.domain.paths import RepoPath
 from localagent.text.escaping import escaped
 
 _MOST_ARGUMENTS = 600_000
@@ -46,6 +47,7 @@ class Done:
     judgement: Judgement | None = None
     asks: str = ""
     writes: tuple[FileWrite, ...] = ()
+    agreement: Agreement | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,7 +61,10 @@ class Action:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Workshop:
-    """What the tools work with. `limit`: characters of one result; `plan_is_asked`: by a yes of whoever is there."""
+    """What the tools work with. `limit`: characters of one result; `plan_is_asked`: by a yes of whoever is there.
+
+    `agreed_files`: those that may be changed by the plan that was agreed to, None where there is none.
+    """
 
     copy: WorkingCopy
     search: CodeSearch
@@ -70,6 +75,7 @@ class Workshop:
     assume: bool
     made_edits: Callable[[], Collection[tuple[str, str, str]]]
     plan_is_asked: bool = True
+    agreed_files: Callable[[], Collection[RepoPath] | None] = lambda: None
 
 
 Prepare = Callable[[Workshop, Arguments], Action]

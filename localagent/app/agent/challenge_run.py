@@ -25,7 +25,7 @@ from localagent.agent.tools.working_copy import ToolFault, WorkingCopy
 from localagent.app.agent.challenges import Challenge
 from localagent.app.agent.change_review import GateReview
 from localagent.app.agent.jail_runs import JailRuns, copied_tree
-from localagent.app.agent.run import Absent
+from localagent.app.agent.session_run import Absent
 from localagent.app.cancellation import Stop
 from localagent.app.fix.environment import interpreter_of
 from localagent.app.settings import Settings

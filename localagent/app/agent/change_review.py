@@ -1,6 +1,6 @@
 """The gates as the agent's choke point asks them: about a file's change, or a program, before it is applied or run."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from localagent.agent.agent_ports import Answer, Review
 from localagent.app.agent.snapshot_tree import SnapshotTree
@@ -19,12 +19,6 @@ from localagent.text.visible_text import one_line
 _SHOWN = 3
 
 
-def specification_changed(frozen: frozenset[RepoPath], paths: Iterable[RepoPath]) -> str:
-    """Why paths may not change: one of them is a test that is the specification. "" where none is."""
-    fixed = sorted(frozen & {*paths})
-    return f"{fixed[0]} is the specification (--from-tests) and stays as it is" if fixed else ""
-
-
 class GateReview:
     """`ChangeReview` by the gates of patches, as the policy's `[instruction]` has them."""
 
@@ -36,9 +30,7 @@ class GateReview:
         instruction: str,
         tree: SnapshotTree,
         own_packages: frozenset[str],
-        frozen: frozenset[RepoPath] = frozenset(),
     ) -> None:
-        self._frozen = frozen
         self._policy = policy
         self._instruction = instruction
         self._tree = tree
@@ -49,8 +41,6 @@ class GateReview:
     def of_change(self, before: Mapping[RepoPath, str | None], after: Mapping[RepoPath, str | None]) -> Review:
         """Of files as they were in the tree at the start, and as they are to be; None: no such file."""
         del before  # the tree knows
-        if why := specification_changed(self._frozen, after):
-            return Review(answer=Answer.DENY, reason=why)
         entries = self._tree.changes(after)
         if any(e.kind is ChangeKind.DELETED and e.before_mode is FileMode.EXECUTABLE for e in entries):
             return Review(answer=Answer.DENY, reason="a program that can be started is deleted by a person only")

@@ -13,8 +13,9 @@ from localagent.agent.events import Answered, Ended, EndKind, PersonSaid, writes
 from localagent.app.agent.chat_model import open_chat_model
 from localagent.app.agent.jail_runs import copied_tree, jail_for, opened_runs
 from localagent.app.agent.request import DoOutcome, DoRequest
-from localagent.app.agent.run import Work, refuse_applied, resume_do, run_do
+from localagent.app.agent.run import refuse_applied, resume_do, run_do
 from localagent.app.agent.session_control import say, undo_steps
+from localagent.app.agent.session_run import Frontend, Work
 from localagent.app.agent.session_store import Session, open_session, save_session
 from localagent.app.cancellation import Stop
 from localagent.app.policies import open_policy
@@ -74,16 +75,7 @@ class Chat:
         kept = self.kept()
         if kept is None:
             request = replace(self.request, instruction=text)
-            return run_do(
-                request,
-                self.settings,
-                self.sink,
-                stop,
-                self.person,
-                model=self._model,
-                on_text=self.on_text,
-                begun=self.go_on_with,
-            )
+            return run_do(request, self.settings, replace(self._front(stop), begun=self.go_on_with))
         refuse_applied(kept)
         return self._resumed(say(kept, time.monotonic(), text), stop, Work.MODEL)
 
@@ -177,16 +169,10 @@ class Chat:
         return kept
 
     def _resumed(self, kept: Session, stop: Stop, work: Work) -> DoOutcome:
-        return resume_do(
-            kept,
-            self.settings,
-            self.sink,
-            stop,
-            self.person,
-            model=self._model,
-            on_text=self.on_text,
-            work=work,
-        )
+        return resume_do(kept, self.settings, self._front(stop), work)
+
+    def _front(self, stop: Stop) -> Frontend:
+        return Frontend(sink=self.sink, stop=stop, person=self.person, model=self._model, on_text=self.on_text)
 
 
 def _ready(kept: Session) -> ChosenPatch | None:

@@ -17,7 +17,7 @@ from localagent import __version__
 from localagent.agent.agent_ports import JudgeAnswer, Judgement, Person
 from localagent.agent.approval import ChokePoint
 from localagent.agent.context import result_limit
-from localagent.agent.events import AgentEvent, Answered, Ended, EndKind, MemoryLog, ResultKind, writes_of
+from localagent.agent.events import IMPLEMENTER, AgentEvent, Answered, Ended, EndKind, MemoryLog, ResultKind, writes_of
 from localagent.agent.loop import Loop
 from localagent.agent.prompts import analysis_opening
 from localagent.agent.tools.data_tools import OBSERVED, SCRIPT, data_tools
@@ -250,7 +250,7 @@ class DataAnalysis:
             log=log,
             limits=request.limits,
             sampling=Sampling(seed=request.seed),
-            metadata={"role": request.roles[0]},
+            metadata={"role": IMPLEMENTER},
             cancelled=cancelled,
             tell=tell,
             on_text=on_text,

@@ -77,7 +77,7 @@ class JailRuns:
         """`tests` are pytest arguments; none: the whole suite."""
         try:
             before = self._before if self._before is not None else self._whole_before()
-            ran = self._results(writes, tuple(tests))
+            ran = self.results(writes, tuple(tests))
         except NoTests:
             return SuiteReport(outcome=SuiteOutcome.NO_TESTS, text="there are no tests here")
         except (AnswerIsNo, WorkerLost) as no:
@@ -86,17 +86,18 @@ class JailRuns:
 
     def _whole_before(self) -> Results:
         try:
-            self._before = self._results({}, ())
+            self._before = self.results({}, ())
         except NoTests:
             self._before = Results(tests={}, errors={})
         return self._before
 
     def passes(self, writes: Mapping[RepoPath, str | None], tests: Sequence[str]) -> bool:
         """Whether some tests all pass. AnswerIsNo, WorkerLost where they cannot be run."""
-        ran = self._results(writes, tuple(tests))
+        ran = self.results(writes, tuple(tests))
         return bool(ran.tests) and not ran.bad and not ran.missed
 
-    def _results(self, writes: Mapping[RepoPath, str | None], tests: tuple[str, ...]) -> Results:
+    def results(self, writes: Mapping[RepoPath, str | None], tests: tuple[str, ...]) -> Results:
+        """How each test ended. NoTests where there are none; AnswerIsNo, WorkerLost where they cannot be run."""
         key = (tuple(sorted(writes.items())), tests)
         if key not in self._kept:
             while len(self._kept) > 8:

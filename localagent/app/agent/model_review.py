@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 
 from localagent.agent.agent_ports import JudgeAnswer
-from localagent.agent.events import EventLog, Replied, ReviewAnswer, Reviewed, last_said
+from localagent.agent.events import REVIEWER, EventLog, Replied, ReviewAnswer, Reviewed, last_said
 from localagent.agent.reviewer import Reviewer
 from localagent.app.agent.chat_model import open_chat_model
-from localagent.app.agent.request import REVIEWER, DoRequest
+from localagent.app.agent.request import DoRequest
 from localagent.app.agent.session_store import whole_instruction
 from localagent.app.cancellation import Stop
 from localagent.app.settings import Settings

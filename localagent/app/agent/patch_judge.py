@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from localagent.agent.agent_ports import JudgeAnswer, Judgement, Person, SuiteOutcome
-from localagent.app.agent.change_review import specification_changed
+from localagent.agent.approval import frozen_among
+from localagent.agent.events import AgreedBy, AgreedTests
 from localagent.app.agent.jail_runs import JailRuns
 from localagent.app.agent.model_review import ModelReview
 from localagent.app.agent.request import DoRequest
@@ -25,7 +26,7 @@ from localagent.domain.gate import Allow
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
 from localagent.domain.review import PatchVerdict
-from localagent.domain.strength import Grade, Strength
+from localagent.domain.strength import LEAST_MUTANTS, Grade, Strength
 from localagent.domain.verification import PersonReason, UnrunCode, Verification, VerifyVerdict
 from localagent.errors import AnswerIsNo, CannotEnforce
 from localagent.ports import Sink
@@ -61,6 +62,7 @@ class VerifyJudge:
     named_fail: Callable[[], bool]
     frozen: frozenset[RepoPath] = frozenset()  # tests that are the specification
     review: ModelReview | None = None
+    agreed_tests: Callable[[], AgreedTests | None] = lambda: None
     claim: Claim = Claim.ADDS
     proof: Proof | None = None
     _advised: bool = False
@@ -68,13 +70,17 @@ class VerifyJudge:
     def judge(self, writes: Mapping[RepoPath, str | None], summary: str) -> Judgement:
         """Never raises for what the change does; CannotEnforce where it cannot be judged at all."""
         del summary  # a model's word proves nothing
-        if why := specification_changed(self.frozen, writes):
+        if why := frozen_among(writes, self.frozen):
+            return Judgement(answer=JudgeAnswer.REFUSED, reason=why)
+        agreed = self.agreed_tests()
+        if agreed is not None and (why := _altered(agreed, writes)):
             return Judgement(answer=JudgeAnswer.REFUSED, reason=why)
         quick = self.runs.run_tests(writes, ())
         if quick.outcome not in (SuiteOutcome.PASSED, SuiteOutcome.NO_TESTS):
             return Judgement(answer=JudgeAnswer.REFUSED, reason=f"not finished, the tests fail: {quick.text}")
-        if self.request.tests and (why := self._named(writes)):
-            return Judgement(answer=JudgeAnswer.REFUSED, reason=why)
+        for tests in (self.request.tests, tuple(agreed.files) if agreed is not None else ()):
+            if tests and (why := self._named(writes, tests)):
+                return Judgement(answer=JudgeAnswer.REFUSED, reason=why)
         patch = self.tree.patch(writes)
         diff = unified_diff(patch)
         # what fails outside a specification may go on failing, as the whole suite has just shown
@@ -107,6 +113,10 @@ class VerifyJudge:
                 return Judgement(answer=JudgeAnswer.REFUSED, reason=reason)
             answer = JudgeAnswer.NEEDS_PERSON
             reason = f"no test runs {_shown(missed)}, so nothing is known of it: {reason}"
+        if agreed is not None and agreed.files:
+            reason += f"; {told_of(agreed)}"
+            if answer is JudgeAnswer.ACCEPTED and (weak := _unnoticed(found)):
+                answer, reason = JudgeAnswer.NEEDS_PERSON, f"{weak}: {reason}"
         if self.review is not None:
             answer, reason = self.review.settle(answer, reason, diff, found, {*self.tree.paths, *writes})
         if answer is JudgeAnswer.ACCEPTED and self._wants_to_see():
@@ -120,12 +130,12 @@ class VerifyJudge:
     def _wants_to_see(self) -> bool:
         return not self.request.assume and self.request.trust.value != "auto"
 
-    def _named(self, writes: Mapping[RepoPath, str | None]) -> str:
+    def _named(self, writes: Mapping[RepoPath, str | None], tests: tuple[str, ...]) -> str:
         """Why the tests that were named do not hold, "" where they do."""
         try:
-            if self.runs.passes(writes, self.request.tests):
+            if self.runs.passes(writes, tests):
                 return ""
-            return f"not finished: {self.runs.run_tests(writes, self.request.tests).text}"
+            return f"not finished: {self.runs.run_tests(writes, tests).text}"
         except AnswerIsNo as no:
             return f"the tests that were named cannot be run: {no}"
 
@@ -149,6 +159,29 @@ class VerifyJudge:
         if found.verdict is VerifyVerdict.VERIFIED and self.request.tests:
             return []
         return untested(found, self.request.instruction)
+
+
+def told_of(agreed: AgreedTests) -> str:
+    """What the tests that a model wrote before the work are worth."""
+    names = ", ".join(sorted(agreed.files))
+    if agreed.by is AgreedBy.PERSON:
+        return f"{names}: tests written by the model, and agreed to by a person"
+    assumed = "and assumed, read by nobody" if agreed.by is AgreedBy.ASSUMED else "and read by nobody"
+    return f"{names}: tests written by the model {assumed}"
+
+
+def _altered(agreed: AgreedTests, writes: Mapping[RepoPath, str | None]) -> str:
+    """Why tests that were agreed to do not judge any more; "" where they stand as they were."""
+    other = [path for path, text in agreed.files.items() if writes.get(path) != text]
+    return f"{other[0]} is not as it was agreed to" if other else ""
+
+
+def _unnoticed(found: Verification) -> str:
+    """Why tests that a model wrote are too weak to rest on: they pass for most programs like this; "" where not."""
+    mutants = found.mutants
+    if mutants is None or mutants.tried < LEAST_MUTANTS or 2 * mutants.killed >= mutants.tried:
+        return ""
+    return f"the tests notice {mutants.killed} of {mutants.tried} small faults in the change, too few to rest on"
 
 
 def _gates_allow(found: Verification) -> bool:

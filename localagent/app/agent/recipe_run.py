@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from localagent.agent.agent_ports import JudgeAnswer
+from localagent.agent.approval import frozen_among
 from localagent.agent.events import RECIPE, AgentEvent, Answered, Ended, EndKind, FileWrite, MemoryLog, ResultKind
-from localagent.app.agent.change_review import specification_changed
 from localagent.app.agent.patch_judge import VerifyJudge
 from localagent.app.agent.snapshot_tree import SnapshotTree
 from localagent.domain.chat import ChatFailure, ChatFault, ChatReply, ChatRequest
@@ -87,7 +87,7 @@ def run_recipe(
         if change.unknown:
             return None
         return stopped(change.text, change.remedy)
-    if why := specification_changed(judge.frozen, change.writes):
+    if why := frozen_among(change.writes, judge.frozen):
         return stopped(f"{change.understood}: {why}", "leave --from-tests out, and rename there too")
     left = f" ({listed(change.left)})" if change.left else ""
     writes = tuple(FileWrite(path=path, text=text) for path, text in change.writes.items())

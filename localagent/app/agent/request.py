@@ -5,16 +5,16 @@ from pathlib import Path
 from typing import Any
 
 from localagent.agent.approval import Trust
+from localagent.agent.events import IMPLEMENTER, PLANNER, REVIEWER, TESTER
 from localagent.agent.limits import Limits
 from localagent.jail.api import BackendKind
 
-IMPLEMENTER, REVIEWER = "implementer", "reviewer"
-ROLES = (IMPLEMENTER, REVIEWER)
+ROLES = (PLANNER, TESTER, IMPLEMENTER, REVIEWER)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DoRequest:
-    """What the user asked for, parsed. `tests` must pass in the end; `roles` are played by models, the worker first.
+    """What the user asked for, parsed. `tests` must pass in the end; `roles` are played by models.
 
     `review_model` is the reviewer's model, "" for the one that works. `from_tests`, of the tests: the specification,
     which stays as it is; without a model the search fills what it can.

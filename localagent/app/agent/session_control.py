@@ -12,6 +12,7 @@ from localagent.agent.events import (
     Replied,
     ResultKind,
     Reviewed,
+    RoleBegan,
     Undone,
     event_json,
     pending_calls,
@@ -103,6 +104,8 @@ def as_markdown(kept: Session) -> str:
                 said = [event.reason] if event.reason else map(str, event.objections)
                 lines += [f"**Reviewer ({event.model}, a model): {event.answer.value}**", ""]
                 lines += [*(f"- {visible(one)}" for one in said), ""]
+            case RoleBegan():
+                lines += [f"## The model as {visible(event.role)}", ""]
             case Undone():
                 lines += [f"*Steps from event {event.since} on were taken back.*", ""]
             case Ended():

@@ -7,6 +7,8 @@ from typing import Any
 from localagent.agent.events import (
     RECIPE,
     AgentEvent,
+    AgreedBy,
+    AgreedTests,
     Answered,
     Ended,
     EndKind,
@@ -14,13 +16,16 @@ from localagent.agent.events import (
     Replied,
     ResultKind,
     Reviewed,
+    agreed_tests,
     event_json,
     writes_of,
 )
-from localagent.app.agent.patch_judge import Proof
+from localagent.agent.tools.dialogue_tools import NO_TEST_SAID
+from localagent.app.agent.patch_judge import Proof, told_of
 from localagent.app.agent.request import DoRequest
 from localagent.app.agent.snapshot_tree import SnapshotTree
 from localagent.domain.claim import Claim
+from localagent.gate.tests.inventory import suite_of
 from localagent.repo.diff.write_diff import unified_diff
 from localagent.report.verify_report import verification_json
 from localagent.text.visible_text import one_line
@@ -47,10 +52,12 @@ def agent_json(
         "trust": request.trust.value,
         "assume": request.assume,
         "plan": list(next((r.plan for r in reversed(results) if r.plan), ())),
+        "agreed_plan": _agreed_plan(results),
+        "acceptance": _acceptance(events),
         "changed": [str(path) for path in accepted_writes],
         "claim": found.claim.value if found is not None and found.claim is not None else None,
         "grade": found.strength.grade.value if found is not None and found.strength is not None else None,
-        "not_shown": not_shown(proof),
+        "not_shown": not_shown(proof, agreed_tests(tuple(events))),
         "refused": [one_line(r.text, 300) for r in results if r.kind is ResultKind.REFUSED][-_SHOWN:],
         "speaks_to_machine": sorted({r.injected for r in results if r.injected})[:_SHOWN],
         "reviews": [event_json(e)[1] for e in events if isinstance(e, Reviewed)],
@@ -61,7 +68,38 @@ def agent_json(
     }
 
 
-def not_shown(proof: Proof | None) -> list[str]:
+def _agreed_plan(results: Sequence[Answered]) -> dict[str, Any] | None:
+    """The planner's plan, what it was widened by, and who agreed to each."""
+    found = [r for r in results if r.tool == "plan" and r.agreement is not None]
+    agreements = [r.agreement for r in found if r.agreement is not None]
+    if not agreements:
+        return None
+    told = [{"by": a.by.value, "files": [str(file) for file in a.files]} for a in agreements]
+    return {"steps": list(found[0].plan), **told[0], "widened": told[1:]}
+
+
+def _acceptance(events: Sequence[AgentEvent]) -> dict[str, Any] | None:
+    """The tests that the tester wrote, and who agreed to them."""
+    agreed = agreed_tests(tuple(events))
+    if agreed is None:
+        return None
+    suites = {path: suite_of(text.encode()) for path, text in agreed.files.items()}
+    tests = [
+        f"{path}::{name.replace('.', '::')}"
+        for path, suite in suites.items()
+        for name, test in (suite.tests.items() if suite is not None else ())
+        if test.is_test
+    ]
+    return {
+        "files": sorted(agreed.files),
+        "tests": tests,
+        "by": agreed.by.value,
+        "said": one_line(agreed.said, 600),
+        "no_test": "" if agreed.files else one_line(agreed.said.removeprefix(NO_TEST_SAID), 300),
+    }
+
+
+def not_shown(proof: Proof | None, agreed: AgreedTests | None = None) -> list[str]:
     """What no test shows."""
     if proof is None:
         return []
@@ -69,6 +107,7 @@ def not_shown(proof: Proof | None) -> list[str]:
     preserves = proof.verification.claim is Claim.PRESERVES
     found = [] if preserves or (full is not None and full.fail_to_pass) else [NO_TEST]
     found += list(strength.limits) if strength is not None else []
+    found += [told_of(agreed)] if agreed is not None and agreed.files and agreed.by is not AgreedBy.PERSON else []
     return list(dict.fromkeys(found))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from localagent.agent.approval import Trust
-from localagent.agent.events import AgentEvent, Ended, MemoryLog, PersonSaid, event_json, event_of
+from localagent.agent.events import AgentEvent, Ended, EndKind, MemoryLog, PersonSaid, event_json, event_of
 from localagent.agent.limits import Limits
 from localagent.app.agent.request import DoRequest
 from localagent.app.settings import Settings
@@ -39,7 +39,8 @@ class Session:
     def state(self) -> str:
         """How it stands, in a word."""
         last = next((e for e in reversed(self.events) if isinstance(e, Ended)), None)
-        return last.kind.value if last is not None and self.events[-1] is last else UNFINISHED
+        ended = last is not None and last.kind is not EndKind.NEXT_ROLE and self.events[-1] is last
+        return last.kind.value if last is not None and ended else UNFINISHED
 
 
 def save_session(record: TaskRecord, request: DoRequest) -> None:

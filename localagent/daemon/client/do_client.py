@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from localagent.agent.approval import Trust
-from localagent.app.agent.request import REVIEWER, DoOutcome, DoRequest
+from localagent.agent.events import IMPLEMENTER
+from localagent.app.agent.request import DoOutcome, DoRequest
 from localagent.app.settings import Settings
 from localagent.daemon.client.task_client import RemoteRequest, run_task
 from localagent.domain.task import Budget, Choosing, Task
@@ -70,8 +71,8 @@ def _refuse(request: DoRequest) -> None:
         faults.append("--backend: the daemon chooses its jail")
     if request.trust is not Trust.AUTO:
         faults.append("--trust: nobody can be asked at the daemon; it works with `auto`")
-    if request.review_model or REVIEWER in request.roles:
-        faults.append("--review-model, --roles: the daemon asks no reviewer")
+    if request.review_model or {*request.roles} - {IMPLEMENTER}:
+        faults.append("--review-model, --roles: the daemon asks a model for nothing but to make the change")
     if request.from_tests:
         faults.append("--from-tests: the daemon takes tests that must pass (--test), and makes no skeletons")
     if request.files:

@@ -16,6 +16,7 @@ from localagent.agent.approval import Trust
 from localagent.agent.limits import Limits
 from localagent.app.agent.request import DoOutcome, DoRequest
 from localagent.app.agent.run import resume_do, run_do
+from localagent.app.agent.session_run import Frontend
 from localagent.app.agent.session_store import Session, is_session, open_session
 from localagent.app.cancellation import Stop
 from localagent.app.settings import Settings
@@ -93,10 +94,11 @@ def carry_out(request: DoRequest, settings: Settings, sink: Sink, stop: Stop) ->
         sink.emit(Event(kind="warning", at_seconds=0.0, data={"text": text}))
     if known is not None:
         return known
+    front = Frontend(sink=sink, stop=stop)
     try:
         if kept is not None:
-            return resume_do(replace(kept, request=request), settings, sink, stop)
-        return run_do(request, settings, sink, stop)
+            return resume_do(replace(kept, request=request), settings, front)
+        return run_do(request, settings, front)
     except (CannotRecord, RecordDamaged):
         raise
     except (AnswerIsNo, CannotEnforce) as no:

@@ -182,7 +182,7 @@ def _calls(node: ast.AST) -> bool:
 
 def is_weaker(old: ast.AST, new: ast.AST) -> bool:
     """Whether the second demands plainly less: not equal but in, any exception but one, this or something else."""
-    if _catch_all(new) and not _catch_all(old):
+    if catches_any(new) and not catches_any(old):
         return True
     if (
         _has(old, "match")
@@ -196,7 +196,8 @@ def is_weaker(old: ast.AST, new: ast.AST) -> bool:
     return _is_exact(old) and not _is_exact(new)
 
 
-def _catch_all(node: ast.AST) -> bool:
+def catches_any(node: ast.AST) -> bool:
+    """Whether any exception, or one of several, is as good as the right one: `pytest.raises(Exception)`."""
     if not isinstance(node, ast.Call) or callee_name(node) not in _CONTEXTS or not node.args:
         return False
     types = node.args[0].elts if isinstance(node.args[0], ast.Tuple) else [node.args[0]]

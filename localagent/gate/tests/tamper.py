@@ -48,9 +48,9 @@ from localagent.gate.tests.tamper_rules import (
 )
 from localagent.text.visible_text import shortened
 
-_SKIPS = {"skip", "skipif", "skipIf", "skipUnless", "xfail", "expectedFailure", "skipTest", "SkipTest", "importorskip",
+SKIPS = {"skip", "skipif", "skipIf", "skipUnless", "xfail", "expectedFailure", "skipTest", "SkipTest", "importorskip",
           "exit", "pytestmark", "__test__", "collect_ignore", "collect_ignore_glob"}  # fmt: skip
-_MOCKS = {"patch", "setattr", "setitem", "setenv", "MagicMock", "Mock", "AsyncMock", "object", "spy", "stub"}
+MOCKS = {"patch", "setattr", "setitem", "setenv", "MagicMock", "Mock", "AsyncMock", "object", "spy", "stub"}
 _TAKES_OUT = {"pop", "popitem", "clear", "update", "__delitem__", "__setitem__", "__ior__"}
 _SET_UPS = {"setUp", "tearDown", "setUpClass", "tearDownClass", "setUpModule", "tearDownModule", "setup_method",
             "teardown_method", "setup_class", "teardown_class", "setup_module", "teardown_module", "setup_function",
@@ -171,7 +171,7 @@ def _compared(before: Test, after: Test) -> Iterator[tuple[Rule, ast.AST, str]]:
     if _is_fixture(after.node) or _is_fixture(before.node):
         yield FIXTURE, after.node, "what tests stand on differs"
         return
-    if _names(after.node, _MOCKS) - _names(before.node, _MOCKS):
+    if _names(after.node, MOCKS) - _names(before.node, MOCKS):
         yield MOCKED, after.node, "something is replaced that was not"
         return
     gone = before.statements() - after.statements()
@@ -228,7 +228,7 @@ def _skipped(before: ast.AST, after: ast.AST) -> Iterator[tuple[Rule, ast.AST, s
         yield SKIPPED, after, "is not run by itself any more: nobody may await it"
     if any(isinstance(n, ast.Yield) for n in ast.walk(after)) > any(isinstance(n, ast.Yield) for n in ast.walk(before)):
         yield SKIPPED, after, "yields, so that its body may not run"
-    more = _names(after, _SKIPS) - _names(before, _SKIPS)
+    more = _names(after, SKIPS) - _names(before, SKIPS)
     if more:
         yield SKIPPED, after, f"newly {', '.join(sorted(more))}"
 
@@ -301,7 +301,7 @@ def _around(before: TestInventory, after: TestInventory) -> Iterator[tuple[Rule,
     for name, had in before.others.items():
         now = after.others.get(name)
         if now is not None and now != had:
-            rule = SKIPPED if any(f"'{word}'" in now and f"'{word}'" not in had for word in _SKIPS) else CHANGED
+            rule = SKIPPED if any(f"'{word}'" in now and f"'{word}'" not in had for word in SKIPS) else CHANGED
             if rule is CHANGED and _is_unskipped(had.split(SEPARATOR), now.split(SEPARATOR)):
                 continue
             yield rule, module, f"class {name} has other bases or decorators"
@@ -326,7 +326,7 @@ def _around(before: TestInventory, after: TestInventory) -> Iterator[tuple[Rule,
         if _is_fixture(after.tests[name].node) and (not inside or inside in before.others):
             yield FIXTURE, after.tests[name].node, f"{name} is new, and the tests that stand here may use it"
     for statement in fresh:
-        if _names(statement, _SKIPS):
+        if _names(statement, SKIPS):
             yield SKIPPED, statement, "outside of a test: newly skipped or not collected"
     imports = (ast.Import, ast.ImportFrom)
     gone = old - new
@@ -339,7 +339,7 @@ def _around(before: TestInventory, after: TestInventory) -> Iterator[tuple[Rule,
 def _is_unskipped(had: list[str], now: list[str]) -> bool:
     """Whether nothing came, and what went had only kept tests from running or from failing."""
     gone = Counter(had) - Counter(now)
-    return not any(Counter(now) - Counter(had)) and all(any(f"'{word}'" in part for word in _SKIPS) for part in gone)
+    return not any(Counter(now) - Counter(had)) and all(any(f"'{word}'" in part for word in SKIPS) for part in gone)
 
 
 def _replaces(statement: ast.stmt) -> bool:
@@ -352,7 +352,7 @@ def _replaces(statement: ast.stmt) -> bool:
             for t in targets
         ):
             return True
-        if isinstance(node, ast.Call) and callee_name(node) in _MOCKS - {"object", "Mock", "MagicMock", "AsyncMock"}:
+        if isinstance(node, ast.Call) and callee_name(node) in MOCKS - {"object", "Mock", "MagicMock", "AsyncMock"}:
             return True
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             func = node.func

@@ -88,6 +88,8 @@ _AMBIGUITY = Fields(
     }
 )
 _PROVENANCE = Fields({**each("edit model"), "operator": among(WRITTEN), "origin": _ORIGIN})
+_AGREED_BY = among(frozenset({"person", "assumed", "nobody"}))
+_AGREED = Fields({"by": _AGREED_BY, "files": _TEXTS})
 _AGENT = Fields(
     {
         **each("steps replies prompt_tokens reply_tokens assume claim unfinished verification"),
@@ -95,6 +97,8 @@ _AGENT = Fields(
         "trust": among(frozenset({"ask", "plan", "auto"})),
         "tools": Named(matching(r"[a-z_]{1,20}"), never),
         "model_faults": Named(matching(r"[a-z ]{1,20}"), never),
+        "agreed_plan": Fields({"by": _AGREED_BY, "files": _TEXTS, "steps": _TEXTS, "widened": Each(_AGREED)}),
+        "acceptance": Fields({"by": _AGREED_BY, "files": _TEXTS, "tests": _TEXTS, "said": never, "no_test": never}),
         **each("roles plan changed not_shown refused speaks_to_machine", _TEXTS),
     }
 )

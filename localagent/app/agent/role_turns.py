@@ -1,0 +1,168 @@
+"""The roles that a model plays in turn: planner, tester, implementer, each in a conversation of its own.
+
+What the first two make binds the third: the plan's files, and the tests. One log holds all of it, so that a session
+goes on in the role in which it was killed, and one budget is for all of them.
+"""
+
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from localagent.agent.approval import ChokePoint, Trust
+from localagent.agent.context import Opening, result_limit
+from localagent.agent.events import (
+    IMPLEMENTER,
+    PLANNER,
+    TESTER,
+    AgentEvent,
+    Answered,
+    Ended,
+    EndKind,
+    Replied,
+    ResultKind,
+    RoleLog,
+    agreed_files,
+    agreed_tests,
+    writes_of,
+)
+from localagent.agent.loop import Loop
+from localagent.agent.prompts import PLANNER as PLANNER_PROMPT
+from localagent.agent.prompts import TESTER as TESTER_PROMPT
+from localagent.agent.prompts import opening
+from localagent.agent.tools.catalogue import PLANNED_TOOLS, PLANNER_TOOLS, TESTER_TOOLS, TOOLS
+from localagent.agent.tools.tool import Workshop, parse_arguments
+from localagent.agent.tools.working_copy import WorkingCopy
+from localagent.app.agent.acceptance_tests import AcceptanceJudge, NewTestsReview
+from localagent.app.agent.change_review import GateReview
+from localagent.app.agent.graph_search import GraphSearch
+from localagent.app.agent.jail_runs import JailRuns
+from localagent.app.agent.patch_judge import VerifyJudge
+from localagent.app.agent.session_run import SessionRun
+from localagent.app.agent.session_store import whole_instruction
+from localagent.app.agent.snapshot_tree import SnapshotTree
+from localagent.app.agent.test_driven import NOTE
+from localagent.app.code.repository_index import indexed_facts
+from localagent.domain.chat import Sampling
+from localagent.domain.paths import RepoPath
+from localagent.repo.python_environment import installed_modules
+from localagent.repo.top_level_modules import importable_names
+
+_STAGES = {PLANNER: "planner", TESTER: "tester", IMPLEMENTER: "agent"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RoleTurns:
+    """One run of a session with a model. `judge` proves what the implementer makes."""
+
+    session: SessionRun
+    tree: SnapshotTree
+    runs: JailRuns
+    judge: VerifyJudge
+    cancelled: threading.Event
+
+    def run(self) -> Ended:
+        """Each role that is asked for and has not done its work yet, until one ends the session."""
+        begin, first = time.monotonic(), len(self.session.log.events)
+        for role in (PLANNER, TESTER, IMPLEMENTER):
+            if not self._is_due(role):
+                continue
+            earlier = self.session.log.events[first:]
+            with self.session.timed(_STAGES[role]):
+                ended = self._loop(role).run(begin, earlier)
+            if ended.kind is not EndKind.NEXT_ROLE:
+                return ended
+        return ended
+
+    def _is_due(self, role: str) -> bool:
+        """Tests that were named and fail are the acceptance tests: then none are written."""
+        events, request = self.session.log.events, self.session.request
+        if role == PLANNER:
+            return role in request.roles and agreed_files(events) is None
+        if role == TESTER:
+            return role in request.roles and agreed_tests(events) is None and not self.judge.named_fail()
+        return True
+
+    def _loop(self, role: str) -> Loop:
+        session, request, log = self.session, self.session.request, self.session.log
+        own = importable_names(Path(self.tree.snapshot.store))
+        asked = whole_instruction(request, log.events)
+        agreed = agreed_tests(log.events)
+        tests = tuple(agreed.files) if agreed is not None else ()
+        review = GateReview(session.opened.policy, asked, self.tree, own)
+        judge: VerifyJudge | AcceptanceJudge = self.judge
+        writes = lambda: writes_of(log.events)  # noqa: E731
+        asks_plan = request.trust is not Trust.AUTO
+        if role == TESTER:
+            review = new_tests = NewTestsReview(session.opened.policy, asked, self.tree, own)
+            writes = lambda: {p: t for p, t in writes_of(log.events).items() if new_tests.is_new_test(p)}  # noqa: E731
+            judge = AcceptanceJudge(
+                instruction=asked,
+                tree=self.tree,
+                runs=self.runs,
+                person=session.front.person,
+                asks=asks_plan,
+                assume=request.assume,
+                own=own,
+                installed=installed_modules(self.runs.python) - own,
+            )
+        files = agreed_files(log.events)
+        work = PLANNED_TOOLS if files is not None else TOOLS
+        copy = WorkingCopy(self.tree, writes)
+        binding = lambda: agreed_files(log.events) if role == IMPLEMENTER else None  # noqa: E731
+        return Loop(
+            model=session.model,
+            opening=self._opening(role, tests),
+            tools={PLANNER: PLANNER_TOOLS, TESTER: TESTER_TOOLS}.get(role, work),
+            workshop=Workshop(
+                copy=copy,
+                search=GraphSearch(copy, lambda: indexed_facts(request.repo, session.settings)),
+                tests=self.runs,
+                judge=judge,
+                person=session.front.person,
+                limit=result_limit(session.model.context_tokens),
+                assume=request.assume,
+                made_edits=lambda: _made_edits(log.events),
+                plan_is_asked=asks_plan,
+                agreed_files=binding,
+            ),
+            choke=ChokePoint(
+                review=review,
+                person=session.front.person,
+                trust=request.trust,
+                assume=request.assume,
+                instruction=asked,
+                frozen=self.judge.frozen | frozenset(tests),
+                agreed_files=binding,
+            ),
+            log=RoleLog(log, role),
+            limits=request.limits,
+            sampling=Sampling(seed=request.seed),
+            metadata={"role": role},
+            cancelled=self.cancelled,
+            tell=session.tell,
+            on_text=session.front.on_text,
+        )
+
+    def _opening(self, role: str, tests: tuple[RepoPath, ...]) -> Opening:
+        request, events = self.session.request, self.session.log.events
+        text = request.instruction
+        if role == IMPLEMENTER:
+            note = f"\n\n{NOTE}" if request.from_tests else ""
+            files = agreed_files(events)
+            steps = next((e.plan for e in events if isinstance(e, Answered) and e.agreement and e.plan), ())
+            named = tuple(dict.fromkeys((*request.tests, *map(str, tests))))
+            return opening(text + note, named, steps if files is not None else (), sorted(files or ()))
+        return Opening(system=PLANNER_PROMPT if role == PLANNER else TESTER_PROMPT, instruction=text)
+
+
+def _made_edits(events: tuple[AgentEvent, ...]) -> set[tuple[str, str, str]]:
+    """(path, old, new) of the edits that were made."""
+    done = {e.call_id for e in events if isinstance(e, Answered) and e.tool == "edit" and e.kind is ResultKind.DONE}
+    found = set()
+    for event in events:
+        for call in event.calls if isinstance(event, Replied) else ():
+            if call.id in done:
+                given = parse_arguments(TOOLS["edit"], call.arguments)
+                found.add((str(given["path"]), str(given["old"]), str(given["new"])))
+    return found
