@@ -8,10 +8,11 @@ import ast
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from localagent.agent.agent_ports import Answer, ChangeReview, Person, Review
+from localagent.agent.containment import WHY, is_contained
 from localagent.agent.events import AgentEvent, Answered, Seen
 from localagent.agent.tools.tool import Action
 from localagent.agent.tools.working_copy import WorkingCopy
@@ -72,6 +73,8 @@ class ChokePoint:
 
     def decide(self, action: Action, copy: WorkingCopy, events: Sequence[AgentEvent]) -> Review:
         """ALLOW, or DENY with a reason for the model; a person has been asked by then where one is there."""
+        if (action.code or action.writes) and is_contained(events):
+            return _denied(WHY)
         if action.code:
             if lost := self._tainted({w.path: w.text for w in action.writes}, copy, events):
                 return _denied(lost)
@@ -79,12 +82,9 @@ class ChokePoint:
         if not action.writes:
             return Review(answer=Answer.ALLOW)
         after = {w.path: w.text for w in action.writes}
-        if outside := self._outside(after, copy, events):
-            return _denied(outside)
-        if lost := self._tainted(after, copy, events):
-            return _denied(lost)
-        before = {path: copy.original(path) for path in after}
-        said = self._of_change(before, after)
+        said = self._of_change({path: copy.original(path) for path in after}, after)
+        if lost := self._outside(after, copy, events) or self._tainted(after, copy, events):
+            return replace(_denied(lost), broken=said.broken)
         if said.answer is Answer.ALLOW and self.trust is Trust.ASK and not self.assume:
             said = Review(answer=Answer.ASK, reason="every change is asked about (--trust ask)")
         return self._settled(said, "this change", lambda: self.review.shown(after))

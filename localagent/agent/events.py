@@ -80,7 +80,8 @@ class ResultKind(StrEnum):
 class Answered:
     """The result of a call, with what it changed: one event, so that neither stands without the other.
 
-    `plan` are the steps of a `plan` call. `injected` says where a text was met that speaks to a machine.
+    `plan` are the steps of a `plan` call. `injected` says where a text was met that speaks to a machine. `broken` are
+    rules that what was refused would have broken, whoever asked for it.
     """
 
     call_id: str
@@ -90,6 +91,7 @@ class Answered:
     writes: tuple[FileWrite, ...] = ()
     plan: tuple[str, ...] = ()
     injected: str = ""
+    broken: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -227,7 +229,7 @@ def event_json(event: AgentEvent) -> tuple[str, dict[str, Any]]:
             data["calls"] = [{"id": c.id, "name": c.name, "arguments": c.arguments} for c in event.calls]
         case Answered():
             data["writes"] = [{"path": str(w.path), "text": w.text} for w in event.writes]
-            data |= {"kind": event.kind.value, "plan": list(event.plan)}
+            data |= {"kind": event.kind.value, "plan": list(event.plan), "broken": list(event.broken)}
         case Reviewed():
             objections = [{"path": o.path, "line": o.line, "reason": o.reason} for o in event.objections]
             data |= {"answer": event.answer.value, "objections": objections}
@@ -248,6 +250,7 @@ def event_of(kind: str, data: Mapping[str, Any]) -> AgentEvent | None:
         elif made is Answered:
             values["writes"] = tuple(FileWrite(path=RepoPath(w["path"]), text=w["text"]) for w in values["writes"])
             values |= {"kind": ResultKind(values["kind"]), "plan": tuple(values["plan"])}
+            values["broken"] = tuple(values.get("broken", ()))
         elif made is Reviewed:
             objections = tuple(Objection(**o) for o in values["objections"])
             values |= {"answer": ReviewAnswer(values["answer"]), "objections": objections}
