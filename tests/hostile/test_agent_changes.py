@@ -91,7 +91,7 @@ def review(tmp_path_factory: pytest.TempPathFactory) -> GateReview:
         (  # what the instruction answers (a broad handler that hands on its fault) hides nothing that stands behind it
             "shop/labels.py",
             _instead(
-                "    try:\n        return name\n    except Exception as no:\n        raise ValueError(name) from no\n"
+                "    said = []\n    try:\n        return name\n    except Exception as no:\n        said.append(no)\n"
             )
             + "\n\nclass A(str):\n    def __eq__(self, other):\n        return True\n",
             "equals-everything",
