@@ -51,6 +51,9 @@ _INERT = ("__future__", "typing", "dataclasses", "enum", "abc", "collections", "
 _FILE = re.compile(r"(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.\w{1,8}\b|(?:[\w.@+-]+/)+")
 
 
+_GOES = re.compile(r"\b(?:remov|delet|drop|retir|get rid|tak\w* out|no longer|nobody|mov|renam|merg)", re.IGNORECASE)
+
+
 def scope_of(texts: Sequence[str]) -> PlanScope:
     """The files and folders that some texts name."""
     return PlanScope(paths=tuple(dict.fromkeys(found for text in texts for found in _FILE.findall(text))))
@@ -97,9 +100,16 @@ class ChokePoint:
             named = planned.names(path) or asked.names(path)
             if not named and not planned.covers(path):
                 return f"{path} is outside the plan; call plan again and name every file that has to change"
-            if text is None and not named and copy.original(path) is not None:
-                return f"neither plan nor instruction says that {path} is to go; call plan and name it"
+            if text is None and copy.original(path) is not None and not self._may_go(path, plan):
+                return f"neither plan nor instruction says that {path} is to go; call plan and say that it is deleted"
         return ""
+
+    def _may_go(self, path: RepoPath, plan: Sequence[str]) -> bool:
+        """Whether a file of the tree may be deleted: the instruction names it, or a plan to take it away does."""
+        if scope_of([self.instruction]).names(path):
+            return True
+        asked = _GOES.search(self.instruction) is not None
+        return any(scope_of([step]).names(path) and (asked or _GOES.search(step)) for step in plan)
 
     def _tainted(self, after: Mapping[RepoPath, str | None], copy: WorkingCopy, events: Sequence[AgentEvent]) -> str:
         """Why a change may not be after a text that speaks to a machine; "" where it may, or a person lets it."""
