@@ -21,7 +21,7 @@ from localagent.batch.fleet import Fleet, FleetMember
 from localagent.batch.parse_fleet import SCHEMA as FLEET_SCHEMA
 from localagent.batch.parse_fleet import parse_fleet
 from localagent.batch.run import BatchRun, Begun
-from localagent.batch.runs import RunPlan, RunStore
+from localagent.batch.runs import BatchPlan, RunStore
 from localagent.batch.snapshot_archive import InvalidArchive, unpack
 from localagent.batch.task_result import RepositoryResult, RepositoryState, parse_answer
 from localagent.domain.chat import PREFIX
@@ -165,7 +165,7 @@ def _answered(
     fleet = parse_fleet(request.fleet.encode("utf-8"), "the task", scratch, ways.rules)
     basis = basis_of(fleet.members, settings)
     _recheck(request, fleet.members[0], basis, settings)
-    plan = RunPlan(
+    plan = BatchPlan(
         text=request.fleet,
         source="the task",
         folder=str(scratch),

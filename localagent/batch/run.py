@@ -19,7 +19,7 @@ from localagent.batch.cache_key import basis_of, policy_of
 from localagent.batch.fleet import DiskPriority, Fleet, FleetMember, WorkKind
 from localagent.batch.parse_fleet import parse_fleet, read_fleet
 from localagent.batch.pool import BatchPool, WorkerEnded
-from localagent.batch.runs import RunPlan, RunRecord, RunStore
+from localagent.batch.runs import BatchPlan, RunRecord, RunStore
 from localagent.batch.task_result import RepositoryResult, RepositoryState
 from localagent.domain.policy import Permission
 from localagent.errors import AnswerIsNo
@@ -61,7 +61,7 @@ def begin(
         raise AnswerIsNo(f"{why}: nothing was begun", remedy="begin inside it, or say --anytime")
     basis = basis_of(fleet.members, settings)
     _sound(fleet, settings)
-    plan = RunPlan(
+    plan = BatchPlan(
         text=data.decode("utf-8"),
         source=str(path.absolute()),
         folder=str(folder),

@@ -32,7 +32,7 @@ _KEPT_SECONDS = 90 * 86_400.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RunPlan:
+class BatchPlan:
     """What a run was begun with. `text` are the fleet's bytes; `source` and `folder` say where they came from."""
 
     text: str
@@ -48,7 +48,7 @@ class RunRecord:
     """One run's folder."""
 
     dir: Path
-    plan: RunPlan
+    plan: BatchPlan
 
     @property
     def id(self) -> str:
@@ -123,7 +123,7 @@ class RunStore:
         self._runs = state_dir / "batch" / "runs"
         self.kept = AnswerCache(state_dir / "batch" / "kept")
 
-    def create(self, plan: RunPlan) -> RunRecord:
+    def create(self, plan: BatchPlan) -> RunRecord:
         """Begin a run."""
         folder = self._runs / new_task_id()
         try:
@@ -211,7 +211,7 @@ class AnswerCache:
         return self._folder / f"{key.removeprefix('sha256:')}.json"
 
 
-def _plan_json(plan: RunPlan) -> dict[str, Any]:
+def _plan_json(plan: BatchPlan) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "fleet": plan.fleet,
@@ -224,7 +224,7 @@ def _plan_json(plan: RunPlan) -> dict[str, Any]:
     }
 
 
-def _parse_plan(found: object) -> RunPlan:
+def _parse_plan(found: object) -> BatchPlan:
     keys = {"schema", "fleet", "text", "source", "folder", "tool", "policies", "began"}
     if not isinstance(found, dict) or set(found) != keys or found["schema"] != SCHEMA:
         raise ValueError("not the plan of a run")
@@ -233,7 +233,7 @@ def _parse_plan(found: object) -> RunPlan:
     if not isinstance(policies, Mapping) or not all(isinstance(t, str) for t in (*texts, *policies.values())):
         raise ValueError("not the plan of a run")
     datetime.fromisoformat(found["began"])
-    return RunPlan(
+    return BatchPlan(
         text=found["text"],
         source=found["source"],
         folder=found["folder"],

@@ -14,7 +14,7 @@ from localagent.bisect.carried_tests import CarriedTests, renamed_specs
 from localagent.bisect.result_cache import ResultCache
 from localagent.bisect.symptom import COLLECT_PREFIX, Symptom, TreeRun
 from localagent.bisect.tree_runner import RunningJails, TreeRunner
-from localagent.domain.bisection import Judgement, TestVersion, Verdict
+from localagent.domain.bisection import CommitJudgement, CommitVerdict, TestVersion
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import FileKind, Snapshot
 from localagent.errors import AnswerIsNo
@@ -54,7 +54,7 @@ class CommitJudge:
         with _Lay(self, commit) as lay:
             return self._runs(lay, TestVersion.CARRIED, lambda runs: len(runs) < times, running)[0]
 
-    def judge(self, commit: str, symptom: Symptom, plan: RunPlan, running: RunningJails) -> Judgement:
+    def judge(self, commit: str, symptom: Symptom, plan: RunPlan, running: RunningJails) -> CommitJudgement:
         """The verdict. Interrupted where it was cancelled; what a commit does is never an exception."""
         begin = time.monotonic()
         with _Lay(self, commit) as lay:
@@ -63,7 +63,7 @@ class CommitJudge:
             except CannotCopy:
                 raise
             except AnswerIsNo as no:
-                found = Judgement(verdict=Verdict.SKIP, reason=str(no))
+                found = CommitJudgement(verdict=CommitVerdict.SKIP, reason=str(no))
         return replace(found, seconds=time.monotonic() - begin)
 
     def run_tree(self, tree: Snapshot, running: RunningJails) -> TreeRun:
@@ -83,29 +83,29 @@ class CommitJudge:
         """A commit's tree in a store that whoever asks removes."""
         return take_commit(self._git, commit, self._fresh())
 
-    def _judged(self, lay: "_Lay", symptom: Symptom, plan: RunPlan, running: RunningJails) -> Judgement:
+    def _judged(self, lay: "_Lay", symptom: Symptom, plan: RunPlan, running: RunningJails) -> CommitJudgement:
         found = self._in_version(lay, TestVersion.CARRIED, symptom, plan, running)
-        if found.verdict is not Verdict.SKIP or not lay.own_tests():
+        if found.verdict is not CommitVerdict.SKIP or not lay.own_tests():
             return found
         own = self._in_version(lay, TestVersion.OWN, symptom, plan, running)
-        return own if own.verdict is not Verdict.SKIP else replace(found, runs=found.runs + own.runs)
+        return own if own.verdict is not CommitVerdict.SKIP else replace(found, runs=found.runs + own.runs)
 
     def _in_version(
         self, lay: "_Lay", version: TestVersion, symptom: Symptom, plan: RunPlan, running: RunningJails
-    ) -> Judgement:
+    ) -> CommitJudgement:
         def wanting(runs: Sequence[TreeRun]) -> bool:
             verdicts = [symptom.verdict(run)[0] for run in runs]
-            if Verdict.SKIP in verdicts:
+            if CommitVerdict.SKIP in verdicts:
                 return False
             if plan.steady:
-                return Verdict.GOOD not in verdicts and len(verdicts) < plan.times
-            return Verdict.BAD not in verdicts and len(verdicts) < plan.passes
+                return CommitVerdict.GOOD not in verdicts and len(verdicts) < plan.times
+            return CommitVerdict.BAD not in verdicts and len(verdicts) < plan.passes
 
         runs, fresh = self._runs(lay, version, wanting, running)
         told = [symptom.verdict(run) for run in runs]
-        deciding = Verdict.GOOD if plan.steady else Verdict.BAD
+        deciding = CommitVerdict.GOOD if plan.steady else CommitVerdict.BAD
         verdict, reason = next((x for x in told if x[0] is deciding), None) or told[-1]
-        return Judgement(verdict=verdict, reason=reason, version=version, runs=fresh)
+        return CommitJudgement(verdict=verdict, reason=reason, version=version, runs=fresh)
 
     def _runs(
         self, lay: "_Lay", version: TestVersion, wanting: Callable[[Sequence[TreeRun]], bool], running: RunningJails

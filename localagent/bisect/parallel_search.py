@@ -10,16 +10,16 @@ from typing import Protocol
 
 from localagent.bisect.search import Bisection, SearchState
 from localagent.bisect.tree_runner import RunningJails
-from localagent.domain.bisection import Judgement, Verdict
+from localagent.domain.bisection import CommitJudgement, CommitVerdict
 from localagent.errors import Interrupted
 
-Tell = Callable[[str, Judgement], None]
+Tell = Callable[[str, CommitJudgement], None]
 
 
 class Judge(Protocol):
     """Judges one commit."""
 
-    def __call__(self, commit: str, running: RunningJails) -> Judgement:
+    def __call__(self, commit: str, running: RunningJails) -> CommitJudgement:
         """Interrupted where `running` was cancelled."""
         ...
 
@@ -37,7 +37,7 @@ class ParallelSearch:
 
     def __init__(self, judge: Judge, jobs: int, tell: Tell) -> None:
         self._judge, self._jobs, self._tell = judge, jobs, tell
-        self._running: dict[cf.Future[Judgement], tuple[str, RunningJails]] = {}
+        self._running: dict[cf.Future[CommitJudgement], tuple[str, RunningJails]] = {}
         self._pool = cf.ThreadPoolExecutor(jobs, thread_name_prefix="bisect")
         self._cancelled = False
 
@@ -66,13 +66,13 @@ class ParallelSearch:
             verdicts = self.all_of([chain[number] for number in numbers])
             for number in numbers:
                 verdict = verdicts[chain[number]].verdict
-                if verdict is Verdict.GOOD:
+                if verdict is CommitVerdict.GOOD:
                     return GallopEnd(good=chain[number], bad=bad)
-                if verdict is Verdict.BAD:
+                if verdict is CommitVerdict.BAD:
                     bad = chain[number]
         return GallopEnd(good=None, bad=bad)
 
-    def all_of(self, commits: Sequence[str]) -> dict[str, Judgement]:
+    def all_of(self, commits: Sequence[str]) -> dict[str, CommitJudgement]:
         """The judgements on some commits."""
         for commit in commits:
             self._start(commit)
@@ -98,7 +98,7 @@ class ParallelSearch:
         running = RunningJails()
         self._running[self._pool.submit(self._judge, commit, running)] = (commit, running)
 
-    def _next(self) -> tuple[str, Judgement]:
+    def _next(self) -> tuple[str, CommitJudgement]:
         """The next judgement that comes."""
         done, _ = cf.wait(self._running, return_when=cf.FIRST_COMPLETED)
         future = next(iter(done))

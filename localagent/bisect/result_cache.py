@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from localagent.bisect.symptom import Observation, TreeRun
+from localagent.bisect.symptom import SymptomObservation, TreeRun
 from localagent.domain.outcome import Outcome
 from localagent.fs.atomic_files import RecordDamaged, read_bounded, write_private
 from localagent.text.strict_json import canonical, load
@@ -51,7 +51,7 @@ class ResultCache:
 
 def _run_of(value: Any) -> TreeRun:
     seen = {
-        str(name): Observation(outcome=Outcome(outcome), kind=str(kind))
+        str(name): SymptomObservation(outcome=Outcome(outcome), kind=str(kind))
         for name, (outcome, kind) in value["seen"].items()
     }
     return TreeRun(seen=seen, problem=str(value["problem"]))

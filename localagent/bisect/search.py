@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from localagent.bisect.commit_graph import CommitGraph
-from localagent.domain.bisection import Verdict
+from localagent.domain.bisection import CommitVerdict
 
 MOST_SKIPPED = 32  # suspects that cannot be judged: then the search is given up, with the range that is left
 
@@ -39,9 +39,9 @@ class Bisection:
     def __init__(self, graph: CommitGraph, bad: str) -> None:
         self.graph = graph
         self.bad = bad
-        self.verdicts: dict[str, Verdict] = {bad: Verdict.BAD}
+        self.verdicts: dict[str, CommitVerdict] = {bad: CommitVerdict.BAD}
 
-    def record(self, commit: str, verdict: Verdict) -> None:
+    def record(self, commit: str, verdict: CommitVerdict) -> None:
         """Take a verdict; a later one on the same commit replaces it."""
         self.verdicts.pop(commit, None)
         self.verdicts[commit] = verdict
@@ -51,14 +51,14 @@ class Bisection:
 
         Where they contradict each other (a good commit after a bad one), the newest change to bad is looked for.
         """
-        good = self.graph.ancestors(c for c, verdict in self.verdicts.items() if verdict is Verdict.GOOD)
+        good = self.graph.ancestors(c for c, verdict in self.verdicts.items() if verdict is CommitVerdict.GOOD)
         suspects = self.graph.ancestors([self.bad]) - good
         head = self.bad
         for commit, verdict in self.verdicts.items():
-            if verdict is Verdict.BAD and commit in suspects:
+            if verdict is CommitVerdict.BAD and commit in suspects:
                 suspects &= self.graph.ancestors([commit])
                 head = commit
-        skipped = frozenset(c for c, v in self.verdicts.items() if v is Verdict.SKIP and c in suspects)
+        skipped = frozenset(c for c, v in self.verdicts.items() if v is CommitVerdict.SKIP and c in suspects)
         return SearchState(head=head, suspects=tuple(self.graph.in_order(suspects)), skipped=skipped)
 
     def next_commits(self, count: int, beside: Collection[str] = ()) -> list[str]:

@@ -7,7 +7,7 @@ same message as well. Everything else that fails says nothing of the fault looke
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from localagent.domain.bisection import Verdict
+from localagent.domain.bisection import CommitVerdict
 from localagent.domain.outcome import Failure, Outcome
 
 COLLECT_PREFIX = "collect:"
@@ -16,7 +16,7 @@ _SKIP_STATUS = {125: "asks to be skipped (exit status 125)", 126: "cannot be run
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Observation:
+class SymptomObservation:
     """One test, check or file. `kind` is how it failed: an exception's type, and its message for a file; "" if good."""
 
     outcome: Outcome
@@ -30,7 +30,7 @@ class TreeRun:
     `lost`: that was the jail's or the machine's fault, and may be otherwise another time.
     """
 
-    seen: Mapping[str, Observation] = field(default_factory=dict)
+    seen: Mapping[str, SymptomObservation] = field(default_factory=dict)
     problem: str = ""
     lost: bool = False
 
@@ -40,12 +40,12 @@ class TreeRun:
         return {name: seen.kind for name, seen in self.seen.items() if not seen.outcome.good}
 
 
-def observed(name: str, outcome: Outcome, failure: Failure | None) -> Observation:
+def observed(name: str, outcome: Outcome, failure: Failure | None) -> SymptomObservation:
     """An outcome as bisection compares it."""
     if outcome.good or failure is None:
-        return Observation(outcome=outcome, kind="" if outcome.good else outcome.value)
+        return SymptomObservation(outcome=outcome, kind="" if outcome.good else outcome.value)
     message = f": {failure.steady}" if name.startswith(COLLECT_PREFIX) else ""
-    return Observation(outcome=outcome, kind=f"{failure.exception or outcome.value}{message}")
+    return SymptomObservation(outcome=outcome, kind=f"{failure.exception or outcome.value}{message}")
 
 
 def refused_status(status: int) -> str:
@@ -60,23 +60,23 @@ class Symptom:
     kinds: Mapping[str, str]
     any_failure: bool = False
 
-    def verdict(self, run: TreeRun) -> tuple[Verdict, str]:
+    def verdict(self, run: TreeRun) -> tuple[CommitVerdict, str]:
         """Whether a tree shows it, and why so."""
         if run.problem:
-            return Verdict.SKIP, run.problem
+            return CommitVerdict.SKIP, run.problem
         bad = run.bad
         same = [name for name, kind in self.kinds.items() if name in bad and (self.any_failure or bad[name] == kind)]
         if same:
-            return Verdict.BAD, f"{same[0]}: {bad[same[0]]}"
+            return CommitVerdict.BAD, f"{same[0]}: {bad[same[0]]}"
         other = next((name for name in bad if name in self.kinds), None)
         other = other or next((name for name in bad if name.startswith(COLLECT_PREFIX)), None)
         if other is not None:
-            return Verdict.SKIP, f"fails in another way: {other}: {bad[other]}"
+            return CommitVerdict.SKIP, f"fails in another way: {other}: {bad[other]}"
         missing = [name for name in self.kinds if not self._passes(name, run)]
         if missing:
             seen = run.seen.get(missing[0])
-            return Verdict.SKIP, f"{missing[0]} {'is skipped' if seen is not None else 'is not there'}"
-        return Verdict.GOOD, "passes"
+            return CommitVerdict.SKIP, f"{missing[0]} {'is skipped' if seen is not None else 'is not there'}"
+        return CommitVerdict.GOOD, "passes"
 
     def _passes(self, name: str, run: TreeRun) -> bool:
         if name.startswith(COLLECT_PREFIX):  # collected: its tests are there now

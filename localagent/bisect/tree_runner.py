@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from localagent.bisect.symptom import CHECK_PREFIX, COLLECT_PREFIX, Observation, TreeRun, observed, refused_status
+from localagent.bisect.symptom import (
+    CHECK_PREFIX,
+    COLLECT_PREFIX,
+    SymptomObservation,
+    TreeRun,
+    observed,
+    refused_status,
+)
 from localagent.domain.outcome import Outcome
 from localagent.domain.policy import Policy
 from localagent.domain.task import Snapshot, Task
@@ -64,7 +71,7 @@ class TreeRunner:
             running.remove(pool)
 
     def _in(self, worker: JailWorker, place: WorkerSpec, until: float) -> TreeRun:
-        seen: dict[str, Observation] = {}
+        seen: dict[str, SymptomObservation] = {}
         if self.task.tests:
             seen.update(self._tests(worker, place, until))
         for command in self.task.checks:
@@ -83,7 +90,7 @@ class TreeRunner:
             seen[name] = observed(name, ran.outcome, failure)
         return TreeRun(seen=seen)
 
-    def _tests(self, worker: JailWorker, place: WorkerSpec, until: float) -> Mapping[str, Observation]:
+    def _tests(self, worker: JailWorker, place: WorkerSpec, until: float) -> Mapping[str, SymptomObservation]:
         suite, collection = Collecting(place, self.task).first(worker)
         seen = {
             COLLECT_PREFIX + path: observed(COLLECT_PREFIX + path, Outcome.ERROR, failure)
@@ -97,7 +104,7 @@ class TreeRunner:
         seen.update({name: observed(name, result.outcome, result.failure) for name, result in results.items()})
         for item in collection.items:
             if item.id not in results:
-                seen[item.id] = Observation(outcome=Outcome.TIMED_OUT, kind="TimeLimit")
+                seen[item.id] = SymptomObservation(outcome=Outcome.TIMED_OUT, kind="TimeLimit")
         return seen
 
 

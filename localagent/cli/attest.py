@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from localagent.app import Settings
-from localagent.app.evidence.attestation_notes import Noted, noted, verified, write
+from localagent.app.evidence.attestation_notes import AttestationNote, noted, verified, write
 from localagent.app.evidence.attested_files import attested_file_count
 from localagent.app.evidence.redacted_attestation import rules_of_ours
 from localagent.app.evidence.task_evidence import attest, key_ring, open_signer
@@ -92,7 +92,7 @@ def _attest(args: argparse.Namespace, settings: Settings, render: Render) -> int
     signer = open_signer(settings, passphrase_of(args))
     if signer is None:
         raise AnswerIsNo("there is no signing key", remedy="`localagent key new` creates one")
-    note: Noted | None = None
+    note: AttestationNote | None = None
     if args.note is not None:
         note = noted(settings, record, signer, args.repo or Path(record.task.repo), args.note)
         bundle = note.bundle

@@ -4,7 +4,7 @@ import argparse
 from dataclasses import asdict
 
 from localagent.app import Settings
-from localagent.cli.code_names import add_name, asked_symbols
+from localagent.cli.code_names import add_name, requested_symbols
 from localagent.cli.render import Render
 
 
@@ -16,7 +16,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """0 when there are calls, else 1."""
-    questions, symbols = asked_symbols(args, settings, render)
+    questions, symbols = requested_symbols(args, settings, render)
     found = questions.callers(symbols) if args.verb == "callers" else questions.callees(symbols)
     found = [one for one in found if not args.certain or one.certainty == "certain"]
     if args.json:

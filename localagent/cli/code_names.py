@@ -23,7 +23,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     add_repo(parser)
 
 
-def asked_symbols(
+def requested_symbols(
     args: argparse.Namespace, settings: Settings, render: Render
 ) -> tuple[CodeQuestions, tuple[Symbol, ...]]:
     """The graph, and what NAME means in it; says so where it means nothing."""

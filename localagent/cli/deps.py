@@ -10,7 +10,7 @@ from localagent.app.evidence.refusals import refused_names
 from localagent.app.policies import OpenPolicy, open_policy
 from localagent.cli.deps_approve import approvals, approve, approved_wheels
 from localagent.cli.render import Render
-from localagent.deps.choose import Chosen
+from localagent.deps.choose import ChosenWheel
 from localagent.deps.dependency_check import DependencyGuard
 from localagent.deps.install import InstallOrder, install
 from localagent.deps.known_distributions import load_known
@@ -160,7 +160,7 @@ def jail_for(policy: Policy) -> NamespaceJail:
     )
 
 
-def installed_json(one: Chosen) -> dict[str, object]:
+def installed_json(one: ChosenWheel) -> dict[str, object]:
     """One installed distribution as JSON."""
     return {
         "name": one.wheel.name,
@@ -175,7 +175,7 @@ def installed_json(one: Chosen) -> dict[str, object]:
     }
 
 
-def show_installed(chosen: list[Chosen], landed: Path | None, render: Render) -> None:
+def show_installed(chosen: list[ChosenWheel], landed: Path | None, render: Render) -> None:
     """One line a distribution; what was not written below it."""
     for one in chosen:
         vouched = one.vouched or "nothing (the policy requires no hashes)"

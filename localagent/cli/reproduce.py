@@ -99,7 +99,7 @@ def _request(args: argparse.Namespace) -> ReproduceRequest:
         python=args.python,
         policy=args.policy,
         backend=backend_of(args),
-        place=_place(args.out, args.repo),
+        place=_path_in_repo(args.out, args.repo),
     )
 
 
@@ -113,7 +113,7 @@ def _trace(target: str, repo: Path) -> str:
     return read_prefix(path, LARGEST_TRACE_BYTES).decode("utf-8", "replace") or " "
 
 
-def _place(out: Path | None, repo: Path) -> RepoPath | None:
+def _path_in_repo(out: Path | None, repo: Path) -> RepoPath | None:
     """Where in the repository the result is to lie; None outside."""
     if out is None or not out.resolve().is_relative_to(repo.resolve()) or out.suffix != ".py":
         return None

@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from localagent.app import Settings
 from localagent.app.code.repository_index import HitKind
-from localagent.app.code.search_code import SearchAnswer, ShownHit, search_expression, search_words
+from localagent.app.code.search_code import SearchAnswer, ShownHit, search_expression, search_text
 from localagent.cli.index_progress import add_repo, opened
 from localagent.cli.render import Render
 from localagent.errors import UsageFault
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     if args.literal or args.regex:
         answer = search_expression(index, args.text, kind, args.limit, literal=args.literal)
     else:
-        answer = search_words(index, args.text, kind, args.limit)
+        answer = search_text(index, args.text, kind, args.limit)
     if args.json:
         render.json({"query": args.text, "root": str(index.root), **asdict(answer)})
     else:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from localagent.app import Settings
 from localagent.app.code.code_questions import ShownSymbol
 from localagent.app.code.snippets import shown
-from localagent.cli.code_names import add_name, asked_symbols
+from localagent.cli.code_names import add_name, requested_symbols
 from localagent.cli.render import Render
 
 
@@ -17,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """0 when the name is known, else 1."""
-    questions, symbols = asked_symbols(args, settings, render)
+    questions, symbols = requested_symbols(args, settings, render)
     found = [one for symbol in symbols for one in questions.symbol(symbol)]
     others = [{"path": shown(s.path), "name": questions.name(s)} for s in symbols if not questions.defines(s)]
     if args.json:

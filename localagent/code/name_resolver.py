@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 
 from localagent.code.bindings import Bindings, assignments, rebinds, target_name
 from localagent.code.names import imports_of
-from localagent.code.regions import DoesNotParse, Snippet, SourceFile
+from localagent.code.regions import DoesNotParse, SourceFile, UnitSource
 from localagent.code.string_folding import Values, texts_of, values_of
 
 GLOBALS = "<globals>"
@@ -73,7 +73,7 @@ def collect(statements: Iterable[ast.AST], resolver: "Resolver | None") -> Bindi
     return found
 
 
-def bindings_with(file: SourceFile, snippets: Collection[Snippet]) -> Bindings:
+def bindings_with(file: SourceFile, snippets: Collection[UnitSource]) -> Bindings:
     """Module bindings of a file together with those that changed snippets of it add."""
     added = (node for snippet in snippets for node in snippet.nodes if isinstance(node, ast.stmt))
     found = collect((*file.bindings, *added), None)

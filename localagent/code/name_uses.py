@@ -27,7 +27,7 @@ from localagent.code.name_resolver import (
     module_bindings,
 )
 from localagent.code.names import imports_of, last_name
-from localagent.code.regions import OPERATORS, Snippet, SourceFile, walk
+from localagent.code.regions import OPERATORS, SourceFile, UnitSource, walk
 from localagent.code.string_folding import texts_of
 from localagent.text.visible_text import shortened
 
@@ -63,7 +63,7 @@ class Within:
     `by_text` says that constants elsewhere in the unit decide what it reaches: then a part does not tell enough.
     """
 
-    def __init__(self, file: SourceFile, snippet: Snippet) -> None:
+    def __init__(self, file: SourceFile, snippet: UnitSource) -> None:
         finder = _Finder(snippet.tree, module_bindings(file))
         self.uses = Counter(use for use, _ in finder.find())
         self._finder = finder
@@ -79,7 +79,7 @@ class Within:
         return part.find()
 
 
-def within(file: SourceFile, snippet: Snippet) -> Within:
+def within(file: SourceFile, snippet: UnitSource) -> Within:
     """The unit that `snippet` is, as it stood; kept with it."""
     if "within" not in snippet.memo:
         snippet.memo["within"] = Within(file, snippet)

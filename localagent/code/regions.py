@@ -119,7 +119,7 @@ class CodeUnit:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Snippet:
+class UnitSource:
     """Text of one unit, parsed as if it stood at the top. `line` is its first line in the file."""
 
     text: str
@@ -140,7 +140,7 @@ class Snippet:
         """The line of a node in the file."""
         return self.line + int(getattr(node, "lineno", 1)) - 1 - self.wrapped
 
-    def same_depth(self, other: "Snippet") -> bool:
+    def same_depth(self, other: "UnitSource") -> bool:
         """True if both are statements of one block, indented alike: then one can stand in the other's place."""
         mine, its = (text[: len(text) - len(text.lstrip(" \t\f"))] for text in (self.text, other.text))
         return mine == its and (not self.wrapped or len(other.tree.body) == 1)
@@ -153,7 +153,7 @@ class SourceFile:
         self.source = source
         self.encoding = _encoding(source)
         self.memo: dict[str, Any] = {}
-        self._snippets: dict[tuple[int, int], Snippet] = {}
+        self._snippets: dict[tuple[int, int], UnitSource] = {}
         self._inner: dict[tuple[int, int], tuple[CodeUnit, ...]] = {}
         self._lines: _Lines | None = None
         self.units: tuple[CodeUnit, ...] = ()
@@ -195,7 +195,7 @@ class SourceFile:
             self._inner[key] = tuple(_units(body, lines, unit.class_name))
         return _around(self._inner[key], start, end) or unit
 
-    def snippet_before(self, unit: CodeUnit) -> Snippet:
+    def snippet_before(self, unit: CodeUnit) -> UnitSource:
         """The unit as it stood; kept, since many candidates change the same unit."""
         key = (unit.start, unit.end)
         if key not in self._snippets:
@@ -204,15 +204,15 @@ class SourceFile:
             self._snippets[key] = self.snippet(self.source[unit.start : unit.end], unit)
         return self._snippets[key]
 
-    def snippet(self, data: bytes, unit: CodeUnit) -> Snippet:
+    def snippet(self, data: bytes, unit: CodeUnit) -> UnitSource:
         """`data` parsed in the place of `unit`. DoesNotParse if it is not whole statements at that depth."""
         text = self.decode(data)
         if text[:1] in (" ", "\t", "\f"):
             head = f"class {unit.class_name or '_'}:\n"
             tree, nodes = _parsed(head + text)
-            return Snippet(text=text, tree=tree, line=unit.line, wrapped=1, memo={"nodes": nodes})
+            return UnitSource(text=text, tree=tree, line=unit.line, wrapped=1, memo={"nodes": nodes})
         tree, nodes = _parsed(text)
-        return Snippet(text=text, tree=tree, line=unit.line, wrapped=0, memo={"nodes": nodes})
+        return UnitSource(text=text, tree=tree, line=unit.line, wrapped=0, memo={"nodes": nodes})
 
 
 def decode_source(source: bytes) -> str:

@@ -18,7 +18,7 @@ CONTROL_COST = 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Access:
+class VariableAccess:
     """What a statement reads and writes (`attributes` are names behind a dot), and the head that decides it runs."""
 
     line: int
@@ -31,10 +31,10 @@ class Access:
     stored: frozenset[str]  # attributes of names that it sets, as `self.count`
 
 
-def accesses(source: bytes) -> Mapping[int, Access]:
+def accesses(source: bytes) -> Mapping[int, VariableAccess]:
     """Every line of a file to the statement that it belongs to."""
     tree = parse_or_none(source)
-    found: dict[int, Access] = {}
+    found: dict[int, VariableAccess] = {}
     waiting: list[tuple[ast.stmt, int]] = [(s, 0) for s in tree.body] if tree is not None else []
     while waiting:
         node, control = waiting.pop()
@@ -48,7 +48,7 @@ def accesses(source: bytes) -> Mapping[int, Access]:
     return found
 
 
-def _access(node: ast.stmt, control: int) -> Access:
+def _access(node: ast.stmt, control: int) -> VariableAccess:
     names: dict[bool, set[str]] = {True: set(), False: set()}
     attributes: dict[bool, set[str]] = {True: set(), False: set()}
     for part in own_parts(node):
@@ -68,7 +68,7 @@ def _access(node: ast.stmt, control: int) -> Access:
                 names[True].add(target.id)
             elif isinstance(target, ast.Attribute):
                 attributes[True].add(target.attr)
-    return Access(
+    return VariableAccess(
         line=node.lineno,
         reads=frozenset(names[True]),
         writes=frozenset(names[False] - {""}),
@@ -103,7 +103,7 @@ class _Instance:
 
     frame: int
     path: RepoPath
-    access: Access
+    access: VariableAccess
     start: int
     end: int
     last: bool = False  # in its frame
@@ -117,7 +117,9 @@ class _Wanted:
     heads: dict[int, dict[int, int]] = field(default_factory=dict)
 
 
-def slice_of(run: FailureRun, tables: Mapping[RepoPath, Mapping[int, Access]]) -> Mapping[tuple[RepoPath, int], int]:
+def slice_of(
+    run: FailureRun, tables: Mapping[RepoPath, Mapping[int, VariableAccess]]
+) -> Mapping[tuple[RepoPath, int], int]:
     """Statements (path, first line) to their distance from the failing one, which has 0. {} without a failure."""
     if not run.frames:
         return {}
@@ -154,7 +156,7 @@ def slice_of(run: FailureRun, tables: Mapping[RepoPath, Mapping[int, Access]]) -
         for frame in called.get(id(instance), ()):  # its callees come later here: only those that are wanted already
             if frame in touched and id(instance) not in included:
                 include(instance, found.get((instance.path, instance.access.line), 1))
-        distance = _asked(instance, wanted)
+        distance = _nearest_want(instance, wanted)
         if distance is not None and instance is not start:
             include(instance, distance)
             touched.add(instance.frame)
@@ -170,7 +172,7 @@ def slice_of(run: FailureRun, tables: Mapping[RepoPath, Mapping[int, Access]]) -
     return found
 
 
-def _asked(instance: _Instance, wanted: _Wanted) -> int | None:
+def _nearest_want(instance: _Instance, wanted: _Wanted) -> int | None:
     """The least distance at which something wants what an instance did."""
     names = wanted.names.get(instance.frame, {})
     found = [names[name] for name in instance.access.writes if name in names]
@@ -181,13 +183,13 @@ def _asked(instance: _Instance, wanted: _Wanted) -> int | None:
     return min([*found, *([head] if head is not None else [])], default=None)
 
 
-def _holds(tables: Mapping[RepoPath, Mapping[int, Access]], instance: _Instance, line: int) -> bool:
+def _holds(tables: Mapping[RepoPath, Mapping[int, VariableAccess]], instance: _Instance, line: int) -> bool:
     access = tables.get(instance.path, {}).get(line)
     return access is not None and access.line == instance.access.line
 
 
 def _instances(
-    run: FailureRun, tables: Mapping[RepoPath, Mapping[int, Access]]
+    run: FailureRun, tables: Mapping[RepoPath, Mapping[int, VariableAccess]]
 ) -> tuple[list[_Instance], Mapping[int, _Instance]]:
     """Runs of statements in order, and for each frame the one that called it."""
     found: list[_Instance] = []

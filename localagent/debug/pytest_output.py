@@ -64,7 +64,7 @@ class PytestReader:
                 self._told.append(told["text"] or "")
             return True
         if place := _PLACE.match(line):
-            return self._place(place["file"], int(place["line"]), (place["rest"] or "").strip())
+            return self._location(place["file"], int(place["line"]), (place["rest"] or "").strip())
         return self._source_line(line)
 
     def _source_line(self, line: str) -> bool:
@@ -82,7 +82,7 @@ class PytestReader:
             return True
         return False
 
-    def _place(self, file: str, line: int, rest: str) -> bool:
+    def _location(self, file: str, line: int, rest: str) -> bool:
         if inside := _IN.match(rest):
             if self._told:
                 self._end("")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from localagent.debug.dynamic_slice import Access
+from localagent.debug.dynamic_slice import VariableAccess
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
 
@@ -14,7 +14,7 @@ DECAY = 0.9
 def combined(
     suspicions: Sequence[Suspicion],
     distances: Mapping[tuple[RepoPath, int], int],
-    tables: Mapping[RepoPath, Mapping[int, Access]],
+    tables: Mapping[RepoPath, Mapping[int, VariableAccess]],
 ) -> tuple[Suspicion, ...]:
     """Most suspicious first: what wrote the wrong values stands above what merely ran."""
     found = []

@@ -28,7 +28,7 @@ class NotInstallable(AnswerIsNo):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Chosen:
+class ChosenWheel:
     """A judged wheel, copied to where nobody else writes. `vouched` says who named its digest ("" for nobody)."""
 
     wheel: Wheel
@@ -39,9 +39,9 @@ class Chosen:
 
 def choose(
     wanted: Sequence[Wanted], house: Wheelhouse, locked: Sequence[Locked], folder: Path, *, require_hashes: bool
-) -> list[Chosen]:
+) -> list[ChosenWheel]:
     """One judged wheel for each name, copied into `folder`. NotInstallable lists every name that gets none."""
-    chosen: list[Chosen] = []
+    chosen: list[ChosenWheel] = []
     faults: list[str] = []
     for name in dict.fromkeys(item.name for item in wanted):
         items = [item for item in wanted if item.name == name]
@@ -85,13 +85,13 @@ def _accepted(name: str, items: Iterable[Wanted], locked: Iterable[Locked]) -> M
 
 def _first_accepted(
     name: str, candidates: Sequence[Path], accepted: Mapping[str, str], folder: Path, *, require_hashes: bool
-) -> Chosen:
+) -> ChosenWheel:
     seen: list[str] = []
     for path in candidates:
         copy = copied(path, folder)
         digest = sha256_of(copy)
         if digest in accepted or not (accepted or require_hashes):
-            return Chosen(wheel=read_wheel(copy), copy=copy, sha256=digest, vouched=accepted.get(digest, ""))
+            return ChosenWheel(wheel=read_wheel(copy), copy=copy, sha256=digest, vouched=accepted.get(digest, ""))
         seen.append(f"{path.name} is sha256:{digest}")
         copy.unlink()
     if not accepted:
@@ -121,7 +121,7 @@ def copied(path: Path, folder: Path) -> Path:
     return copy
 
 
-def missing(chosen: Sequence[Chosen], wanted: Sequence[Wanted], present: Mapping[str, str]) -> list[str]:
+def missing(chosen: Sequence[ChosenWheel], wanted: Sequence[Wanted], present: Mapping[str, str]) -> list[str]:
     """What the chosen wheels need and nobody asked for, a line each. `present`: name -> version in the target."""
     versions = dict(present) | {one.wheel.name: one.wheel.version for one in chosen}
     lines = []

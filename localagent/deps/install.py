@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from localagent.deps.choose import Chosen, NotInstallable, applies_here, choose, missing
+from localagent.deps.choose import ChosenWheel, NotInstallable, applies_here, choose, missing
 from localagent.deps.site_packages import Environment, conflicts, land_fresh, land_in
 from localagent.deps.unpack import merged, require_pip, unpack
 from localagent.deps.wheelhouse import read_wheelhouse
@@ -27,7 +27,7 @@ class InstallOrder:
     place: Path | Environment | None
 
 
-def install(order: InstallOrder, jail: Jail, scratch: Path) -> list[Chosen]:
+def install(order: InstallOrder, jail: Jail, scratch: Path) -> list[ChosenWheel]:
     """Install, or try to; what was chosen. NotInstallable or CannotEnforce when nothing was installed."""
     require_pip()
     wanted = [item for item in order.wanted if applies_here(item)]

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from localagent.deps.choose import Chosen, NotInstallable
+from localagent.deps.choose import ChosenWheel, NotInstallable
 from localagent.deps.wheel import FileTarget
 from localagent.errors import CannotEnforce, UsageFault
 from localagent.fs.bounded_read import MOST_ENTRIES, read_below
@@ -86,7 +86,7 @@ def _present(site: Path) -> dict[str, str]:
     return found
 
 
-def conflicts(chosen: Sequence[Chosen], place: Environment) -> list[str]:
+def conflicts(chosen: Sequence[ChosenWheel], place: Environment) -> list[str]:
     """What stands in the way in an environment, a line each."""
     lines = [
         f"{one.wheel.name} {place.present[one.wheel.name]} is installed there already"
@@ -99,7 +99,7 @@ def conflicts(chosen: Sequence[Chosen], place: Environment) -> list[str]:
     return lines
 
 
-def land_fresh(unpacked: Path, chosen: Sequence[Chosen], target: Path) -> None:
+def land_fresh(unpacked: Path, chosen: Sequence[ChosenWheel], target: Path) -> None:
     """Make `target` hold what was unpacked; whole, or not at all."""
     with _staging(target.parent) as stage:
         for one in chosen:
@@ -110,7 +110,7 @@ def land_fresh(unpacked: Path, chosen: Sequence[Chosen], target: Path) -> None:
             raise NotInstallable(f"{target} could not be made: {error.strerror or error}") from error
 
 
-def land_in(unpacked: Path, chosen: Sequence[Chosen], place: Environment) -> None:
+def land_in(unpacked: Path, chosen: Sequence[ChosenWheel], place: Environment) -> None:
     """Put what belongs to site-packages into an environment, entry by entry, metadata last."""
     if lines := conflicts(chosen, place):
         raise NotInstallable("nothing was installed: " + "; ".join(lines))
@@ -149,7 +149,7 @@ def _staging(parent: Path) -> Iterator[Path]:
         remove_tree(stage)
 
 
-def _fill(unpacked: Path, stage: Path, one: Chosen, *, outside: bool) -> None:
+def _fill(unpacked: Path, stage: Path, one: ChosenWheel, *, outside: bool) -> None:
     """Write one distribution: its files, compared while they are copied, and a RECORD of what was written."""
     rows = []
     for file in one.wheel.files:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from localagent.deps.archive import MOST_DEPTH
-from localagent.deps.choose import Chosen, NotInstallable
+from localagent.deps.choose import ChosenWheel, NotInstallable
 from localagent.deps.wheel import FileTarget
 from localagent.domain.jailspec import Access, Bind, JailLimits, JailResult, JailSpec
 from localagent.domain.outcome import JailOutcome
@@ -45,7 +45,7 @@ def require_pip() -> None:
         )
 
 
-def unpack(jail: Jail, chosen: Sequence[Chosen], wheels: Path, out: Path) -> Path:
+def unpack(jail: Jail, chosen: Sequence[ChosenWheel], wheels: Path, out: Path) -> Path:
     """Run pip over the copies in `wheels`; the folder that it filled, below `out`, holds what the wheels say, no more.
 
     NotInstallable when pip refuses, CannotEnforce when what it left is not what the wheels hold.
@@ -91,7 +91,7 @@ def _run(jail: Jail, spec: JailSpec) -> JailResult:
                 process.kill()
 
 
-def merged(chosen: Sequence[Chosen]) -> dict[str, FileTarget]:
+def merged(chosen: Sequence[ChosenWheel]) -> dict[str, FileTarget]:
     """Every file of the chosen wheels by its place. NotInstallable when two would write the same one."""
     found: dict[str, FileTarget] = {}
     owner: dict[str, str] = {}

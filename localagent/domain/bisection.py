@@ -7,7 +7,7 @@ from enum import StrEnum
 from localagent.domain.paths import RepoPath
 
 
-class Verdict(StrEnum):
+class CommitVerdict(StrEnum):
     """What is known of one commit, in git's terms."""
 
     GOOD = "good"
@@ -36,10 +36,10 @@ class TestVersion(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Judgement:
+class CommitJudgement:
     """The verdict on a commit and why. `runs`: how often its tests ran here; 0 where all was known from before."""
 
-    verdict: Verdict
+    verdict: CommitVerdict
     reason: str
     version: TestVersion = TestVersion.CARRIED
     runs: int = 0
@@ -59,7 +59,7 @@ class CommitSummary:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Confidence:
+class BisectionConfidence:
     """How sure the verdicts are. `failed` of `tried` runs failed at the bad commit.
 
     `good_runs`: passes that a commit needs to count as good; `probability`: that no bad commit passed so often by
@@ -126,11 +126,11 @@ class BisectResult:
     first_bad: CommitSummary | None = None
     suspects: tuple[str, ...] = ()
     commits: int = 0
-    judged: Mapping[str, Judgement] = field(default_factory=dict)
+    judged: Mapping[str, CommitJudgement] = field(default_factory=dict)
     tested: int = 0
     runs: int = 0
     symptom: Mapping[str, str] = field(default_factory=dict)
-    confidence: Confidence | None = None
+    confidence: BisectionConfidence | None = None
     hunks: MinimalHunks | None = None
     seconds: float = 0.0
     warnings: tuple[str, ...] = ()

@@ -97,12 +97,12 @@ def _outside(entries: Sequence[TreeChange], policy: Policy) -> list[Decision]:
     found = []
     for entry in entries:
         if entry.path.is_python and tests.match_file(entry.path.replace("\n", " ").lower()):
-            stood = {text for text, _ in _places_opened(entry.before)}
+            stood = {text for text, _ in _paths_opened(entry.before)}
             found += [
                 side_effects.DESTROYS.finding(
                     entry.path, line, f"a test reaches for {shortened(text, 60)!r}, outside the repository"
                 )
-                for text, line in _places_opened(entry.after)
+                for text, line in _paths_opened(entry.after)
                 if text not in stood
             ]
             wrote = {ast.dump(node) for node in _writes_beside_code(entry.before)}
@@ -116,7 +116,7 @@ def _outside(entries: Sequence[TreeChange], policy: Policy) -> list[Decision]:
     return [Decision(gate="instruction", answer=Allow.DENY, findings=tuple(found))] if found else []
 
 
-def _places_opened(source: bytes) -> Iterator[tuple[str, int]]:
+def _paths_opened(source: bytes) -> Iterator[tuple[str, int]]:
     """(path, line) of absolute paths, home folders and ways up that are given to what opens or changes files."""
     tree = parse_or_none(source)
     for node in ast.walk(tree) if tree is not None else ():
@@ -157,7 +157,7 @@ def answered(
     """The decisions without the findings that the instruction answers."""
     if rules is None:
         return list(decisions)
-    asked = _Asked(instruction=instruction, rules=rules, entries={e.path: e for e in entries})
+    asked = _InstructionContext(instruction=instruction, rules=rules, entries={e.path: e for e in entries})
     found = []
     for decision in decisions:
         kept = tuple(f for f in decision.findings if not asked.answers(f))
@@ -167,7 +167,7 @@ def answered(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Asked:
+class _InstructionContext:
     """What was instructed, and for which changes."""
 
     instruction: str

@@ -78,7 +78,7 @@ class Built:
         return self._known[key]
 
 
-class Trial:
+class RepairTrial:
     """Which repairs stand together before the gates and the tests."""
 
     def __init__(self, built: Built, gates: Gates, prover: "Vouching | None") -> None:
@@ -296,7 +296,7 @@ class RemediationWork:
         built = Built(self._files)
         for target, why in built.patch(wanted)[1].items():
             refused[target] = why
-        trial = Trial(built, self._gates, prover)
+        trial = RepairTrial(built, self._gates, prover)
         kept = trial.keep([t for t in wanted if t not in refused], refused)
         for target, why in refused.items():
             self._tell(target, FindingState.FAILED, why)

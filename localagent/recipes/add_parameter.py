@@ -13,23 +13,31 @@ from localagent.code.graph.references import Certainty, Reference, ReferenceKind
 from localagent.code.graph.values import Symbol
 from localagent.domain.claim import Claim
 from localagent.domain.paths import RepoPath
-from localagent.recipes.argument_lists import Written, outer_items
+from localagent.recipes.argument_lists import CallTokens, outer_items
 from localagent.recipes.find_target import check_name, family_of, functions_of, kind_of, target_of
 from localagent.recipes.instruction import AddParameter
-from localagent.recipes.recipe import Change, Place, RecipeQuestionError, Sources, Splice, counted, listed
+from localagent.recipes.recipe import (
+    Place,
+    RecipeChange,
+    RecipeQuestionError,
+    RecipeSources,
+    SourceSplice,
+    counted,
+    listed,
+)
 
 _BY_HAND = "change it by hand, or with a model (--model)"
 _PROPERTIES = frozenset({"property", "cached_property", "setter", "deleter", "fixture"})
 
 
-def add_parameter(sources: Sources, asked: AddParameter) -> Change:
+def add_parameter(sources: RecipeSources, asked: AddParameter) -> RecipeChange:
     """The tree with the parameter. RecipeQuestionError where a person has to decide something first."""
     graph = sources.graph
     check_name(asked.name)
     target = _function(sources, asked)
     _check_default(asked)
     family = family_of(sources, target) if not target.name.startswith("__") else frozenset({target})
-    files: dict[RepoPath, Written] = {}
+    files: dict[RepoPath, CallTokens] = {}
     definitions = [(s, path, made) for s in sorted(family) for path, made in functions_of(graph, s)]
     for _, path, made in definitions:
         _check_definition(graph, path, made, asked)
@@ -42,7 +50,7 @@ def add_parameter(sources: Sources, asked: AddParameter) -> Change:
     others = len(definitions) - 1
     together = f" and {counted(others, 'override')} of it" if others > 0 else ""
     passed = f", {asked.value} passed in {counted(len(calls), 'call')}" if asked.value else ""
-    return Change(
+    return RecipeChange(
         understood=f"add the parameter {shown} to {kind_of(graph, target)} {qualified_name(graph, target)}{together}"
         f"{passed}, {counted(len(writes), 'file')}",
         writes=writes,
@@ -50,7 +58,7 @@ def add_parameter(sources: Sources, asked: AddParameter) -> Change:
     )
 
 
-def _function(sources: Sources, asked: AddParameter) -> Symbol:
+def _function(sources: RecipeSources, asked: AddParameter) -> Symbol:
     graph = sources.graph
     target = target_of(sources, asked.function, asked.kind or "callable")
     if kind_of(graph, target) == "class":
@@ -132,13 +140,13 @@ def _is_inside(graph: CodeGraph, path: RepoPath, scope: int, outer: int) -> bool
     return scope == outer
 
 
-def _file(sources: Sources, files: dict[RepoPath, Written], path: RepoPath) -> Written:
+def _file(sources: RecipeSources, files: dict[RepoPath, CallTokens], path: RepoPath) -> CallTokens:
     if path not in files:
-        files[path] = Written(path, sources.text(path))
+        files[path] = CallTokens(path, sources.text(path))
     return files[path]
 
 
-def _in_signature(file: Written, made: FunctionOrClass, asked: AddParameter) -> Splice:
+def _in_signature(file: CallTokens, made: FunctionOrClass, asked: AddParameter) -> SourceSplice:
     """The splice that adds the parameter where no call that stands means anything else."""
     inside = file.brackets_after(file.text.offset(made.line, made.column))
     if not inside:
@@ -159,8 +167,8 @@ def _in_signature(file: Written, made: FunctionOrClass, asked: AddParameter) -> 
 
 
 def _calls(
-    sources: Sources, files: dict[RepoPath, Written], references: list[Reference], asked: AddParameter
-) -> list[Splice]:
+    sources: RecipeSources, files: dict[RepoPath, CallTokens], references: list[Reference], asked: AddParameter
+) -> list[SourceSplice]:
     """The value, in the calls that are to pass it."""
     chosen = [r for r in references if not asked.caller or _is_in(r, asked.caller)]
     every = not asked.default
@@ -190,7 +198,7 @@ def _is_in(reference: Reference, caller: str) -> bool:
     return names.endswith(f".{caller}")
 
 
-def _in_call(file: Written, reference: Reference, asked: AddParameter) -> Splice:
+def _in_call(file: CallTokens, reference: Reference, asked: AddParameter) -> SourceSplice:
     place = Place(path=reference.path, line=reference.line)
     end = file.text.offset(reference.line, reference.end_column)
     call = file.calls.get(end)

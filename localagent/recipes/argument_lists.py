@@ -11,7 +11,7 @@ from itertools import pairwise
 from localagent.code.source_text import SourceText, parse_or_none
 from localagent.code.spans import last_line
 from localagent.domain.paths import RepoPath
-from localagent.recipes.recipe import Splice
+from localagent.recipes.recipe import SourceSplice
 
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 _SILENT = frozenset({tokenize.NL, tokenize.NEWLINE, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT})
@@ -26,7 +26,7 @@ class Token:
     end: int
 
 
-class Written:
+class CallTokens:
     """A file's tokens and calls."""
 
     def __init__(self, path: RepoPath, text: SourceText) -> None:
@@ -73,7 +73,7 @@ class Written:
                     return found
         return []
 
-    def added_at_end(self, inside: list[Token], argument: str) -> Splice:
+    def added_at_end(self, inside: list[Token], argument: str) -> SourceSplice:
         """One more item at the end of a list between parentheses, in the list's own layout."""
         last, closing = inside[-2], inside[-1]
         if len(inside) == 2:
@@ -89,12 +89,12 @@ class Written:
         end = start + len(row.rstrip(b"\r\n"))
         return self._insert(end, f"{self.text.newline}{indent}{argument},")
 
-    def added_before(self, token: Token, argument: str) -> Splice:
+    def added_before(self, token: Token, argument: str) -> SourceSplice:
         """One more item in front of another."""
         return self._insert(token.start, f"{argument}, ")
 
-    def _insert(self, at: int, text: str) -> Splice:
-        return Splice(path=self.path, start=at, end=at, text=text)
+    def _insert(self, at: int, text: str) -> SourceSplice:
+        return SourceSplice(path=self.path, start=at, end=at, text=text)
 
 
 def outer_items(inside: list[Token]) -> Iterator[Token]:

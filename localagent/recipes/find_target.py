@@ -11,7 +11,7 @@ from localagent.code.graph.find_symbols import definitions_of, find_symbols
 from localagent.code.graph.references import twins
 from localagent.code.graph.values import Symbol, ValueKind
 from localagent.domain.paths import RepoPath
-from localagent.recipes.recipe import RecipeQuestionError, Sources, listed, symbol_text
+from localagent.recipes.recipe import RecipeQuestionError, RecipeSources, listed, symbol_text
 from localagent.text.visible_text import shortened
 
 _PARAMETERS = frozenset({"parameter", "param", "argument", "arg"})
@@ -38,7 +38,7 @@ def kind_of(graph: CodeGraph, symbol: Symbol) -> str:
     return "constant"
 
 
-def target_of(sources: Sources, name: str, kind: str) -> Symbol:
+def target_of(sources: RecipeSources, name: str, kind: str) -> Symbol:
     """The one symbol that a name means. RecipeQuestionError where it is none, or several."""
     graph = sources.graph
     found = [s for s in find_symbols(graph, name) if _is_kind(graph, s, kind)]
@@ -99,7 +99,7 @@ def check_name(name: str) -> None:
         )
 
 
-def family_of(sources: Sources, symbol: Symbol) -> frozenset[Symbol]:
+def family_of(sources: RecipeSources, symbol: Symbol) -> frozenset[Symbol]:
     """What must keep the same name: stubs, and for methods and their parameters the overrides and base methods."""
     graph = sources.graph
     found = set(twins(graph, [symbol]))

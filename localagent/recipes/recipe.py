@@ -29,7 +29,7 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, order=True)
-class Splice:
+class SourceSplice:
     """Bytes [start, end) of a file's UTF-8 form that become `text`."""
 
     path: RepoPath
@@ -39,7 +39,7 @@ class Splice:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Change:
+class RecipeChange:
     """What a recipe makes of the tree. `understood` is for a person; `left` are places that may belong to it."""
 
     understood: str
@@ -65,7 +65,7 @@ class RecipeQuestionError(Exception):
         self.question = Question(text=text, remedy=remedy, unknown=unknown)
 
 
-class Sources:
+class RecipeSources:
     """The files of a tree: Python by its code graph, configuration as text."""
 
     def __init__(self, python: Mapping[RepoPath, bytes], configuration: Mapping[RepoPath, bytes]) -> None:
@@ -86,7 +86,7 @@ class Sources:
             self._texts[at] = made
         return self._texts[at]
 
-    def after(self, splices: Sequence[Splice]) -> dict[RepoPath, str]:
+    def after(self, splices: Sequence[SourceSplice]) -> dict[RepoPath, str]:
         """The files that splices change, as they become. RecipeQuestionError where one no longer parses."""
         found = {}
         for path in sorted({s.path for s in splices}):

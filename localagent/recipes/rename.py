@@ -25,7 +25,15 @@ from localagent.domain.claim import Claim
 from localagent.domain.paths import RepoPath
 from localagent.recipes.find_target import check_name, family_of, kind_of, target_of
 from localagent.recipes.instruction import Possible, Rename
-from localagent.recipes.recipe import Change, Place, RecipeQuestionError, Sources, Splice, counted, listed
+from localagent.recipes.recipe import (
+    Place,
+    RecipeChange,
+    RecipeQuestionError,
+    RecipeSources,
+    SourceSplice,
+    counted,
+    listed,
+)
 
 _BY_HAND = "change it by hand, or with a model (--model)"
 _ASK = "add `, also the possible places` or `, leave the possible places` to the instruction"
@@ -38,7 +46,7 @@ _HANDS_ON = frozenset(
 _ASKS_BY_TEXT = re.compile(rb"\b(?:getattr|setattr|hasattr|delattr|object|methodcaller|attrgetter|multiple)\s*\(")
 
 
-def rename(sources: Sources, asked: Rename) -> Change:
+def rename(sources: RecipeSources, asked: Rename) -> RecipeChange:
     """The renamed tree. RecipeQuestionError where a person has to decide something first."""
     graph = sources.graph
     target = target_of(sources, asked.old, asked.kind)
@@ -75,7 +83,7 @@ def rename(sources: Sources, asked: Rename) -> Change:
     understood = f"rename {kind} {qualified_name(graph, target)} to {new}{together}, {places}{rest}"
     # Tests that are renamed along fail without the patch: they show that the new name works, not that nothing changed.
     claim = Claim.ADDS if any(is_test(RepoPath(path)) for path in writes) else Claim.PRESERVES
-    return Change(understood=understood, writes=writes, claim=claim, left=tuple(left))
+    return RecipeChange(understood=understood, writes=writes, claim=claim, left=tuple(left))
 
 
 def _new_name(graph: CodeGraph, target: Symbol, new: str) -> str:
@@ -101,7 +109,7 @@ def _with_fixtures(graph: CodeGraph, symbols: frozenset[Symbol]) -> frozenset[Sy
     return frozenset(found)
 
 
-def _check_free(sources: Sources, symbols: Iterable[Symbol], new: str) -> None:
+def _check_free(sources: RecipeSources, symbols: Iterable[Symbol], new: str) -> None:
     """RecipeQuestionError where the new name is taken beside the old one."""
     graph = sources.graph
     for symbol in sorted(symbols):
@@ -128,7 +136,7 @@ def _is_submodule(graph: CodeGraph, symbol: Symbol, new: str) -> bool:
 
 
 def _decided(
-    sources: Sources, references: list[Reference], wanted: frozenset[Symbol], possible: Possible
+    sources: RecipeSources, references: list[Reference], wanted: frozenset[Symbol], possible: Possible
 ) -> tuple[list[Reference], list[Place]]:
     """(what is changed, what may belong to it and is left). RecipeQuestionError for what a person has to decide."""
     is_member = any(kind_of(sources.graph, s) in ("method", "attribute") for s in wanted)
@@ -176,23 +184,23 @@ def _named_by(graph: CodeGraph, parts: list[str], path: RepoPath) -> frozenset[S
     return frozenset()
 
 
-def _in_text(sources: Sources, path: str, use: Use, old: str, new: str) -> Splice:
+def _in_text(sources: RecipeSources, path: str, use: Use, old: str, new: str) -> SourceSplice:
     text = sources.text(path)
     end = text.offset(use.line, use.column + use.length)
     start = end - len(old.encode())
     if use.length <= 0 or text.utf8[start:end] != old.encode():
         raise RecipeQuestionError(f"{path}:{use.line} names {old!r} in a text that cannot be changed exactly", _BY_HAND)
-    return Splice(path=RepoPath(path), start=start, end=end, text=new)
+    return SourceSplice(path=RepoPath(path), start=start, end=end, text=new)
 
 
-def _is_asked_for(sources: Sources, reference: Reference) -> bool:
+def _is_asked_for(sources: RecipeSources, reference: Reference) -> bool:
     """Whether the line of a text asks for an attribute by its name."""
     text = sources.text(reference.path)
     start = text.line_starts[max(0, reference.line - 2)]
     return _ASKS_BY_TEXT.search(text.utf8[start : text.offset(reference.line, reference.column)]) is not None
 
 
-def _splice(sources: Sources, reference: Reference, old: str, new: str) -> list[Splice]:
+def _splice(sources: RecipeSources, reference: Reference, old: str, new: str) -> list[SourceSplice]:
     """The splice of a reference; none where another name stands there (`import load as read`)."""
     place = Place(path=reference.path, line=reference.line)
     if not reference.exact:
@@ -204,7 +212,7 @@ def _splice(sources: Sources, reference: Reference, old: str, new: str) -> list[
         if reference.kind is ReferenceKind.EXPORT:
             raise RecipeQuestionError(f"{place} names {old!r} in a way that is not read", _BY_HAND)
         return []
-    return [Splice(path=reference.path, start=start, end=end, text=new)]
+    return [SourceSplice(path=reference.path, start=start, end=end, text=new)]
 
 
 def _check_passed_on(graph: CodeGraph, old: str) -> None:
@@ -234,7 +242,7 @@ def _check_shared(graph: CodeGraph, wanted: frozenset[Symbol], old: str) -> None
                 )
 
 
-def _check_elsewhere(sources: Sources, wanted: frozenset[Symbol], old: str, possible: Possible) -> None:
+def _check_elsewhere(sources: RecipeSources, wanted: frozenset[Symbol], old: str, possible: Possible) -> None:
     """RecipeQuestionError where files that are not Python, or that cannot be read, name it."""
     if unread := sources.unread_with(old):
         raise RecipeQuestionError(f"{listed(unread)} cannot be read as Python, and names {old!r}", "mend that first")
@@ -251,7 +259,7 @@ def _check_elsewhere(sources: Sources, wanted: frozenset[Symbol], old: str, poss
 
 
 def _check_meaning(
-    sources: Sources,
+    sources: RecipeSources,
     writes: dict[RepoPath, str],
     wanted: frozenset[Symbol],
     changed: set[tuple[RepoPath, int]],

@@ -33,24 +33,24 @@ _CAUSES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Explanation:
+class ReplayExplanation:
     """`differs`: what the events say differently. `causes`: what may have made it."""
 
     differs: tuple[str, ...]
     causes: tuple[str, ...]
 
 
-def explained(recorded: Sequence[Told], replayed: Sequence[Told], at: int) -> Explanation:
+def explained(recorded: Sequence[Told], replayed: Sequence[Told], at: int) -> ReplayExplanation:
     """The first difference of two runs, at the event `at` (from 0) of both; before it they are the same."""
     then = recorded[at] if at < len(recorded) else None
     now = replayed[at] if at < len(replayed) else None
     names = _names([*recorded[: at + 1], *replayed[at : at + 1]])
     if then is None or now is None or then[0] != now[0]:
         told = [f"then came: {_shown(then, names)}", f"now came: {_shown(now, names)}"]
-        return Explanation(differs=tuple(told), causes=(_TIMING,))
+        return ReplayExplanation(differs=tuple(told), causes=(_TIMING,))
     found = [line for name in dict.fromkeys([*then[1], *now[1]]) for line in _field(name, then[1], now[1])]
     more = [f"and {len(found) - _SHOWN} more differences"] if len(found) > _SHOWN else []
-    return Explanation(differs=(*found[:_SHOWN], *more), causes=(_CAUSES.get(then[0], _TIMING),))
+    return ReplayExplanation(differs=(*found[:_SHOWN], *more), causes=(_CAUSES.get(then[0], _TIMING),))
 
 
 def _names(events: Sequence[Told]) -> dict[int, str]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from localagent.domain.bisection import CommitSummary, Verdict
+from localagent.domain.bisection import CommitSummary, CommitVerdict
 from localagent.domain.diff import ChangeKind, FileMode, TreeChange
 from localagent.domain.paths import RepoPath
 from localagent.errors import AnswerIsNo, UsageFault
@@ -28,7 +28,7 @@ _MODES = {mode.value: mode for mode in FileMode}
 class BisectLog:
     """What a log of `git bisect` says: commits by verdict, and the paths that the search was limited to."""
 
-    verdicts: tuple[tuple[str, Verdict], ...]
+    verdicts: tuple[tuple[str, CommitVerdict], ...]
     paths: tuple[str, ...] = ()
 
 
@@ -143,7 +143,7 @@ def renamed_from(git: Git, older: str, newer: str, path: RepoPath) -> RepoPath |
 
 def read_bisect_log(git: Git, text: str, option: str = "--log") -> BisectLog:
     """A log of `git bisect log`. UsageFault for lines that no such log has, and for commits that are not there."""
-    verdicts: list[tuple[str, Verdict]] = []
+    verdicts: list[tuple[str, CommitVerdict]] = []
     paths: tuple[str, ...] = ()
     faults = []
     for number, line in enumerate(text.splitlines(), 1):
@@ -155,7 +155,7 @@ def read_bisect_log(git: Git, text: str, option: str = "--log") -> BisectLog:
         elif match[1] == "start":
             paths = _start_paths(match[2])
         else:
-            verdict = {"old": Verdict.GOOD, "new": Verdict.BAD}.get(match[1]) or Verdict(match[1])
+            verdict = {"old": CommitVerdict.GOOD, "new": CommitVerdict.BAD}.get(match[1]) or CommitVerdict(match[1])
             for name in match[2].replace("'", "").split():
                 out = git.asks("rev-parse", "--quiet", "--verify", "--end-of-options", name + "^{commit}")
                 if out is None:

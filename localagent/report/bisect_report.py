@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from localagent.domain.bisection import BisectEnd, BisectResult, CommitSummary, MinimalHunks, Verdict
+from localagent.domain.bisection import BisectEnd, BisectResult, CommitSummary, CommitVerdict, MinimalHunks
 from localagent.text.visible_text import one_line, visible
 
 SCHEMA = "localagent/bisect/1"
@@ -50,7 +50,7 @@ def _lines(result: BisectResult) -> Iterator[str]:
         yield f"fails at the bad commit: {name}: {one_line(kind, 200)}{more}"
     if result.hunks is not None:
         yield from _hunks(result.hunks)
-    skipped = sum(j.verdict is Verdict.SKIP for j in result.judged.values())
+    skipped = sum(j.verdict is CommitVerdict.SKIP for j in result.judged.values())
     among = max(result.commits, result.tested, len(result.judged))
     yield (
         f"tested {result.tested} commits of {among:,} in {result.runs} runs, "

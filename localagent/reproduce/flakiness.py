@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 
 from localagent.code.delta_debugging import minimise
 from localagent.domain.reproduction import FailureRate, FlakyCause, FlakyReport, Trial
-from localagent.reproduce.varied_runs import Condition, VariedRuns
+from localagent.reproduce.varied_runs import RunCondition, VariedRuns
 
 HASH_SEEDS = range(6)
 MORE_HASH_SEEDS = range(6, 14)
@@ -57,7 +57,7 @@ class FlakinessSearch:
             show=show,
         )
 
-    def _try(self, name: str, condition: Condition, runs: int) -> FailureRate:
+    def _try(self, name: str, condition: RunCondition, runs: int) -> FailureRate:
         rate = self._varied.rate(condition, runs, self._until)
         self._trials.append(Trial(condition=name, rate=rate))
         self._tell(f"{name}: fails {rate}")
@@ -68,7 +68,7 @@ class FlakinessSearch:
     def _hash_seeds(self) -> FlakyReport | None:
         """The plain test, under some seeds of string hashes."""
         each = max(2, -(-self._runs // len(HASH_SEEDS)))
-        rates = {seed: self._try(f"PYTHONHASHSEED={seed}", Condition(hash_seed=seed), each) for seed in HASH_SEEDS}
+        rates = {seed: self._try(f"PYTHONHASHSEED={seed}", RunCondition(hash_seed=seed), each) for seed in HASH_SEEDS}
         self._rate = sum(rates.values(), FailureRate(failed=0, runs=0))
         return self._by_hash_seed(rates)
 
@@ -77,7 +77,8 @@ class FlakinessSearch:
         if not bad or not good or any(rate.varies for rate in rates.values()):
             return None
         pair = {
-            seed: self._try(f"PYTHONHASHSEED={seed}, again", Condition(hash_seed=seed), 4) for seed in (bad[0], good[0])
+            seed: self._try(f"PYTHONHASHSEED={seed}, again", RunCondition(hash_seed=seed), 4)
+            for seed in (bad[0], good[0])
         }
         if not (pair[bad[0]].always and pair[good[0]].never):
             return None
@@ -107,7 +108,7 @@ class FlakinessSearch:
             or self._speed()
             or self._threads()
             or self._by_hash_seed(
-                {s: self._try(f"PYTHONHASHSEED={s}", Condition(hash_seed=s), 1) for s in MORE_HASH_SEEDS}
+                {s: self._try(f"PYTHONHASHSEED={s}", RunCondition(hash_seed=s), 1) for s in MORE_HASH_SEEDS}
                 | {0: self._rate}
             )
         )
@@ -115,7 +116,7 @@ class FlakinessSearch:
     def _random(self, *, repeats: int) -> FlakyReport | None:
         rates: dict[int, FailureRate] = {}
         for seed in [*RANDOM_SEEDS, *MORE_RANDOM_SEEDS]:
-            rates[seed] = self._try(f"random seed {seed}", Condition(vary={"random": seed}), repeats)
+            rates[seed] = self._try(f"random seed {seed}", RunCondition(vary={"random": seed}), repeats)
             bad, good = self._split(rates)
             if rates[seed].varies:
                 return None
@@ -124,7 +125,7 @@ class FlakinessSearch:
         bad, good = self._split(rates)
         if not bad or not good:
             return None
-        pair = {s: self._try(f"random seed {s}, again", Condition(vary={"random": s}), 4) for s in (bad[0], good[0])}
+        pair = {s: self._try(f"random seed {s}, again", RunCondition(vary={"random": s}), 4) for s in (bad[0], good[0])}
         if not (pair[bad[0]].always and pair[good[0]].never):
             return None
         sentence = (
@@ -140,14 +141,14 @@ class FlakinessSearch:
             for number, moment in enumerate(_MOMENTS)
         ]
         for number, at in enumerate(moments):
-            rates[number] = self._try(f"clock at {_shown(at)}", Condition(vary={"clock": at}), repeats)
+            rates[number] = self._try(f"clock at {_shown(at)}", RunCondition(vary={"clock": at}), repeats)
             if rates[number].varies:
                 return None
         bad, good = self._split(rates)
         if not bad or not good:
             return None
         pair = [
-            self._try(f"clock at {_shown(moments[n])}, again", Condition(vary={"clock": moments[n]}), 3)
+            self._try(f"clock at {_shown(moments[n])}, again", RunCondition(vary={"clock": moments[n]}), 3)
             for n in (bad[0], good[0])
         ]
         if not (pair[0].always and pair[1].never):
@@ -160,8 +161,8 @@ class FlakinessSearch:
 
     def _speed(self) -> FlakyReport | None:
         """Time that is measured passes not at all, or many times as fast."""
-        still = self._try("time that does not pass", Condition(vary={"speed": 0.0}), 4)
-        fast = self._try("time that passes 200 times as fast", Condition(vary={"speed": 200.0}), 4)
+        still = self._try("time that does not pass", RunCondition(vary={"speed": 0.0}), 4)
+        fast = self._try("time that passes 200 times as fast", RunCondition(vary={"speed": 200.0}), 4)
         if not (still.always and fast.never) and not (still.never and fast.always):
             return None
         sentence = (
@@ -172,8 +173,8 @@ class FlakinessSearch:
 
     def _threads(self) -> FlakyReport | None:
         """How often threads take turns: at every chance, or seldom."""
-        often = self._try("threads switch every microsecond", Condition(vary={"switch": 1e-6}), 10)
-        seldom = self._try("threads switch every two seconds", Condition(vary={"switch": 2.0}), 10)
+        often = self._try("threads switch every microsecond", RunCondition(vary={"switch": 1e-6}), 10)
+        seldom = self._try("threads switch every two seconds", RunCondition(vary={"switch": 2.0}), 10)
         (low, high), (other_low, other_high) = often.interval, seldom.interval
         if high >= other_low and other_high >= low:
             return None
@@ -186,7 +187,7 @@ class FlakinessSearch:
     # -- what was there before
 
     def _leftovers(self) -> FlakyReport | None:
-        rate = self._try("after a run of itself in another process", Condition(vary={"twice": 1}), 3)
+        rate = self._try("after a run of itself in another process", RunCondition(vary={"twice": 1}), 3)
         if not rate.runs or (rate.never if self._rate.never else rate.always) or rate.varies:
             return None
         sentence = (
@@ -204,7 +205,7 @@ class FlakinessSearch:
         for name, before in (("the tests collected before it", items[:at]), ("all other tests", others)):
             if not before:
                 continue
-            rate = self._try(f"after {name} ({len(before)})", Condition(before=tuple(before)), 2)
+            rate = self._try(f"after {name} ({len(before)})", RunCondition(before=tuple(before)), 2)
             if rate.runs and (rate.always if self._rate.never else rate.never):
                 return self._polluted(before)
         return None
@@ -214,10 +215,10 @@ class FlakinessSearch:
         wanted = self._rate.never  # it passes alone: the outcome to look for is a failure
 
         def changes(part: tuple[str, ...]) -> bool:
-            return bool(part) and self._varied.fails(Condition(before=part)) is wanted
+            return bool(part) and self._varied.fails(RunCondition(before=part)) is wanted
 
         found = minimise(before, changes, lambda: time.monotonic() < self._until)
-        rate = self._try(f"after {', '.join(found[:3])}", Condition(before=found), 5)
+        rate = self._try(f"after {', '.join(found[:3])}", RunCondition(before=found), 5)
         if rate.varies or not rate.runs or rate.always is not wanted:
             return None
         names = ", ".join(found[:5]) + (f" and {len(found) - 5} more" if len(found) > 5 else "")

@@ -23,7 +23,7 @@ MOST_BEFORE = 2000  # tests that run before the one in question
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Condition:
+class RunCondition:
     """`vary` is for the plugin in the jail (`random`, `clock`, `speed`, `switch`, `twice`); `before` are test ids."""
 
     vary: Mapping[str, float] = field(default_factory=dict)
@@ -54,18 +54,18 @@ class VariedRuns:
         for pool in list(self._pools.values()):
             pool.cancel()
 
-    def rate(self, condition: Condition, runs: int, until: float) -> FailureRate:
+    def rate(self, condition: RunCondition, runs: int, until: float) -> FailureRate:
         """So many runs, fewer where the time is up or jails are lost."""
         outcomes = [self.fails(condition) for _ in range(runs) if time.monotonic() < until]
         known = [outcome for outcome in outcomes if outcome is not None]
         return FailureRate(failed=sum(known), runs=len(known))
 
-    def fails(self, condition: Condition) -> bool | None:
+    def fails(self, condition: RunCondition) -> bool | None:
         """Whether the test fails; None where it was not run or its jail was lost."""
         result = self.result(condition)
         return None if result is None else not result.outcome.good
 
-    def result(self, condition: Condition) -> TestResult | None:
+    def result(self, condition: RunCondition) -> TestResult | None:
         """What the test says after those of `before`, all in one process."""
         self.runs += 1
         seed = condition.hash_seed
@@ -86,7 +86,7 @@ class VariedRuns:
     def collected(self) -> tuple[Item, ...]:
         """All tests of `args`, in the order of their collection."""
         with self._pool_of(0).start({}, WorkerUse.FULL) as room:
-            answer = room.client.open(replace(self._request(Condition()), args=self._args))
+            answer = room.client.open(replace(self._request(RunCondition()), args=self._args))
             return answer.items if isinstance(answer, Collected) else ()
 
     def _pool_of(self, seed: int) -> JailPool:
@@ -96,7 +96,7 @@ class VariedRuns:
         self._pool.check()
         return self._pools[seed]
 
-    def _request(self, condition: Condition) -> OpenRequest:
+    def _request(self, condition: RunCondition) -> OpenRequest:
         varied = ("-p", PLUGIN, "--la-vary", json.dumps(dict(condition.vary))) if condition.vary else ()
         args = self._args if condition.before else (self._test,)
         return OpenRequest(
@@ -108,7 +108,7 @@ class VariedRuns:
             memory_bytes=MEMORY_BYTES,
         )
 
-    def _ask(self, room: JailWorker, condition: Condition) -> TestResult | None:
+    def _ask(self, room: JailWorker, condition: RunCondition) -> TestResult | None:
         answer = room.client.open(self._request(condition))
         if not isinstance(answer, Collected):
             return None

@@ -38,7 +38,7 @@ _exit = os._exit
 _getpid = os.getpid
 
 
-class Session:
+class CollectedSession:
     """One collected session; `main` never returns."""
 
     def __init__(self, root: str, fd: int, request: Dict[str, Any]) -> None:

@@ -28,7 +28,7 @@ def _own_signals() -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
 
 
-class Interpreter:
+class InterpreterProcess:
     """One child that is an interpreter. `control` is the descriptor on which it says that a step ended."""
 
     control = -1
@@ -133,7 +133,7 @@ class Interpreter:
             self._child = None
 
 
-class PythonInterpreter(Interpreter):
+class PythonInterpreter(InterpreterProcess):
     """`python_repl.py` on the interpreter that was asked for; steps and descriptors travel over a socket pair."""
 
     def __init__(self, argv: List[str], cwd: str) -> None:
@@ -159,7 +159,7 @@ class PythonInterpreter(Interpreter):
         return True
 
 
-class BashInterpreter(Interpreter):
+class BashInterpreter(InterpreterProcess):
     """bash as an interactive shell without a terminal: only so does SIGINT end a step and leave the shell alive.
 
     Its commands come over its standard input; a step is a file that it reads, with named pipes of its own as streams

@@ -19,7 +19,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from . import child_limits
 from .json_frames import Reader, WireClosed, WireFault, WireTimeout, send
-from .repl_languages import BashInterpreter, Interpreter, PythonInterpreter
+from .repl_languages import BashInterpreter, InterpreterProcess, PythonInterpreter
 
 GRACE_SECONDS = 2.0  # from SIGINT until what does not end is killed
 PIECE_BYTES = 1 << 16
@@ -74,7 +74,7 @@ class Steps:
         self._reader = Reader(channel)
         opening = self._reader.receive()
         self._nonce = str(opening["nonce"])
-        self._interpreter: Interpreter = KINDS[opening["language"]](opening["argv"], opening["cwd"])
+        self._interpreter: InterpreterProcess = KINDS[opening["language"]](opening["argv"], opening["cwd"])
         self._answer({"how": "open"})
 
     def main(self) -> None:

@@ -95,9 +95,9 @@ def _become_session(root: str, fd: int, log: int, request: Dict[str, Any]) -> No
     top = os.sysconf("SC_OPEN_MAX")
     for low, high in ((3, fd), (fd + 1, min(int(top), 4096))):
         os.closerange(low, high)
-    from .pytest_session import Session
+    from .pytest_session import CollectedSession
 
-    Session(root, fd, request).main()
+    CollectedSession(root, fd, request).main()
 
 
 class Supervisor:

@@ -10,7 +10,7 @@ from localagent.app import Settings
 from localagent.app.models import memory
 from localagent.app.models.memory import Peak, peak_of
 from localagent.app.models.tuning import reference_edits
-from localagent.llm.model.quantization_benchmark import MOST_MEMORY_BYTES, Reference
+from localagent.llm.model.quantization_benchmark import MOST_MEMORY_BYTES, ReferenceEdits
 from localagent.llm.model.registry import Registry
 from localagent.llm.writing.sample_client import ModelSampler
 
@@ -42,7 +42,7 @@ def test_the_bundled_model_as_it_came_keeps_to_its_bound(tmp_path: Path) -> None
 def test_the_first_of_what_a_task_may_ask_is_far_below_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One edit, and one answer to a short question: what is loaded counts, not what fills its contexts."""
 
-    def one(settings: Settings) -> Reference:
+    def one(settings: Settings) -> ReferenceEdits:
         reference = reference_edits(settings)
         return replace(reference, edits=reference.edits[:1])
 

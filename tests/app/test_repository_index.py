@@ -13,7 +13,7 @@ from support.git_builder import Repo
 from support.index_builder import answers, index_of, settings_in
 
 from localagent.app.code.repository_index import HitKind, index_path
-from localagent.app.code.search_code import search_expression, search_words
+from localagent.app.code.search_code import search_expression, search_text
 
 QUERIES = ("parse the date", "price_total", "retry", "zzz")
 TOKEN = "ghp_" + "a1B2" * 10
@@ -87,7 +87,7 @@ def test_secrets_do_not_come_out_and_expressions_have_lines(repo: Repo, tmp_path
     repo.write("conf.py", f'wombat_token = "{TOKEN}"\ndef f(wombat="{TOKEN}"):\n    pass\n')
     repo.write("key.txt", key)
     index = index_of(repo.folder, tmp_path)
-    shown = [search_words(index, "wombat", None, 10), search_words(index, "wombat_token", None, 10)]
+    shown = [search_text(index, "wombat", None, 10), search_text(index, "wombat_token", None, 10)]
     shown += [search_expression(index, "wombat", None, 10, literal=literal) for literal in (True, False)]
     assert all(answer.hits for answer in shown)
     assert TOKEN not in repr(shown)

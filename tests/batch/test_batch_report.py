@@ -19,7 +19,7 @@ from localagent.batch.fleet import Fleet, FleetMember, TreeSource, WorkKind
 from localagent.batch.git_am import series
 from localagent.batch.html_report import page
 from localagent.batch.junit_sarif import junit, sarif
-from localagent.batch.runs import AnswerCache, RunPlan, RunStore
+from localagent.batch.runs import AnswerCache, BatchPlan, RunStore
 from localagent.batch.task_result import RepositoryResult, RepositoryState, WorkStep, parse_answer, worst
 from localagent.domain.edit import FileChange, Patch
 from localagent.domain.paths import RepoPath
@@ -47,7 +47,7 @@ def answer(number: int, state: RepositoryState, **more: Any) -> RepositoryResult
 
 def run_of(tmp: Path, answers: list[RepositoryResult], members: int | None = None) -> tuple[RunStore, dict[str, Any]]:
     store = RunStore(tmp)
-    plan = RunPlan(
+    plan = BatchPlan(
         text="",
         source="/f",
         folder="/",

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from localagent.bisect.commit_graph import CommitGraph
 from localagent.bisect.search import Bisection, steps_left
-from localagent.domain.bisection import Verdict
+from localagent.domain.bisection import CommitVerdict
 
 
 @st.composite
@@ -30,8 +30,8 @@ def brute_ancestors(graph: CommitGraph, commit: str) -> set[str]:
     return found
 
 
-def first_bad(graph: CommitGraph, guilty: str) -> dict[str, Verdict]:
-    return {c: Verdict.BAD if guilty in brute_ancestors(graph, c) else Verdict.GOOD for c in graph.parents}
+def first_bad(graph: CommitGraph, guilty: str) -> dict[str, CommitVerdict]:
+    return {c: CommitVerdict.BAD if guilty in brute_ancestors(graph, c) else CommitVerdict.GOOD for c in graph.parents}
 
 
 @given(graphs(), st.data(), st.integers(1, 3))
@@ -55,7 +55,7 @@ def test_a_line_of_commits_takes_the_logarithm(count: int, data: st.DataObject) 
     told = steps_left(search.state())
     while search.state().open:
         (commit,) = search.next_commits(1)
-        search.record(commit, Verdict.BAD if int(commit) >= guilty else Verdict.GOOD)
+        search.record(commit, CommitVerdict.BAD if int(commit) >= guilty else CommitVerdict.GOOD)
         asked += 1
     assert search.state().head == str(guilty)
     assert asked <= math.ceil(math.log2(count)) == told
@@ -73,7 +73,7 @@ def test_weights_are_the_ancestors(graph: CommitGraph) -> None:
 def test_with_skipped_commits_the_guilty_one_is_among_the_suspects(graph: CommitGraph, data: st.DataObject) -> None:
     guilty = data.draw(st.sampled_from(sorted(graph.parents)))
     skipped = data.draw(st.sets(st.sampled_from(sorted(graph.parents)), max_size=20)) - {"last"}
-    truth = {**first_bad(graph, guilty), **dict.fromkeys(skipped, Verdict.SKIP)}
+    truth = {**first_bad(graph, guilty), **dict.fromkeys(skipped, CommitVerdict.SKIP)}
     search = Bisection(graph, "last")
     while search.state().open:
         for commit in search.next_commits(1):
@@ -91,7 +91,10 @@ def test_leaves_a_range_of_broken_commits_at_once() -> None:
         while search.state().open:
             (commit,) = search.next_commits(1)
             n = int(commit)
-            search.record(commit, Verdict.SKIP if 400 <= n < 600 else Verdict.BAD if n >= guilty else Verdict.GOOD)
+            search.record(
+                commit,
+                CommitVerdict.SKIP if 400 <= n < 600 else CommitVerdict.BAD if n >= guilty else CommitVerdict.GOOD,
+            )
             asked += 1
         assert search.state().head == str(guilty)
         assert asked <= 45, (guilty, asked)
@@ -101,11 +104,11 @@ def test_what_contradicts_itself_ends_at_the_newest_change() -> None:
     """Bad, fixed, bad again: commit 3 is bad, 5 good, 8 bad."""
     graph = CommitGraph(parents={str(n): (str(n - 1),) if n else () for n in range(10)})
     search = Bisection(graph, "9")
-    for commit, verdict in (("3", Verdict.BAD), ("5", Verdict.GOOD), ("8", Verdict.BAD)):
+    for commit, verdict in (("3", CommitVerdict.BAD), ("5", CommitVerdict.GOOD), ("8", CommitVerdict.BAD)):
         search.record(commit, verdict)
     while search.state().open:
         (commit,) = search.next_commits(1)
-        search.record(commit, Verdict.BAD if int(commit) >= 7 else Verdict.GOOD)
+        search.record(commit, CommitVerdict.BAD if int(commit) >= 7 else CommitVerdict.GOOD)
     assert search.state().head == "7"
 
 

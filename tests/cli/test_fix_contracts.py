@@ -73,8 +73,8 @@ def test_a_task_that_no_check_can_judge_is_refused() -> None:
 
 def test_every_usage_fault_at_once() -> None:
     with home() as h:
-        args = ("--max-candidates", "0", "--jobs", "-1", "--max-seconds", "inf", "--out", "/nonexistent/x")
-        ran = h.run("fix", "--repo", "/nonexistent", *args, "--report", str(h.root), "--check", "python 'x")
+        args = ("--max-candidates", "0", "--jobs", "-1", "--max-seconds", "inf", "--out", str(h.root / "no" / "x"))
+        ran = h.run("fix", "--repo", str(h.root / "no"), *args, "--report", str(h.root), "--check", "python 'x")
         assert ran.code == 2
         wanted = ("--repo", "--max-candidates", "--jobs", "--max-seconds", "--out", "--report", "--check")
         assert [name for name in wanted if f"localagent: {name}" not in ran.err] == []

@@ -11,7 +11,7 @@ from support.wheel_builder import digest, encoded, write_wheel
 from localagent.deps import choose as choosing
 from localagent.deps import install as installing
 from localagent.deps import site_packages, unpack
-from localagent.deps.choose import Chosen, NotInstallable
+from localagent.deps.choose import ChosenWheel, NotInstallable
 from localagent.deps.install import InstallOrder, install
 from localagent.deps.site_packages import Environment, environment, fresh_target
 from localagent.deps.sources import parse_requirements
@@ -367,7 +367,7 @@ def test_what_changes_while_it_is_copied_is_refused(
 ) -> None:
     real = site_packages._fill
 
-    def after_change(unpacked: Path, stage: Path, one: Chosen, *, outside: bool) -> None:
+    def after_change(unpacked: Path, stage: Path, one: ChosenWheel, *, outside: bool) -> None:
         (unpacked / "frob" / "__init__.py").write_text("z")
         real(unpacked, stage, one, outside=outside)
 

@@ -22,7 +22,13 @@ from localagent.errors import AnswerIsNo, CannotEnforce
 from localagent.jail.api import NamespaceJail
 from localagent.llm.model import quantization_benchmark as tuning
 from localagent.llm.model import quantized_store
-from localagent.llm.model.quantization_benchmark import MOST_MEMORY_BYTES, Measured, Reference, rank_correlation, tune
+from localagent.llm.model.quantization_benchmark import (
+    MOST_MEMORY_BYTES,
+    Measured,
+    ReferenceEdits,
+    rank_correlation,
+    tune,
+)
 from localagent.llm.model.quantized_store import AS_IT_IS, Tuned, load, serving, spare_of, stands, weights_path
 from localagent.llm.model.registry import ModelFile
 from localagent.llm.process.protocol import TARGET, pack, receive_first
@@ -82,7 +88,7 @@ def model(tmp_path: Path) -> ModelFile:
 
 
 ORDER = [-0.1 * k for k in range(100)]
-REFERENCE = Reference(source=b"x = 1\n", edits=())
+REFERENCE = ReferenceEdits(source=b"x = 1\n", edits=())
 
 
 @contextmanager
@@ -262,7 +268,7 @@ def test_the_bundled_model_is_measured_and_its_rewritten_weights_score_alike(
     tmp_path: Path, bundled_model: ModelFile, jail: NamespaceJail, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reference = reference_edits(Settings.from_environ())
-    few = Reference(source=reference.source, edits=reference.edits[::4])
+    few = ReferenceEdits(source=reference.source, edits=reference.edits[::4])
     monkeypatch.setattr(tuning, "FORMATS", {"BF16": 32})
     monkeypatch.setattr(tuning, "_ROUNDS", 1)
     monkeypatch.setattr(tuning, "_WORTH", 0.0)  # also where the processor has no kernels for it

@@ -8,7 +8,7 @@ import types
 from pathlib import Path
 
 from localagent.domain.paths import RepoPath
-from localagent.recipes.recipe import Change, Sources
+from localagent.recipes.recipe import RecipeChange, RecipeSources
 
 SHOP = {
     "shop/__init__.py": "from .io import load\nfrom .cart import Cart\n\n__all__ = ['load', 'Cart', 'VERSION']\nVERSION = '1'\n",
@@ -34,11 +34,11 @@ NOTES = {
 TREES = {"shop": SHOP, "shapes": SHAPES, "notes": NOTES}
 
 
-def sources(files: dict[str, str]) -> Sources:
-    return Sources({RepoPath(path): text.encode() for path, text in files.items()}, {})
+def sources(files: dict[str, str]) -> RecipeSources:
+    return RecipeSources({RepoPath(path): text.encode() for path, text in files.items()}, {})
 
 
-def changed(files: dict[str, str], change: Change) -> dict[str, str]:
+def changed(files: dict[str, str], change: RecipeChange) -> dict[str, str]:
     return {**files, **{str(path): text for path, text in change.writes.items()}}
 
 

@@ -7,7 +7,7 @@ from recipes.example_trees import TREES, changed, run_suite, sources
 
 from localagent.recipes.catalogue import carry_out
 from localagent.recipes.instruction import AddParameter, recipe_of
-from localagent.recipes.recipe import Change, Question
+from localagent.recipes.recipe import Question, RecipeChange
 
 DONE: list[tuple[str, str, str]] = [
     ("shop", "add a parameter `mode='r'` to shop.io.load", "def load(path, strict=False, mode='r'):"),
@@ -66,7 +66,7 @@ ASKED: list[tuple[str, str, str]] = [
 ]
 
 
-def _asked(tree: dict[str, str], instruction: str) -> Change | Question:
+def _asked(tree: dict[str, str], instruction: str) -> RecipeChange | Question:
     recipe = recipe_of(instruction)
     assert isinstance(recipe, AddParameter), instruction
     return carry_out(sources(tree), recipe)
@@ -75,7 +75,7 @@ def _asked(tree: dict[str, str], instruction: str) -> Change | Question:
 @pytest.mark.parametrize(("tree", "instruction", "written"), DONE)
 def test_the_suite_passes_after_it(tree: str, instruction: str, written: str, tmp_path: Path) -> None:
     found = _asked(TREES[tree], instruction)
-    assert isinstance(found, Change), found
+    assert isinstance(found, RecipeChange), found
     after = changed(TREES[tree], found)
     assert any(written in text for text in after.values()), found.writes
     assert run_suite(tmp_path, after) > 3
@@ -90,7 +90,7 @@ def test_what_a_person_has_to_decide_is_asked(tree: str, instruction: str, why: 
 
 def test_overrides_and_what_they_override_get_it_together() -> None:
     found = _asked(TREES["shapes"], "add a parameter digits=2 to Circle.area")
-    assert isinstance(found, Change)
+    assert isinstance(found, RecipeChange)
     assert sum(text.count("scale=1, digits=2)") for text in found.writes.values()) == 3
 
 
@@ -106,7 +106,7 @@ def test_overrides_and_what_they_override_get_it_together() -> None:
 def test_calls_keep_their_layout(call: str, becomes: str) -> None:
     source = f"def f(a=0): ...\n\n\n{call}\n"
     found = _asked({"m.py": source}, "add a parameter x to f and pass 1 everywhere")
-    assert isinstance(found, Change)
+    assert isinstance(found, RecipeChange)
     assert changed({}, found) == {"m.py": f"def f(a=0, *, x): ...\n\n\n{becomes}\n"}
 
 

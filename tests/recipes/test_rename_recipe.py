@@ -7,7 +7,7 @@ from recipes.example_trees import TREES, changed, run_suite, sources
 
 from localagent.recipes.catalogue import carry_out
 from localagent.recipes.instruction import Rename, recipe_of
-from localagent.recipes.recipe import Change, Question
+from localagent.recipes.recipe import Question, RecipeChange
 
 DONE: list[tuple[str, str, str]] = [
     ("shop", "rename `load` in `shop.io` to `read_orders`", "rename read_orders in shop.io to load"),
@@ -66,7 +66,7 @@ ASKED: list[tuple[str, str, str]] = [
 ]
 
 
-def _asked(tree: dict[str, str], instruction: str) -> Change | Question:
+def _asked(tree: dict[str, str], instruction: str) -> RecipeChange | Question:
     recipe = recipe_of(instruction)
     assert isinstance(recipe, Rename), instruction
     return carry_out(sources(tree), recipe)
@@ -76,12 +76,12 @@ def _asked(tree: dict[str, str], instruction: str) -> Change | Question:
 def test_the_suite_passes_and_back_is_the_same(tree: str, there: str, back: str, tmp_path: Path) -> None:
     files = TREES[tree]
     found = _asked(files, there)
-    assert isinstance(found, Change), found
+    assert isinstance(found, RecipeChange), found
     after = changed(files, found)
     assert after != files
     assert run_suite(tmp_path, after) == run_suite(tmp_path / "before", files)
     again = _asked(after, back)
-    assert isinstance(again, Change), again
+    assert isinstance(again, RecipeChange), again
     assert changed(after, again) == files
 
 
@@ -103,7 +103,7 @@ def test_a_capture_is_seen() -> None:
 def test_texts_that_name_it_by_a_module_change_with_it() -> None:
     files = {"m.py": "def load(): ...\n", "n.py": "from m import load\n", "t.py": "X = 'n.load'\nY = 'load'\n"}
     found = _asked(files, "rename m.load to fetch")
-    assert isinstance(found, Change)
+    assert isinstance(found, RecipeChange)
     assert changed(files, found)["t.py"] == "X = 'n.fetch'\nY = 'load'\n"
     assert [str(p) for p in found.left] == ["t.py:2"]
     assert found.understood == "rename function m.load to fetch, 3 places in 3 files, 1 possible place left"
@@ -118,7 +118,7 @@ def test_texts_that_name_it_by_a_module_change_with_it() -> None:
 )
 def test_other_letters_marks_and_line_ends_stay(source: str) -> None:
     found = _asked({"m.py": source}, "rename l\u00e4nge to size_of")
-    assert isinstance(found, Change)
+    assert isinstance(found, RecipeChange)
     assert changed({}, found) == {"m.py": source.replace("l\u00e4nge", "size_of")}
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localagent.repair.ordering.ranker_tokens import TOKEN, kind_of, named, shape_of
-from localagent.repair.ordering.ranker_usage import _MOST_NAMES, USAGE, Usage
+from localagent.repair.ordering.ranker_usage import _MOST_NAMES, USAGE, FileUsage
 
 SOURCE = b"""\
 def clipped(value, low, high):
@@ -35,7 +35,7 @@ def told(before: bytes, after: bytes, source: bytes = SOURCE) -> dict[str, float
     back = 0
     while back < min(len(old), len(new)) - front and old[-1 - back] == new[-1 - back]:
         back += 1
-    return dict(zip(USAGE, Usage(rows(source)).counts(old, new, front, back), strict=True))
+    return dict(zip(USAGE, FileUsage(rows(source)).counts(old, new, front, back), strict=True))
 
 
 def test_a_name_that_stands_so_elsewhere_fits_and_one_that_does_not_does_not() -> None:
@@ -77,7 +77,7 @@ def test_a_name_that_stays_is_no_company_to_itself() -> None:
 
 
 def test_what_follows_an_edit_is_part_of_how_likely_it_is() -> None:
-    usage, tokens = Usage(rows(SOURCE)), TOKEN.findall(b"if value < low:")
+    usage, tokens = FileUsage(rows(SOURCE)), TOKEN.findall(b"if value < low:")
     assert usage._likely(tokens, 1, 2, own=0) == [
         usage._after(*three, 0) for three in ((b"", b"if", b"value"), (b"if", b"value", b"<"), (b"value", b"<", b"low"))
     ]
@@ -104,14 +104,14 @@ def test_the_likelier_row_is_likelier() -> None:
 
 
 def test_probabilities_after_a_row_add_up_to_no_more_than_one() -> None:
-    usage = Usage(rows(SOURCE))
+    usage = FileUsage(rows(SOURCE))
     tokens = sorted({t for row in rows(SOURCE) for t in row} | {b"\n", b"unheard"})
     for one, two in ((b"", b""), (b"", b"return"), (b"value", b"<"), (b"unheard", b"of")):
         assert sum(math.exp(usage._after(one, two, t, 0)) for t in tokens) == pytest.approx(1.0)
 
 
 def test_what_many_edits_take_is_counted_once() -> None:
-    usage = Usage(rows(SOURCE))
+    usage = FileUsage(rows(SOURCE))
     old = TOKEN.findall(b"return low")
     first = usage.counts(old, TOKEN.findall(b"return value"), 1, 0)
     assert len(usage._stood) == 1
@@ -123,14 +123,14 @@ def test_what_many_edits_take_is_counted_once() -> None:
 
 def test_a_line_of_very_many_names_is_not_held_name_by_name() -> None:
     names = [b"name%d" % k for k in range(5_000)]
-    usage = Usage([names])
+    usage = FileUsage([names])
     assert len(usage._together) == _MOST_NAMES * (_MOST_NAMES - 1) // 2
     assert usage.counts(names, names[1:], 0, len(names) - 1)
 
 
 def test_of_an_endless_file_only_so_much_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("localagent.repair.ordering.ranker_usage._MOST_TOKENS", 7)
-    usage = Usage([[b"a", b"b", b"c"], [b"a", b"b"], [b"b", b"c", b"d", b"e"], [b"f"]])
+    usage = FileUsage([[b"a", b"b", b"c"], [b"a", b"b"], [b"b", b"c", b"d", b"e"], [b"f"]])
     assert {row[0] for row in usage._rows[0]} == {b"a", b"b", b"c", b"\n"}
 
 
@@ -138,7 +138,7 @@ def test_of_an_endless_file_only_so_much_is_counted(monkeypatch: pytest.MonkeyPa
 def test_shares_are_shares_and_logarithms_are_of_probabilities(
     lines: list[list[bytes]], before: list[bytes], old: list[bytes], new: list[bytes], behind: list[bytes]
 ) -> None:
-    usage = Usage(lines)
+    usage = FileUsage(lines)
     values = usage.counts([*before, *old, *behind], [*before, *new, *behind], len(before), len(behind))
     for name, value in zip(USAGE, values, strict=True):
         assert math.isfinite(value)

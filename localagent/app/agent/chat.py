@@ -28,7 +28,7 @@ from localagent.repo.diff.write_diff import unified_diff
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Chosen:
+class ChosenPatch:
     """The patch of a session that can be applied: the accepted one, or a proposal by its number."""
 
     session: str
@@ -74,7 +74,7 @@ class Chat:
         refuse_applied(kept)
         return self._resumed(say(kept, time.monotonic(), text), stop, Work.MODEL)
 
-    def choose(self, stop: Stop) -> tuple[Chosen | None, DoOutcome | None]:
+    def choose(self, stop: Stop) -> tuple[ChosenPatch | None, DoOutcome | None]:
         """The patch to apply: the one that the last work ended with, else what stands in the copy, proven now.
 
         None with the outcome where the proof refuses it. AnswerIsNo where nothing is changed.
@@ -86,7 +86,7 @@ class Chat:
             return ready, None
         outcome = self._resumed(kept, stop, Work.PROOF)
         if outcome.diff or outcome.proposal:
-            return Chosen(session=outcome.session, proposal=None if outcome.diff else 1), outcome
+            return ChosenPatch(session=outcome.session, proposal=None if outcome.diff else 1), outcome
         return None, outcome
 
     def test(self, specs: tuple[str, ...], stop: Stop) -> str:
@@ -164,13 +164,13 @@ class Chat:
         )
 
 
-def _ready(kept: Session) -> Chosen | None:
+def _ready(kept: Session) -> ChosenPatch | None:
     """The patch on the record, where it is what stands in the copy and the session ended with it."""
     record = kept.record
     if kept.state == EndKind.FINISHED.value and _makes(record.patch(), kept):
-        return Chosen(session=record.id)
+        return ChosenPatch(session=record.id)
     if kept.state == EndKind.NEEDS_PERSON.value and _makes(record.proposal(1), kept):
-        return Chosen(session=record.id, proposal=1)
+        return ChosenPatch(session=record.id, proposal=1)
     return None
 
 

@@ -13,7 +13,7 @@ from localagent.domain.chat import ChatFailure, ChatFault, ChatReply, ChatReques
 from localagent.domain.paths import RepoPath
 from localagent.recipes.catalogue import carry_out
 from localagent.recipes.instruction import RECIPES, Recipe
-from localagent.recipes.recipe import Question, Sources, listed
+from localagent.recipes.recipe import Question, RecipeSources, listed
 
 _CONFIGURATION = (".toml", ".cfg", ".ini", ".yml", ".yaml", ".json")
 _ENDS = {
@@ -52,7 +52,7 @@ class NoModel:
         """Nothing is open."""
 
 
-def sources_of(tree: SnapshotTree) -> Sources:
+def sources_of(tree: SnapshotTree) -> RecipeSources:
     """The files of a tree that recipes look at."""
     python: dict[RepoPath, bytes] = {}
     configuration: dict[RepoPath, bytes] = {}
@@ -62,7 +62,7 @@ def sources_of(tree: SnapshotTree) -> Sources:
         data = tree.read(path)
         if data is not None:
             (python if path.is_python else configuration)[path] = data
-    return Sources(python, configuration)
+    return RecipeSources(python, configuration)
 
 
 def run_recipe(

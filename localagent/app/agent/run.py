@@ -48,7 +48,7 @@ from localagent.app.agent.session_store import Session, journal_log, save_sessio
 from localagent.app.agent.snapshot_tree import SnapshotTree
 from localagent.app.agent.test_driven import NOTE, TestDriven
 from localagent.app.cancellation import Stop
-from localagent.app.code.repository_index import kept_facts
+from localagent.app.code.repository_index import indexed_facts
 from localagent.app.code.skeleton_patch import files_named
 from localagent.app.command_rules import refuse_denied
 from localagent.app.evidence.task_evidence import TaskEvidence, audit_log, begin, land_recorded, open_signer, setting_of
@@ -532,7 +532,7 @@ def _loop(
         tools=TOOLS,
         workshop=Workshop(
             copy=copy,
-            search=GraphSearch(copy, lambda: kept_facts(request.repo, session.settings)),
+            search=GraphSearch(copy, lambda: indexed_facts(request.repo, session.settings)),
             tests=runs,
             judge=judge,
             person=session.person,

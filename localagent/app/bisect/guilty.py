@@ -7,7 +7,7 @@ from localagent.app.bisect.bisect_parts import BisectParts
 from localagent.bisect.guilty_hunks import ChangedHunk, applied, hunks_of, minimal_hunks
 from localagent.bisect.symptom import Symptom
 from localagent.bisect.tree_runner import RunningJails
-from localagent.domain.bisection import MinimalHunks, Verdict
+from localagent.domain.bisection import CommitVerdict, MinimalHunks
 from localagent.errors import AnswerIsNo
 from localagent.jail.files.workspace import remove_tree
 from localagent.repo.commit_history import changes_of
@@ -31,7 +31,7 @@ def hunks_that_matter(
         store = parts.scratch / f"hunks-{next(_numbers)}"
         try:
             tree = patched(before, store, applied(part)) if part else before
-            return symptom.verdict(parts.judge.run_tree(tree, running))[0] is Verdict.BAD
+            return symptom.verdict(parts.judge.run_tree(tree, running))[0] is CommitVerdict.BAD
         except AnswerIsNo:  # a part that makes no tree: a file where a folder must be
             return False
         finally:

@@ -25,7 +25,7 @@ from localagent.bisect.parallel_search import ParallelSearch
 from localagent.bisect.search import Bisection, SearchState, steps_left
 from localagent.bisect.symptom import Symptom, TreeRun, symptom_of
 from localagent.bisect.tree_runner import RunningJails
-from localagent.domain.bisection import BisectEnd, BisectResult, Confidence, Judgement, Verdict
+from localagent.domain.bisection import BisectEnd, BisectionConfidence, BisectResult, CommitJudgement, CommitVerdict
 from localagent.domain.task import Event
 from localagent.errors import AnswerIsNo, Interrupted, UsageFault
 from localagent.fs.atomic_files import RecordDamaged, read_bounded, write_private
@@ -71,10 +71,10 @@ def run_bisect(request: BisectRequest, settings: Settings, sink: Sink, stop: Sto
     if git.asks("rev-parse", "--git-dir") is None:
         raise UsageFault(f"--repo: {request.repo} is in no git repository", remedy="name a folder of one with --repo")
     log = read_bisect_log(git, request.log) if request.log else BisectLog(verdicts=())
-    named_bad = [commit for commit, verdict in log.verdicts if verdict is Verdict.BAD]
+    named_bad = [commit for commit, verdict in log.verdicts if verdict is CommitVerdict.BAD]
     bad = commit_of(git, request.bad or (named_bad[-1] if named_bad else "HEAD"), option="--bad")
     goods = [commit_of(git, good, option="--good") for good in request.good]
-    goods += [commit for commit, verdict in log.verdicts if verdict is Verdict.GOOD]
+    goods += [commit for commit, verdict in log.verdicts if verdict is CommitVerdict.GOOD]
     path = session_path(settings, request.repo)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_private(path, dump({**request.recorded(), "bad": bad}))
@@ -108,8 +108,8 @@ class _Bisecting:
     begin: float = field(default_factory=time.monotonic)
     symptom: Symptom = field(default_factory=lambda: Symptom(kinds={}))
     plan: RunPlan = field(default_factory=RunPlan)
-    confidence: Confidence | None = None
-    judged: dict[str, Judgement] = field(default_factory=dict)
+    confidence: BisectionConfidence | None = None
+    judged: dict[str, CommitJudgement] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     commits: int = 0
     bad_runs: int = 0
@@ -132,7 +132,7 @@ class _Bisecting:
             end = self.search.gallop(chain)
             bad_now = end.bad
             if end.good is None:
-                if all(j.verdict is Verdict.BAD for j in self.judged.values()):
+                if all(j.verdict is CommitVerdict.BAD for j in self.judged.values()):
                     return self._no_good(chain[-1])
             else:
                 self.goods = (end.good,)
@@ -143,14 +143,14 @@ class _Bisecting:
             if commit in graph and commit != self.bad:
                 search.record(commit, verdict)
         if bad_now != self.bad:
-            search.record(bad_now, Verdict.BAD)
+            search.record(bad_now, CommitVerdict.BAD)
         return self._searched(search)
 
-    def judge(self, commit: str, running: RunningJails) -> Judgement:
+    def judge(self, commit: str, running: RunningJails) -> CommitJudgement:
         """On a thread of the search."""
         return self.parts.judge.judge(commit, self.symptom, self.plan, running)
 
-    def tell(self, commit: str, judgement: Judgement) -> None:
+    def tell(self, commit: str, judgement: CommitJudgement) -> None:
         """Note a verdict and show it."""
         self.judged[commit] = judgement
         state = self.bisection.state() if self.bisection is not None else None
@@ -201,7 +201,7 @@ class _Bisecting:
         return None
 
     def _plan_for(self, steps: int, runs: Sequence[TreeRun]) -> None:
-        failed = sum(self.symptom.verdict(run)[0] is Verdict.BAD for run in runs)
+        failed = sum(self.symptom.verdict(run)[0] is CommitVerdict.BAD for run in runs)
         self.plan, self.confidence = plan_of(failed, len(runs), steps)
         if failed < len(runs):
             self.warnings.append(
@@ -273,18 +273,18 @@ class _Bisecting:
             confirmed = self._once_more(state.head)
             self._take(state.head, confirmed)
             search.record(state.head, confirmed.verdict)
-            if confirmed.verdict is Verdict.BAD:
+            if confirmed.verdict is CommitVerdict.BAD:
                 break
             self.warnings.append(f"{state.head[:12]} fails only sometimes, and passed when it was run again")
-        if not any(j.verdict is Verdict.GOOD for j in self.judged.values()) and (no := self._good_fails(state)):
+        if not any(j.verdict is CommitVerdict.GOOD for j in self.judged.values()) and (no := self._good_fails(state)):
             return no
         return self._found(state)
 
-    def _once_more(self, commit: str) -> Judgement:
+    def _once_more(self, commit: str) -> CommitJudgement:
         plan = replace(self.plan, times=CONFIRMING_RUNS)
         return self.parts.judge.judge(commit, self.symptom, plan, self.ending)
 
-    def _take(self, commit: str, judgement: Judgement) -> None:
+    def _take(self, commit: str, judgement: CommitJudgement) -> None:
         before = self.judged.get(commit)
         runs = judgement.runs + (before.runs if before is not None else 0)
         self.judged[commit] = replace(judgement, runs=runs)
@@ -296,9 +296,9 @@ class _Bisecting:
             return None
         judgement = self.judge(parents[0], self.ending)
         self._take(parents[0], judgement)
-        if judgement.verdict is Verdict.GOOD:
+        if judgement.verdict is CommitVerdict.GOOD:
             return None
-        if judgement.verdict is Verdict.SKIP:
+        if judgement.verdict is CommitVerdict.SKIP:
             self.warnings.append(f"that {parents[0][:12]} is good was not seen: {judgement.reason}")
             return None
         if not self.goods:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from localagent.app.settings import Settings
 from localagent.code.graph.facts import ModuleFacts, decoded
-from localagent.code.index.build import Extracted, Listing, Progress, UpdateReport, update
+from localagent.code.index.build import Extracted, Progress, TreeListing, UpdateReport, update
 from localagent.code.index.history import Commit, History, packed, unpacked
 from localagent.code.index.search import HitKind, SearchResult, search
 from localagent.code.index.store import DatabaseError, OperationalError, Store
@@ -184,7 +184,7 @@ def index_status(repo: Path, settings: Settings) -> IndexStatus | None:
     return replace(index.status(), outdated=changed + sum(path not in tree.stamps for path in members))
 
 
-def kept_facts(repo: Path, settings: Settings) -> dict[RepoPath, tuple[bytes, bytes]]:
+def indexed_facts(repo: Path, settings: Settings) -> dict[RepoPath, tuple[bytes, bytes]]:
     """(SHA-256, encoded facts) by path as an index holds them, not brought up to date; {} where it cannot be read."""
     root = repository_root(repo)
     path = index_path(root, _git(root), settings.state_dir)
@@ -211,7 +211,7 @@ def _git(root: Path) -> Git | None:
 
 
 def _updated(store: Store, tree: SourceFiles, progress: Progress) -> UpdateReport:
-    listing = Listing(root=tree.root, stamps=tree.stamps, left_out=tree.left_out)
+    listing = TreeListing(root=tree.root, stamps=tree.stamps, left_out=tree.left_out)
     return update(store, listing, tree.read, _extract, progress)
 
 
@@ -222,4 +222,4 @@ def _extract(files: Iterable[tuple[str, bytes]]) -> Iterator[Extracted]:
         yield Extracted(path=answer.path, data=answer.data, value=answer.value, failed=answer.failed)
 
 
-__all__ = ["HitKind", "IndexStatus", "RepositoryIndex", "index_path", "index_status", "kept_facts", "open_index"]
+__all__ = ["HitKind", "IndexStatus", "RepositoryIndex", "index_path", "index_status", "indexed_facts", "open_index"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from localagent.app.code.repository_index import HitKind, RepositoryIndex
 from localagent.app.code.snippets import best_line, shown, shown_line
-from localagent.code.index.search import Hit
+from localagent.code.index.search import SearchHit
 from localagent.code.related_tests import is_test
 from localagent.domain.paths import RepoPath
 from localagent.errors import UsageFault
@@ -39,7 +39,7 @@ class SearchAnswer:
     broadened: str = ""
 
 
-def search_words(index: RepositoryIndex, text: str, kind: HitKind | None, limit: int) -> SearchAnswer:
+def search_text(index: RepositoryIndex, text: str, kind: HitKind | None, limit: int) -> SearchAnswer:
     """Ranked hits for words, identifiers or a sentence."""
     result = index.search(text, kind=kind, limit=limit)
     hits = tuple(_shown(index, hit) for hit in result.hits)
@@ -90,7 +90,7 @@ def _match(index: RepositoryIndex, path: str, line: int, column: int, text: str)
     )  # fmt: skip
 
 
-def _shown(index: RepositoryIndex, hit: Hit) -> ShownHit:
+def _shown(index: RepositoryIndex, hit: SearchHit) -> ShownHit:
     try:
         snippet = best_line(index.read(hit.path), hit.first_line, hit.last_line, frozenset(hit.terms))
         line, column, text = snippet.line, snippet.column, snippet.text

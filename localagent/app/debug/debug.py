@@ -15,7 +15,7 @@ from localagent.app.review.patch_tests import ProofRequest, TestedSnapshot, open
 from localagent.app.settings import Settings
 from localagent.debug.departure import Departure, departure_of
 from localagent.debug.dossier import MOST_SUSPECTS, Dossier, Hypothesis, HypothesisOutcome, Suspect
-from localagent.debug.dynamic_slice import Access, accesses, slice_of, written_names
+from localagent.debug.dynamic_slice import VariableAccess, accesses, slice_of, written_names
 from localagent.debug.forced_values import observed_run
 from localagent.debug.suspicions import combined
 from localagent.debug.value_outcomes import ValueExperiment, most_telling, with_experiments
@@ -148,7 +148,7 @@ def localized(ground: TestedSnapshot, baseline: Baseline, test: str) -> Localize
     plain = SpectrumLocalizer().localize(baseline, sources)
     lines = next((t.lines for t in baseline.tests if t.id == test), None) or {}
     paths = [p for p in {*lines, *baseline.import_lines, *baseline.test_files} if p in sources][:200]
-    tables: dict[RepoPath, dict[int, Access]] = {p: dict(accesses(sources[p])) for p in paths}
+    tables: dict[RepoPath, dict[int, VariableAccess]] = {p: dict(accesses(sources[p])) for p in paths}
     writes = {p: written_names(sources[p]) for p in paths}
     near = nearest_passing(baseline, test, TRACED_PASSING)
     verifier = ground.verifier

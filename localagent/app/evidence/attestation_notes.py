@@ -23,7 +23,7 @@ from localagent.repo.git_notes import REF, command, read_note, unlike, write_not
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Noted:
+class AttestationNote:
     """A signed bundle, the commit that it is about, and the command that would hang it there."""
 
     commit: str
@@ -35,7 +35,7 @@ class Noted:
         return command(Git(self.repo, {}), file, self.commit)
 
 
-def noted(settings: Settings, record: TaskRecord, signer: Signer, repo: Path, revision: str) -> Noted:
+def noted(settings: Settings, record: TaskRecord, signer: Signer, repo: Path, revision: str) -> AttestationNote:
     """Attest a patch for a commit that holds it; the repository is only read. AnswerIsNo for any other commit."""
     git = Git(repo, {})
     commit = commit_of(git, revision, option="--note")
@@ -46,10 +46,10 @@ def noted(settings: Settings, record: TaskRecord, signer: Signer, repo: Path, re
             f"commit {commit[:12]} does not hold the patch of task {record.id}: {', '.join(other[:3])} is another",
             remedy="apply the patch, commit it, and name that commit",
         )
-    return Noted(commit=commit, bundle=attest(settings, record, signer), repo=repo)
+    return AttestationNote(commit=commit, bundle=attest(settings, record, signer), repo=repo)
 
 
-def write(settings: Settings, record: TaskRecord, note: Noted) -> None:
+def write(settings: Settings, record: TaskRecord, note: AttestationNote) -> None:
     """Hang the note on its commit, on the record before and after."""
     data = {
         "task": record.id,

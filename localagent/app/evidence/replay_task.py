@@ -32,7 +32,7 @@ from localagent.ports import Sink
 from localagent.record.audit.entry import AuditKind, Entry
 from localagent.record.evidence_facts import Builder
 from localagent.record.journal import read_journal
-from localagent.record.replay_diff import Explanation, explained
+from localagent.record.replay_diff import ReplayExplanation, explained
 from localagent.record.store import TaskRecord
 from localagent.record.trajectory import TrajectoryDifference, compared, first_departure, trajectory, trajectory_digest
 from localagent.repair.search.event_fanout import combined
@@ -72,7 +72,7 @@ class Replayed:
     same_patch: bool
     verified: Reverified
     changed: tuple[str, ...]
-    explanation: Explanation | None = None
+    explanation: ReplayExplanation | None = None
 
     @property
     def same(self) -> bool:

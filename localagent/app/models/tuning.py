@@ -10,7 +10,7 @@ from localagent.domain.paths import RepoPath
 from localagent.edit.space import open_edit_space
 from localagent.errors import InternalFault
 from localagent.jail.api import open_jail
-from localagent.llm.model.quantization_benchmark import MOST_MEMORY_BYTES, Reference, tune
+from localagent.llm.model.quantization_benchmark import MOST_MEMORY_BYTES, ReferenceEdits, tune
 from localagent.llm.model.quantized_store import Tuned
 from localagent.llm.model.registry import Registry
 
@@ -19,14 +19,14 @@ _REFERENCE = RepoPath("localize/spectrum.py")
 _EDITS = 200
 
 
-def reference_edits(settings: Settings) -> Reference:
+def reference_edits(settings: Settings) -> ReferenceEdits:
     """So many edits of a small file of our own, spread evenly over its edit space."""
     source = (_PACKAGE / _REFERENCE).read_bytes()
     space = open_edit_space(load_prior(settings.models_dir / "prior.json"))
     found = list(space.edits(_REFERENCE, {_REFERENCE: source}, lines=None, failures=()))
     if len(found) < _EDITS:
         raise InternalFault(f"{_REFERENCE} has only {len(found)} edits")
-    return Reference(source=source, edits=tuple(found[k * len(found) // _EDITS] for k in range(_EDITS)))
+    return ReferenceEdits(source=source, edits=tuple(found[k * len(found) // _EDITS] for k in range(_EDITS)))
 
 
 def tune_model(

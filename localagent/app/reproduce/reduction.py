@@ -59,7 +59,7 @@ class Reduction:
             raise AnswerIsNo(f"{self.path} is not a Python source of the repository (ignored, or larger than 2 MB)")
         name = self.test.split("[", 1)[0].partition("::")[2]
         self._before = sum(len(self.sources[c]) for c in conftests) + len(source)
-        place = self._place(name or self.path.name.removesuffix(".py"))
+        place = self._new_path(name or self.path.name.removesuffix(".py"))
         test_code = frozenset({str(self.path), *map(str, conftests)})
         target = Target(
             signature=signature_of(self.failure, test_code),
@@ -86,7 +86,7 @@ class Reduction:
         self._before = start.size
         target = Target(
             signature=FailureSignature(exception="", pattern="", path="", function=""),
-            path=self._place(script.path.name.removesuffix(".py")),
+            path=self._new_path(script.path.name.removesuffix(".py")),
             rendered=script.test_file,
             test_code=frozenset({str(script.path)}),
         )
@@ -101,12 +101,12 @@ class Reduction:
             raise AnswerIsNo(f"{script.path} does not fail alike in each run ({self.rate} failed)")
         self.failure = failures[0]
         stage("reduce")
-        empty = self._place(f"session_of_{script.path.name}")
+        empty = self._new_path(f"session_of_{script.path.name}")
         self.runs.hot = Variant(files={empty: b""}, spec=str(empty))  # it imports nothing, and pytest is there already
         if not self._reduced(replace(target, signature=signatures.pop()), start):
             raise AnswerIsNo(f"{script.path} does not fail alike in each run")
 
-    def _place(self, name: str) -> RepoPath:
+    def _new_path(self, name: str) -> RepoPath:
         """A new name beside the original; where the user wants the result, if that is in the repository."""
         if self.request.place is not None:
             return self.request.place

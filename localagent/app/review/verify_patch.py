@@ -18,7 +18,7 @@ from localagent.app.policies import open_policy
 from localagent.app.review.patch_evidence import Subject
 from localagent.app.review.patch_gate import GateRequest, review_changes
 from localagent.app.review.verify_run import VerifyRequest, VerifyRun
-from localagent.app.review.verify_verdict import Judge
+from localagent.app.review.verify_verdict import VerdictMaker
 from localagent.app.settings import Settings
 from localagent.domain.diff import ChangeKind, DiffRule, FileMode, TreeChange
 from localagent.domain.policy import Permission, Policy
@@ -131,7 +131,7 @@ def _work(run: VerifyRun, policy: Policy, settings: Settings, stop: Stop, review
         )
         sources = {file.path for file in files}
         others = tuple(change for change in changes if change.path not in sources)
-        said = _asking(Judge(run, subject, files, others).verdict(old, brings_tests=brings_tests), review)
+        said = _asking(VerdictMaker(run, subject, files, others).verdict(old, brings_tests=brings_tests), review)
         return replace(said, warnings=(*said.warnings, *verifier.limits_reached))
 
 

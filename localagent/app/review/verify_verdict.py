@@ -27,7 +27,7 @@ _NAMED = 5
 _DOCUMENTS = (".md", ".rst", ".txt")
 
 
-class Judge:
+class VerdictMaker:
     """From the two trees to the verdict. `files` are all changed sources, `others` what else changes (tests, data)."""
 
     def __init__(

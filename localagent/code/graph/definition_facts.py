@@ -9,7 +9,7 @@ from localagent.code.graph.facts import (
     DefinitionKind,
     ExpressionKind,
     FunctionOrClass,
-    Parameter,
+    ParameterFact,
     ParameterKind,
     Use,
     UseKind,
@@ -59,12 +59,12 @@ def definition(rows: FactRows, node: ast.AST) -> FunctionOrClass:
     )
 
 
-def _parameters(rows: FactRows, node: ast.AST) -> Iterator[Parameter]:
+def _parameters(rows: FactRows, node: ast.AST) -> Iterator[ParameterFact]:
     arguments = getattr(node, "args", None)
     if not isinstance(arguments, ast.arguments):
         return
     for kind, argument, default in _arguments(arguments):
-        yield Parameter(argument.arg, int(kind), rows.of(argument.annotation), rows.of(default))
+        yield ParameterFact(argument.arg, int(kind), rows.of(argument.annotation), rows.of(default))
 
 
 def defines(rows: FactRows, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:

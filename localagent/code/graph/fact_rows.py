@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 
 from localagent.code.graph.facts import (
-    Binding,
+    BindingFact,
     ExpressionKind,
     FunctionOrClass,
     ImportFact,
@@ -44,7 +44,7 @@ class FactRows:
         self.rows: dict[tuple[int, int, int], int] = {}
         self.value: dict[ast.AST, int] = {}
         self.uses: list[Use] = []
-        self.bindings: list[Binding] = []
+        self.bindings: list[BindingFact] = []
         self.imports: list[ImportFact] = []
         self.definitions: list[FunctionOrClass] = []
         self.exports: list[str] | None = None
@@ -117,7 +117,7 @@ class FactRows:
 
     def bind(self, target: int, value: int, line: int) -> None:
         """A value that a name or attribute is given."""
-        self.bindings.append(Binding(target, value, line))
+        self.bindings.append(BindingFact(target, value, line))
 
     def place(self, offset: int) -> tuple[int, int]:
         """Line and column of an offset."""
@@ -130,7 +130,7 @@ class FactRows:
         line, column = self.place(offset)
         self.use(kind, line, column, len(found.group()) if found else -1, node, expression)
 
-    def use_ending(self, kind: UseKind, node: ast.AST, name: str, expression: int) -> None:
+    def use_at_end(self, kind: UseKind, node: ast.AST, name: str, expression: int) -> None:
         """A use of the identifier that a node ends with."""
         line, end = last_line(node), node.end_col_offset  # type: ignore[arg-type, attr-defined]
         length = len(name)

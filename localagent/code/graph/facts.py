@@ -131,7 +131,7 @@ class Use(NamedTuple):
     expression: int
 
 
-class Parameter(NamedTuple):
+class ParameterFact(NamedTuple):
     """One parameter of a function. `annotation` and `default` are expressions."""
 
     name: str
@@ -161,14 +161,14 @@ class FunctionOrClass(NamedTuple):
     doc: str
     decorators: tuple[int, ...]
     bases: tuple[int, ...]
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[ParameterFact, ...]
     annotation: int
     returned: int
     yielded: int
     fixture: str
 
 
-class Binding(NamedTuple):
+class BindingFact(NamedTuple):
     """A name or attribute is given a value, both expressions; the value is -1 where it is not followed."""
 
     target: int
@@ -201,7 +201,7 @@ class ModuleFacts:
     scopes: tuple[Scope, ...]
     expressions: tuple[Expression, ...]
     definitions: tuple[FunctionOrClass, ...]
-    bindings: tuple[Binding, ...]
+    bindings: tuple[BindingFact, ...]
     imports: tuple[ImportFact, ...]
     uses: tuple[Use, ...]
     exports: tuple[str, ...] | None
@@ -235,7 +235,7 @@ def encoded(facts: ModuleFacts) -> bytes:
         _columns(facts.scopes, len(Scope._fields)),
         _columns(facts.expressions, len(Expression._fields)),
         facts.definitions,
-        _columns(facts.bindings, len(Binding._fields)),
+        _columns(facts.bindings, len(BindingFact._fields)),
         facts.imports,
         uses,
         facts.exports,
@@ -268,7 +268,7 @@ def decoded(data: bytes) -> ModuleFacts:
             scopes=tuple(map(Scope._make, zip(*scopes, strict=True))),
             expressions=tuple(map(Expression._make, zip(*expressions, strict=True))),
             definitions=tuple(_definition(row) for row in definitions),
-            bindings=tuple(map(Binding._make, zip(*bindings, strict=True))),
+            bindings=tuple(map(BindingFact._make, zip(*bindings, strict=True))),
             imports=tuple(map(ImportFact._make, imports)),
             uses=tuple(map(Use._make, zip(*uses, strict=True))),
             exports=None if exports is None else tuple(exports),
@@ -313,5 +313,5 @@ def _definition(row: list[object]) -> FunctionOrClass:
     return made._replace(
         decorators=tuple(made.decorators),
         bases=tuple(made.bases),
-        parameters=tuple(map(Parameter._make, made.parameters)),
+        parameters=tuple(map(ParameterFact._make, made.parameters)),
     )

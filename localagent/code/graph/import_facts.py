@@ -33,7 +33,7 @@ def imported(rows: FactRows, node: ast.Import | ast.ImportFrom) -> None:
         target = rows.name_in(scope, name.bound)
         stop = rows.text.offset(last_line(alias), alias.end_col_offset or 0)  # type: ignore[arg-type]
         if b"as" in rows.text.utf8[offset:stop].split():
-            rows.use_ending(UseKind.WRITE, alias, name.bound, target)
+            rows.use_at_end(UseKind.WRITE, alias, name.bound, target)
         rows.bind(target, value, node.lineno)
 
 

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from localagent.code.graph.facts import (
-    Binding,
+    BindingFact,
     DefinitionKind,
     Expression,
     ExpressionKind,
     FunctionOrClass,
     ModuleFacts,
-    Parameter,
+    ParameterFact,
     ParameterKind,
     ScopeType,
     Use,
@@ -48,9 +48,9 @@ class ModuleView:
         return self.facts.names[row.b] if row.kind in NAMED else ""
 
     @cached_property
-    def by_target(self) -> Mapping[int, list[Binding]]:
+    def by_target(self) -> Mapping[int, list[BindingFact]]:
         """Bindings by the expression that is bound."""
-        found: defaultdict[int, list[Binding]] = defaultdict(list)
+        found: defaultdict[int, list[BindingFact]] = defaultdict(list)
         for binding in self.facts.bindings:
             found[binding.target].append(binding)
         return found
@@ -65,7 +65,7 @@ class ModuleView:
         """The index of each name."""
         return {name: at for at, name in enumerate(self.facts.names)}
 
-    def bindings(self, scope: int, name: str) -> list[Binding]:
+    def bindings(self, scope: int, name: str) -> list[BindingFact]:
         """What binds a name of a scope, in the order of the source."""
         at = self.name_index.get(name, -1)
         row = self.index_of.get(Expression(int(ExpressionKind.NAME), scope, at), -1)
@@ -121,9 +121,9 @@ class ModuleView:
         return found
 
     @cached_property
-    def members(self) -> Mapping[int, Mapping[str, list[Binding]]]:
+    def members(self) -> Mapping[int, Mapping[str, list[BindingFact]]]:
         """By class: what its body and its methods' `self.name = ...` bind."""
-        found: dict[int, dict[str, list[Binding]]] = {
+        found: dict[int, dict[str, list[BindingFact]]] = {
             at: {} for at, d in enumerate(self.facts.definitions) if d.kind == DefinitionKind.CLASS
         }
         for binding in self.facts.bindings:
@@ -157,7 +157,7 @@ def last_part(name: str) -> str:
     return name.replace(":", ".").rpartition(".")[2]
 
 
-def first_positional(definition: FunctionOrClass) -> Parameter | None:
+def first_positional(definition: FunctionOrClass) -> ParameterFact | None:
     """The first parameter that takes a positional argument."""
     for parameter in definition.parameters:
         if parameter.kind <= ParameterKind.POSITIONAL_OR_KEYWORD:

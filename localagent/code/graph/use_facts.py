@@ -28,12 +28,12 @@ _LONGEST_STRING = 200
 def named(rows: FactRows, node: ast.Name) -> None:
     """The use that a name is."""
     kind = _kind(rows, node)
-    rows.use_ending(kind, node, node.id, rows.value[node])
+    rows.use_at_end(kind, node, node.id, rows.value[node])
 
 
 def attribute(rows: FactRows, node: ast.Attribute) -> None:
     """The use that an attribute is."""
-    rows.use_ending(_kind(rows, node), node, node.attr, rows.value[node])
+    rows.use_at_end(_kind(rows, node), node, node.attr, rows.value[node])
 
 
 def _kind(rows: FactRows, node: ast.Name | ast.Attribute) -> UseKind:

@@ -90,7 +90,7 @@ def captured(rows: FactRows, node: ast.MatchAs | ast.MatchStar | ast.MatchMappin
         return
     target = rows.name_in(rows.walk.scope[node], name)
     if not isinstance(node, ast.MatchMapping):
-        rows.use_ending(UseKind.WRITE, node, name, target)
+        rows.use_at_end(UseKind.WRITE, node, name, target)
     of_class = node.pattern if isinstance(node, ast.MatchAs) else None
     value = rows.of(of_class.cls) if isinstance(of_class, ast.MatchClass) else -1
     rows.bind(target, rows.row(ExpressionKind.INSTANCE, value) if value >= 0 else -1, node.lineno)

@@ -23,7 +23,7 @@ UNUSED_DAYS = 60
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Listing:
+class TreeListing:
     """A tree: the stamp of each path ("" where it cannot be relied on), and what is left out with the reason."""
 
     root: str
@@ -67,7 +67,7 @@ Progress = Callable[[int, int], None]
 
 
 def update(
-    store: Store, listing: Listing, read: Callable[[str], bytes], extractor: Extractor, progress: Progress
+    store: Store, listing: TreeListing, read: Callable[[str], bytes], extractor: Extractor, progress: Progress
 ) -> UpdateReport:
     """Make the store say what the tree holds now. OSError of single files become reasons."""
     started = time.monotonic()
@@ -88,7 +88,7 @@ def update(
 class _Work:
     store: Store
     tree: int
-    listing: Listing
+    listing: TreeListing
     read: Callable[[str], bytes]
     before: Mapping[str, Member]
     report: UpdateReport

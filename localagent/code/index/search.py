@@ -36,7 +36,7 @@ class HitKind(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Hit:
+class SearchHit:
     """One result. Lines from 1, both ends included; `reasons` say why it is here, the weightiest first."""
 
     path: str
@@ -55,7 +55,7 @@ class Hit:
 class SearchResult:
     """Hits, the best first. `broadened` says how the query was made wider, empty where it was not."""
 
-    hits: tuple[Hit, ...]
+    hits: tuple[SearchHit, ...]
     broadened: str = ""
 
 
@@ -86,7 +86,9 @@ def search(
     return SearchResult(hits=tuple(hits[:limit]), broadened=told)
 
 
-def _hits(connection: sqlite3.Connection, tree: int, query: Query, kind: HitKind | None, history: History) -> list[Hit]:
+def _hits(
+    connection: sqlite3.Connection, tree: int, query: Query, kind: HitKind | None, history: History
+) -> list[SearchHit]:
     scores = bm25f(connection, tree, query)
     exact = _exact_symbols(connection, tree, query)
     wanted = dict.fromkeys([*exact, *(scores.best(_CANDIDATES) if kind is None else scores.chunks)])
@@ -120,7 +122,7 @@ def _file_hits(
     scores: Scores,
     weigh: Callable[[_Row, float], float],
     messages: dict[str, float],
-) -> list[Hit]:
+) -> list[SearchHit]:
     """One hit for each file, with its best chunk."""
     by_file: dict[int, list[_Row]] = {}
     for row in rows:
@@ -137,19 +139,19 @@ def _file_hits(
 
 def _hit(
     query: Query, row: _Row, score: float, scores: Scores, exact: str, messages: dict[str, float], kind: str = ""
-) -> Hit:
+) -> SearchHit:
     terms = tuple(scores.matched.get(row.chunk, ()))
     shown = dict.fromkeys(query.spelled.get(term, term) for term in terms)
     reasons = ((exact,) if exact else ()) + ((f"matches {', '.join(shown)}",) if terms else ())
     if row.path in messages:
         reasons += ("commit messages",)
-    return Hit(
+    return SearchHit(
         path=row.path, first_line=row.first_line, last_line=row.last_line, kind=kind or row.kind.value, name=row.name,
         signature=row.signature, summary=row.summary, score=round(score, 4), reasons=reasons, terms=terms,
     )  # fmt: skip
 
 
-def _at_most_per_file(hits: Sequence[Hit]) -> list[Hit]:
+def _at_most_per_file(hits: Sequence[SearchHit]) -> list[SearchHit]:
     seen: Counter[str] = Counter()
     kept = []
     for hit in hits:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from localagent.code.bindings import settings
-from localagent.code.regions import DoesNotParse, Snippet
+from localagent.code.regions import DoesNotParse, UnitSource
 from localagent.code.string_folding import texts_of
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import Policy
@@ -147,14 +147,14 @@ def _joined(region: ChangedRegion) -> Iterator[Finding]:
             yield ASSIGNED.finding(region.path, region.near.after.line_of(node), f"put together: {_hidden(hit[2])}")
 
 
-def _texts_before(snippet: Snippet) -> set[str]:
+def _texts_before(snippet: UnitSource) -> set[str]:
     if "whole-texts" not in snippet.memo:
         snippet.memo["whole-texts"] = {whole for whole, _ in _whole_texts(snippet)}
     kept: set[str] = snippet.memo["whole-texts"]
     return kept
 
 
-def _whole_texts(snippet: Snippet) -> Iterator[tuple[str, ast.AST]]:
+def _whole_texts(snippet: UnitSource) -> Iterator[tuple[str, ast.AST]]:
     """Texts that an expression of several parts comes to, and adjacent ones that the parser joined."""
     for node in snippet.nodes:
         if isinstance(node, _PIECES):

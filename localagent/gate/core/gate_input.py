@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from localagent.code.regions import CodeUnit, DoesNotParse, Snippet, SourceFile
+from localagent.code.regions import CodeUnit, DoesNotParse, SourceFile, UnitSource
 from localagent.domain.diff import TreeChange
 from localagent.domain.edit import Candidate, FileChange
 from localagent.domain.outcome import Baseline
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class RegionPair(NamedTuple):
     """The same stretch before and after. `before` is None where the file did not parse."""
 
-    before: Snippet | None
-    after: Snippet
+    before: UnitSource | None
+    after: UnitSource
 
 
 class ChangedRegion:
@@ -37,7 +37,7 @@ class ChangedRegion:
         path: RepoPath,
         file: SourceFile,
         near: RegionPair,
-        before_whole: Snippet | None,
+        before_whole: UnitSource | None,
         whole: Callable[[], RegionPair],
     ) -> None:
         self.path = path

@@ -14,7 +14,7 @@ from typing import Any
 
 from localagent.code.constant_evaluation import Unknown, evaluate
 from localagent.code.literal_uses import is_specific
-from localagent.code.regions import Snippet
+from localagent.code.regions import UnitSource
 from localagent.code.spans import Function
 from localagent.code.test_literals import NOT_KNOWN, TRIVIAL, Literals, VisibleCase, key_of
 from localagent.gate.overfitting.call_trace import (
@@ -153,7 +153,7 @@ class Special:
 
 
 def special_cases(
-    before: Snippet | None, after: Snippet, literals: Literals, new_constants: Mapping[str, Any]
+    before: UnitSource | None, after: UnitSource, literals: Literals, new_constants: Mapping[str, Any]
 ) -> Iterator[Special]:
     """Every new special case in the functions of a changed unit; one for each place."""
     seen: set[tuple[int, bool]] = set()
@@ -176,7 +176,7 @@ def special_cases(
                     yield special
 
 
-def constants_of(snippet: Snippet) -> dict[str, Any]:
+def constants_of(snippet: UnitSource) -> dict[str, Any]:
     """The names that a statement at the top of a file sets to a constant."""
     found = {}
     for node in snippet.tree.body if not snippet.wrapped else []:
@@ -199,7 +199,7 @@ def _functions(tree: ast.Module) -> Iterator[Function]:
             open_ones += [n for n in ast.iter_child_nodes(node) if isinstance(n, ast.stmt)]
 
 
-def _same_function(before: Snippet | None, function: Function) -> ast.AST | None:
+def _same_function(before: UnitSource | None, function: Function) -> ast.AST | None:
     if before is None:
         return None
     return next((f for f in _functions(before.tree) if f.name == function.name), None)

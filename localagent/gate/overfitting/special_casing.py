@@ -18,7 +18,7 @@ import pathspec
 
 from localagent.code import interval_solver
 from localagent.code.constant_evaluation import Unknown, evaluate
-from localagent.code.regions import OPERATORS, Snippet
+from localagent.code.regions import OPERATORS, UnitSource
 from localagent.code.test_literals import (
     NOT_KNOWN,
     TRIVIAL,
@@ -119,7 +119,7 @@ def _brings_constants(region: ChangedRegion) -> bool:
     return before is None or bool(_constants(after) - _constants(before))
 
 
-def _constants(snippet: Snippet) -> Counter[str]:
+def _constants(snippet: UnitSource) -> Counter[str]:
     """The constants that are not trivial; kept with the snippet."""
     if "constants" not in snippet.memo:
         keys = (key_of(n.value) for n in snippet.nodes if isinstance(n, ast.Constant))
@@ -154,7 +154,7 @@ def _concerns(region: ChangedRegion, literals: Literals) -> bool:
     )
 
 
-def _hints(snippet: Snippet) -> list[str]:
+def _hints(snippet: UnitSource) -> list[str]:
     """Every pair, tested literal and answered literal of a snippet; kept with it."""
     if "hints" not in snippet.memo:
         tests = [n.test for n in snippet.nodes if isinstance(n, ast.If)]
@@ -223,7 +223,7 @@ def _answers(region: ChangedRegion, literals: Literals) -> Iterator[Finding]:
             yield ANSWER.finding(region.path, after.line_of(node), f"always answers {key}: {ANSWER.why}")
 
 
-def _constant_answers(snippet: Snippet) -> list[tuple[str, ast.stmt]]:
+def _constant_answers(snippet: UnitSource) -> list[tuple[str, ast.stmt]]:
     """Constant returns that stand in a function's body itself, not first thing after a guard that returns."""
     found: list[tuple[str, ast.stmt]] = []
     for function in snippet.nodes:
@@ -244,7 +244,7 @@ def _settled(answer: ast.expr | None, before: list[ast.stmt]) -> list[str]:
     return _keys(answer)
 
 
-def _pairs_of(snippet: Snippet) -> list[tuple[_Pair, ast.AST]]:
+def _pairs_of(snippet: UnitSource) -> list[tuple[_Pair, ast.AST]]:
     """Every pair of a tested and a yielded literal; kept with the snippet."""
     if "pairs" not in snippet.memo:
         records = _records(snippet)
@@ -260,7 +260,7 @@ def _pairs_of(snippet: Snippet) -> list[tuple[_Pair, ast.AST]]:
     return kept
 
 
-def _records(snippet: Snippet) -> set[int]:
+def _records(snippet: UnitSource) -> set[int]:
     """Dicts with texts for keys that are handed out, or filled, and that nothing is looked up in: no tables."""
     found = {id(n.value) for n in snippet.nodes if isinstance(n, ast.Return | ast.Yield) and _is_record(n.value)}
     if not any(isinstance(n, _FUNCTIONS) for n in snippet.nodes):

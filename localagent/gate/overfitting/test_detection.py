@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from localagent.code.names import last_name
-from localagent.code.regions import Snippet
+from localagent.code.regions import UnitSource
 from localagent.code.string_folding import texts_of
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import Policy
@@ -160,7 +160,7 @@ class Cheating:
         return decide(self.name, found)
 
 
-def _known(before: Snippet) -> Counter[str]:
+def _known(before: UnitSource) -> Counter[str]:
     """What stood in a snippet; kept with it, since many candidates change the same."""
     if "cheating" not in before.memo:
         before.memo["cheating"] = Counter(what for _, what, _ in _hits(before))
@@ -168,7 +168,7 @@ def _known(before: Snippet) -> Counter[str]:
     return kept
 
 
-def _hits(snippet: Snippet) -> Iterator[tuple[Rule, str, ast.AST]]:
+def _hits(snippet: UnitSource) -> Iterator[tuple[Rule, str, ast.AST]]:
     asks = _ASKS.search(snippet.text) is not None
     for node in snippet.nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from localagent.code.regions import Snippet, SourceFile
+from localagent.code.regions import SourceFile, UnitSource
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import Policy
 from localagent.errors import CannotEnforce
@@ -115,7 +115,7 @@ class Weakness:
                 new.append(found)
         return new
 
-    def _before(self, file: SourceFile, snippet: Snippet | None) -> list[_Found]:
+    def _before(self, file: SourceFile, snippet: UnitSource | None) -> list[_Found]:
         if snippet is None:
             return []
         if "bandit" not in snippet.memo:
@@ -187,7 +187,7 @@ def _given_lines(text: str) -> frozenset[int]:
     return frozenset(n.lineno for n in constants if id(n) not in compared)
 
 
-def _text(snippet: Snippet) -> str:
+def _text(snippet: UnitSource) -> str:
     return f"class _:\n{snippet.text}" if snippet.wrapped else snippet.text
 
 
@@ -204,7 +204,7 @@ def _imports(file: SourceFile) -> str:
     return kept
 
 
-def _looked_at(snippet: Snippet) -> Counter[str]:
+def _looked_at(snippet: UnitSource) -> Counter[str]:
     """Everything in a snippet that a test of bandit may look at, as counted keys; kept with the snippet."""
     if "looked-at" not in snippet.memo:
         snippet.memo["looked-at"] = Counter(key for node in snippet.nodes for key in _keys(node))

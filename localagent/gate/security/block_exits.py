@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from localagent.code.names import last_name
-from localagent.code.regions import Snippet
+from localagent.code.regions import UnitSource
 from localagent.code.spans import Definition, blocks, clauses
 from localagent.domain.gate import Finding
 from localagent.gate.core.gate_input import ChangedRegion
@@ -39,7 +39,7 @@ def exits(region: ChangedRegion) -> Iterator[Finding]:
             yield EXIT.finding(region.path, after.line_of(node), f"{what}: {EXIT.why}")
 
 
-def _dropping(snippet: Snippet) -> Iterator[tuple[str, ast.AST]]:
+def _dropping(snippet: UnitSource) -> Iterator[tuple[str, ast.AST]]:
     for node in snippet.nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name in _EXITS:
             for inner in ast.walk(node):
@@ -65,7 +65,7 @@ def _may_be_true(node: ast.expr) -> bool:
     )
 
 
-def _leaving(snippet: Snippet) -> Iterator[ast.stmt]:
+def _leaving(snippet: UnitSource) -> Iterator[ast.stmt]:
     for node in snippet.nodes:
         if isinstance(node, ast.Try | ast.TryStar):
             yield from _ways_out(node.finalbody, loops=True)

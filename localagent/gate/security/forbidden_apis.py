@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from localagent.code.name_uses import NameUse, bindings_with, find_uses, module_bindings, within
-from localagent.code.regions import Snippet
+from localagent.code.regions import UnitSource
 from localagent.code.source_text import parse_or_none
 from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import DangerRule, Policy
@@ -255,7 +255,7 @@ def _beyond(uses: Iterator[tuple[NameUse, ast.AST]], before: Counter[NameUse]) -
 
 
 def _other_copies(
-    before: Snippet, after: Snippet, uses: Iterator[tuple[NameUse, ast.AST]]
+    before: UnitSource, after: UnitSource, uses: Iterator[tuple[NameUse, ast.AST]]
 ) -> Iterator[tuple[NameUse, ast.AST]]:
     """Uses without copies of what was copied before, from and to the same places: they differ in times and modes."""
     same: set[int] | None = None
@@ -268,7 +268,7 @@ def _other_copies(
             yield use, node
 
 
-def _copies(snippet: Snippet) -> Iterator[tuple[ast.Call, str]]:
+def _copies(snippet: UnitSource) -> Iterator[tuple[ast.Call, str]]:
     """Calls that are written as copies of files, with what they are given."""
     for node in snippet.nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and ast.unparse(node.func) in _COPIES:
@@ -289,7 +289,7 @@ def _identifier_counts(text: str) -> Counter[str]:
     return Counter(_WORD.findall(_TEXTS.sub(" ", unicodedata.normalize("NFKC", text))))
 
 
-def _binds(snippet: Snippet) -> Counter[str]:
+def _binds(snippet: UnitSource) -> Counter[str]:
     """Every name that a snippet binds, in whatever way; counted once."""
     if "binds" in snippet.memo:
         kept: Counter[str] = snippet.memo["binds"]

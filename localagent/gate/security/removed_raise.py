@@ -6,7 +6,7 @@ Compares statements in order, compound ones by their heads. Not seen: a check th
 import ast
 from collections.abc import Iterator
 
-from localagent.code.regions import Snippet
+from localagent.code.regions import UnitSource
 from localagent.code.spans import blocks
 from localagent.domain.gate import Finding
 from localagent.gate.core.gate_input import ChangedRegion
@@ -39,7 +39,7 @@ def silenced(region: ChangedRegion, fails_with: set[str]) -> Iterator[Finding]:
                 return
 
 
-def _steps(snippet: Snippet) -> list[tuple[str, ast.stmt]]:
+def _steps(snippet: UnitSource) -> list[tuple[str, ast.stmt]]:
     """Statements in order, compound ones by their heads, each with its text. Kept with the snippet."""
     if "steps" not in snippet.memo:
         steps: list[tuple[str, ast.stmt]] = []

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from localagent.code.exception_handlers import BlockEnd, catches_everything, ends_of, names_of_types
 from localagent.code.name_uses import NameUse, bindings_with, find_uses, module_bindings, within
-from localagent.code.regions import Snippet, SourceFile
+from localagent.code.regions import SourceFile, UnitSource
 from localagent.domain.gate import Decision, Finding
 from localagent.domain.policy import Permission, Policy
 from localagent.gate.core.gate_input import ChangedRegion, GateInput
@@ -71,7 +71,7 @@ def _may_suppress(file: SourceFile) -> bool:
     return bool(file.memo["may-suppress"])
 
 
-def _handlers(region: ChangedRegion, others: list[Snippet]) -> Iterator[Finding]:
+def _handlers(region: ChangedRegion, others: list[UnitSource]) -> Iterator[Finding]:
     """New handlers of everything; one that was there may become milder, never worse."""
     before, after = region.whole
     if before is None and region.file.source.count(b"except") >= after.text.count("except"):
@@ -91,7 +91,7 @@ def _handlers(region: ChangedRegion, others: list[Snippet]) -> Iterator[Finding]
             yield rule.finding(region.path, after.line_of(handler), f"new handler of everything: {rule.why}")
 
 
-def _nodes(snippet: Snippet) -> list[ast.ExceptHandler]:
+def _nodes(snippet: UnitSource) -> list[ast.ExceptHandler]:
     return [node for node in snippet.nodes if isinstance(node, ast.ExceptHandler)]
 
 
@@ -105,7 +105,7 @@ def _kind(handler: ast.ExceptHandler, known: dict[str, list[ast.expr]]) -> int:
     return 3 if handler.type is None else 2
 
 
-def _suppressions(region: ChangedRegion, others: list[Snippet]) -> Iterator[Finding]:
+def _suppressions(region: ChangedRegion, others: list[UnitSource]) -> Iterator[Finding]:
     """New uses of contextlib.suppress; `others` are changed parts of the same file, which may import it."""
     before, after = region.whole
     if "suppress" not in after.text and not others and not _may_suppress(region.file):

@@ -124,14 +124,14 @@ class _Child:
             data = job.read()
         except OSError as error:
             return JobAnswer(path=job.path, failed=f"cannot be read: {error.strerror or error}")
-        answer = self._asked(job.argument, data)
+        answer = self._request(job.argument, data)
         if answer is None:
             return JobAnswer(path=job.path, data=data, failed=self._cause())
         value = json.loads(answer)
         failed = value.get("failed", "") if isinstance(value, dict) else ""
         return JobAnswer(path=job.path, data=data, value=None if failed else value, failed=str(failed))
 
-    def _asked(self, argument: str, data: bytes) -> bytes | None:
+    def _request(self, argument: str, data: bytes) -> bytes | None:
         if self._process is None:
             self._process = subprocess.Popen(
                 self._argv,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from localagent.domain.chat import ChatFault, ChatReply, ChatRequest, ChatRole, Message, ToolCall
 from localagent.llm.chat.control_text import ControlTexts
-from localagent.llm.chat.unix_http import NoReply
+from localagent.llm.chat.unix_http import RequestFailed
 from localagent.text.strict_json import dump, load
 
 MOST_CALLS = 64
@@ -90,7 +90,7 @@ def read_stream(pieces: Iterable[bytes], heard: Callable[[str], None]) -> ChatRe
         heard(building.take(delta, whole=False))
         reason = _text(choice, "finish_reason") or reason
     else:
-        raise NoReply(ChatFault.BROKEN_OFF, "the model server's stream ended within the reply")
+        raise RequestFailed(ChatFault.BROKEN_OFF, "the model server's stream ended within the reply")
     return building.reply(reason, usage)
 
 
@@ -165,7 +165,7 @@ def sound(text: str) -> str:
     return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def failure_of(status: int, data: bytes) -> NoReply:
+def failure_of(status: int, data: bytes) -> RequestFailed:
     """What an answer other than 200, or an error within a stream, means."""
     try:
         value = load(data)
@@ -176,17 +176,17 @@ def failure_of(status: int, data: bytes) -> NoReply:
     words = " ".join(str(error.get(key, "")) for key in ("code", "type", "message"))
     told = str(error.get("message") or data[:200].decode("utf-8", "replace"))
     if status in (400, 413, 422, 500) and _CONTEXT.search(words):
-        return NoReply(ChatFault.CONTEXT_EXCEEDED, f"the conversation is longer than the model reads: {told}")
+        return RequestFailed(ChatFault.CONTEXT_EXCEEDED, f"the conversation is longer than the model reads: {told}")
     if status == 503 and ("loading" in words.lower() or not error):
-        return NoReply(ChatFault.LOADING, f"the model server is still loading: {told}")
+        return RequestFailed(ChatFault.LOADING, f"the model server is still loading: {told}")
     if status in (408, 425, 429, 502, 503, 504):
-        return NoReply(ChatFault.OVERLOADED, f"the model server is busy (status {status}): {told}")
+        return RequestFailed(ChatFault.OVERLOADED, f"the model server is busy (status {status}): {told}")
     if status >= 500:
         fault = ChatFault.MALFORMED if "parse" in words.lower() else ChatFault.OVERLOADED
-        return NoReply(fault, f"the model server failed (status {status}): {told}")
+        return RequestFailed(fault, f"the model server failed (status {status}): {told}")
     if 300 <= status < 400:
-        return NoReply(ChatFault.REFUSED, f"the model server redirects (status {status}), which is not followed")
-    return NoReply(ChatFault.REFUSED, f"the model server refuses (status {status}): {told}")
+        return RequestFailed(ChatFault.REFUSED, f"the model server redirects (status {status}), which is not followed")
+    return RequestFailed(ChatFault.REFUSED, f"the model server refuses (status {status}): {told}")
 
 
 def _events(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -241,5 +241,5 @@ def _count(table: Mapping[str, object], name: str) -> int:
     return value if type(value) is int and 0 <= value < _MOST_TOKENS else -1
 
 
-def _malformed(why: str) -> NoReply:
-    return NoReply(ChatFault.MALFORMED, f"the model server's answer is no chat completion: {why}")
+def _malformed(why: str) -> RequestFailed:
+    return RequestFailed(ChatFault.MALFORMED, f"the model server's answer is no chat completion: {why}")

@@ -15,7 +15,7 @@ from localagent.domain.edit import digest_of
 from localagent.errors import UsageFault
 from localagent.llm.chat.completions import failure_of, read_reply, read_stream, request_bytes, sound
 from localagent.llm.chat.control_text import ControlTexts
-from localagent.llm.chat.unix_http import NoReply, Patience, exchange
+from localagent.llm.chat.unix_http import Patience, RequestFailed, exchange
 from localagent.text.strict_json import canonical, dump, load
 from localagent.text.visible_text import one_line
 
@@ -66,7 +66,7 @@ class ServerModel:
                 if answer.status not in (200, 404, 405):
                     return failure_of(answer.status, answer.body()).failure
             self._about = self._look()
-        except NoReply as no:
+        except RequestFailed as no:
             return no.failure
         return None
 
@@ -87,12 +87,12 @@ class ServerModel:
                 if answer.status != 200:
                     raise failure_of(answer.status, answer.body())
                 if on_text is not None and "text/event-stream" in answer.content_type:
-                    reply = read_stream(answer.pieces, _told(on_text, self._controls))
+                    reply = read_stream(answer.pieces, _streamed_text(on_text, self._controls))
                 else:
                     reply = read_reply(answer.body())
                     if on_text is not None and reply.text:
                         on_text(self._controls.unescaped(reply.text))
-        except NoReply as no:
+        except RequestFailed as no:
             if no.failure.fault is ChatFault.CONTEXT_EXCEEDED:
                 self._about = None  # its context may be another than it was
             return no.failure
@@ -106,8 +106,8 @@ class ServerModel:
         shown = self._controls.escaped(text)
         body = dump({"model": about.name, "content": shown, "prompt": shown})
         try:
-            value = self._asked("POST", "/tokenize", body)
-        except NoReply as no:
+            value = self._json_of("POST", "/tokenize", body)
+        except RequestFailed as no:
             self._counts = no.failure.fault is not ChatFault.REFUSED
             return None
         tokens, count = value.get("tokens"), value.get("count")
@@ -122,12 +122,12 @@ class ServerModel:
         if self._about is None:
             try:
                 self._about = self._look()
-            except NoReply:
+            except RequestFailed:
                 return None
         return self._about
 
     def _look(self) -> _About:
-        listed = self._asked("GET", "/v1/models").get("data")
+        listed = self._json_of("GET", "/v1/models").get("data")
         entry = listed[0] if isinstance(listed, list) and listed and isinstance(listed[0], dict) else {}
         meta = entry.get("meta")
         meta = meta if isinstance(meta, dict) else {}
@@ -144,12 +144,12 @@ class ServerModel:
     def _props_context(self) -> int | None:
         """llama-server's own way of saying how long a conversation may be."""
         try:
-            settings = self._asked("GET", "/props").get("default_generation_settings")
-        except NoReply:
+            settings = self._json_of("GET", "/props").get("default_generation_settings")
+        except RequestFailed:
             return None
         return _tokens(settings.get("n_ctx")) if isinstance(settings, dict) else None
 
-    def _asked(self, method: str, target: str, body: bytes | None = None) -> Mapping[str, object]:
+    def _json_of(self, method: str, target: str, body: bytes | None = None) -> Mapping[str, object]:
         with exchange(self._path, method, target, body, Patience(time.monotonic() + _LOOK_SECONDS)) as answer:
             data = answer.body()
             if answer.status != 200:
@@ -157,7 +157,9 @@ class ServerModel:
         try:
             value = load(data)
         except ValueError as fault:
-            raise NoReply(ChatFault.MALFORMED, f"the model server's answer to {target} is not JSON: {fault}") from None
+            raise RequestFailed(
+                ChatFault.MALFORMED, f"the model server's answer to {target} is not JSON: {fault}"
+            ) from None
         return value if isinstance(value, dict) else {}
 
 
@@ -179,7 +181,7 @@ def given_back(reply: ChatReply, controls: ControlTexts) -> ChatReply:
     )
 
 
-def _told(on_text: Callable[[str], None], controls: ControlTexts) -> Callable[[str], None]:
+def _streamed_text(on_text: Callable[[str], None], controls: ControlTexts) -> Callable[[str], None]:
     def heard(text: str) -> None:
         if text:
             on_text(controls.unescaped(sound(text)))

@@ -25,7 +25,7 @@ _GLANCE_SECONDS = 0.1
 _PIECE = 64 << 10
 
 
-class NoReply(Exception):  # noqa: N818 - an answer of ours, on its way out
+class RequestFailed(Exception):  # noqa: N818 - an answer of ours, on its way out
     """There is no reply; says why."""
 
     def __init__(self, fault: ChatFault, reason: str) -> None:
@@ -43,10 +43,10 @@ class Patience:
     def check(self) -> float:
         """Seconds that are left; NoReply when there are none, or nobody wants the answer."""
         if self.cancelled is not None and self.cancelled.is_set():
-            raise NoReply(ChatFault.CANCELLED, "cancelled")
+            raise RequestFailed(ChatFault.CANCELLED, "cancelled")
         left = self.until - time.monotonic()
         if left <= 0.0:
-            raise NoReply(ChatFault.TIMED_OUT, "the model server did not finish in the time that there was")
+            raise RequestFailed(ChatFault.TIMED_OUT, "the model server did not finish in the time that there was")
         return left
 
     def wait(self, connection: socket.socket, *, writable: bool = False) -> None:
@@ -82,7 +82,7 @@ def exchange(path: Path, method: str, target: str, body: bytes | None, patience:
         while isinstance(head, h11.InformationalResponse):
             head = _next(connection, http, patience)
         if not isinstance(head, h11.Response):
-            raise NoReply(ChatFault.BROKEN_OFF, "the model server closed the connection without an answer")
+            raise RequestFailed(ChatFault.BROKEN_OFF, "the model server closed the connection without an answer")
         kind = dict(head.headers).get(b"content-type", b"").decode("latin-1").lower()
         yield Response(status=head.status_code, content_type=kind, pieces=_pieces(connection, http, patience))
     finally:
@@ -98,14 +98,14 @@ def _connected(path: Path, patience: Patience) -> socket.socket:
         except BlockingIOError:  # its backlog is full
             try:
                 patience.check()
-            except NoReply:
+            except RequestFailed:
                 connection.close()
                 raise
             time.sleep(_GLANCE_SECONDS)
         except (OSError, ValueError) as fault:
             connection.close()
             why = getattr(fault, "strerror", None) or str(fault)
-            raise NoReply(ChatFault.UNREACHABLE, f"cannot connect to {path}: {why}") from None
+            raise RequestFailed(ChatFault.UNREACHABLE, f"cannot connect to {path}: {why}") from None
         else:
             return connection
 
@@ -140,10 +140,10 @@ def _next(connection: socket.socket, http: h11.Connection, patience: Patience) -
                 http.receive_data(connection.recv(_PIECE))
     except h11.RemoteProtocolError as fault:
         if http.their_state is h11.ERROR and http.trailing_data == (b"", True):
-            raise NoReply(ChatFault.BROKEN_OFF, f"the model server closed the connection: {fault}") from None
-        raise NoReply(ChatFault.MALFORMED, f"the model server does not speak HTTP/1.1: {fault}") from None
+            raise RequestFailed(ChatFault.BROKEN_OFF, f"the model server closed the connection: {fault}") from None
+        raise RequestFailed(ChatFault.MALFORMED, f"the model server does not speak HTTP/1.1: {fault}") from None
     except OSError as fault:
-        raise NoReply(ChatFault.BROKEN_OFF, f"the model server broke off: {fault.strerror or fault}") from None
+        raise RequestFailed(ChatFault.BROKEN_OFF, f"the model server broke off: {fault.strerror or fault}") from None
     return event
 
 
@@ -152,6 +152,8 @@ def _pieces(connection: socket.socket, http: h11.Connection, patience: Patience)
     while isinstance(event := _next(connection, http, patience), h11.Data):
         size += len(event.data)
         if size > MOST_BODY_BYTES:
-            raise NoReply(ChatFault.MALFORMED, f"the model server's answer is larger than {MOST_BODY_BYTES} bytes")
+            raise RequestFailed(
+                ChatFault.MALFORMED, f"the model server's answer is larger than {MOST_BODY_BYTES} bytes"
+            )
         patience.check()
         yield bytes(event.data)

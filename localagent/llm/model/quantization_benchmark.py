@@ -49,7 +49,7 @@ _SCRATCH = ".tuning-"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Reference:
+class ReferenceEdits:
     """Edits of one text that all formats score."""
 
     source: bytes
@@ -68,7 +68,7 @@ def tune(
     model: ModelFile,
     data_dir: Path,
     jail: Jail,
-    reference: Reference,
+    reference: ReferenceEdits,
     say: Callable[[str], None],
     *,
     memory_bytes: int = MOST_MEMORY_BYTES,
@@ -113,7 +113,12 @@ def _alone(place: Path) -> Iterator[Path]:
 
 
 def _best(
-    model: ModelFile, jail: Jail, reference: Reference, say: Callable[[str], None], scratch: Path, memory_bytes: int
+    model: ModelFile,
+    jail: Jail,
+    reference: ReferenceEdits,
+    say: Callable[[str], None],
+    scratch: Path,
+    memory_bytes: int,
 ) -> Tuned:
     """What was measured; the files of all formats lie in `scratch`."""
     wanted, rate, resident = _measured(model, jail, reference)
@@ -181,7 +186,7 @@ def _mb(count: int) -> str:
     return f"{count / 1e6:.0f} MB"
 
 
-def _measured(model: ModelFile, jail: Jail, reference: Reference) -> Measured:
+def _measured(model: ModelFile, jail: Jail, reference: ReferenceEdits) -> Measured:
     """On one thread, the best rate of the rounds; memory with room for whatever a task asks of it."""
     scorer = ModelScorer(model, jail, threads=1)
     try:

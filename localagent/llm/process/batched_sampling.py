@@ -107,7 +107,7 @@ class Grammar:
             self._sampler = None
 
 
-class Sampling:
+class BatchedSampling:
     """Draws texts over one grove. `ends` says which tokens end a text, `piece` gives a token's bytes."""
 
     def __init__(

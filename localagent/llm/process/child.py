@@ -21,7 +21,7 @@ from localagent.llm.model.gguf import GgufHeader, read_adapter, read_header
 from localagent.llm.model.llama_build import gpus
 from localagent.llm.model.memory_estimate import needs_of
 from localagent.llm.model.thread_count import ThreadCount, most_reading, worthwhile
-from localagent.llm.process.batched_sampling import MAX_TOP, Draw, GrammarFault, Sampling
+from localagent.llm.process.batched_sampling import MAX_TOP, BatchedSampling, Draw, GrammarFault
 from localagent.llm.process.capabilities import Dialect
 from localagent.llm.process.chat_template import TemplateFault
 from localagent.llm.process.child_decode import Growing, RequestFault
@@ -70,7 +70,7 @@ class Drawing:
         fed = utf8(_fed(request))
         how = replace(how, fed=tuple(engine.tokenize(fed, special=True)))
         grove = engine.grove()
-        sampling = Sampling(engine.llama, engine.vocab, grove, piece=engine.piece, ends=engine.ends)
+        sampling = BatchedSampling(engine.llama, engine.vocab, grove, piece=engine.piece, ends=engine.ends)
         before = grove.tokens_decoded
         try:
             for drawn in sampling.draw(self._prompt(request["prompt"]), how):

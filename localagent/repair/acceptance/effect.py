@@ -64,7 +64,7 @@ class EffectKind(StrEnum):
     OTHER = "other"
 
 
-class Message(StrEnum):
+class MessageKind(StrEnum):
     """Which text for people a place belongs to."""
 
     NONE = "none"
@@ -95,7 +95,7 @@ class PatchEffect:
     form_old: str = ""
     form_new: str = ""
     keyword: str = ""
-    message: Message = Message.NONE
+    message: MessageKind = MessageKind.NONE
     message_text: str = ""
     in_condition: bool = False
     in_argument: bool = False
@@ -105,7 +105,7 @@ class PatchEffect:
     @property
     def in_message(self) -> bool:
         """Whether it lies in text that only people read."""
-        return self.message is not Message.NONE
+        return self.message is not MessageKind.NONE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,7 +118,7 @@ class TreePosition:
     form_old: str = ""
     form_new: str = ""
     keyword: str = ""
-    message: Message = Message.NONE
+    message: MessageKind = MessageKind.NONE
     message_text: str = ""
     in_condition: bool = False
     in_argument: bool = False

@@ -13,11 +13,11 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from localagent.domain.edit import Patch
-from localagent.repair.acceptance.effect import EffectKind, Message, PatchEffect, TreePosition
+from localagent.repair.acceptance.effect import EffectKind, MessageKind, PatchEffect, TreePosition
 from localagent.repair.acceptance.statement_diff import Found, Loose, Sources, statements
 from localagent.repair.search.enclosing_function import parsed
 
-__all__ = ["EffectKind", "Message", "PatchEffect", "effects_of", "patch_effects"]
+__all__ = ["EffectKind", "MessageKind", "PatchEffect", "effects_of", "patch_effects"]
 
 _ROW_END = re.compile(rb"\r\n|\r|\n")
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from localagent.repair.acceptance.effect import EffectKind, Message, PatchEffect, TreePosition, text_of
+from localagent.repair.acceptance.effect import EffectKind, MessageKind, PatchEffect, TreePosition, text_of
 from localagent.repair.acceptance.message_text import is_text, literal_text, message_call
 
 _INVERSE: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -125,7 +125,9 @@ def _text(old: ast.expr, new: ast.expr, at: TreePosition) -> Iterator[PatchEffec
         return
     if isinstance(old, ast.JoinedStr) and isinstance(new, ast.JoinedStr) and len(old.values) == len(new.values):
         return  # compared part by part
-    yield at.effect(EffectKind.CHANGES_MESSAGE if at.message is not Message.NONE else EffectKind.CHANGES_TEXT, old, new)
+    yield at.effect(
+        EffectKind.CHANGES_MESSAGE if at.message is not MessageKind.NONE else EffectKind.CHANGES_TEXT, old, new
+    )
 
 
 def _constant(old: ast.expr, new: ast.expr, at: TreePosition) -> Iterator[PatchEffect]:
@@ -227,10 +229,10 @@ def _call(old: ast.Call, new: ast.Call, at: TreePosition) -> Iterator[PatchEffec
         yield from _callee(old.func, new.func, at)
     inner = replace(at, in_argument=True, whole=False, fallback=EffectKind.CHANGES_ARGUMENT)
     kind = message_call(old)
-    if kind is not Message.NONE and kind == message_call(new):
+    if kind is not MessageKind.NONE and kind == message_call(new):
         inner = replace(inner, message=kind, message_text=literal_text(old, new))
-    if inner.message is Message.WARNING:  # its category and stack level are behaviour
-        plain = replace(inner, message=Message.NONE)
+    if inner.message is MessageKind.WARNING:  # its category and stack level are behaviour
+        plain = replace(inner, message=MessageKind.NONE)
         yield from _arguments(old.args[:1], new.args[:1], inner)
         yield from _arguments(old.args[1:], new.args[1:], plain)
         yield from _keywords(old.keywords, new.keywords, plain)
@@ -372,7 +374,7 @@ def message_arguments(old: ast.Call, new: ast.Call, at: TreePosition) -> Iterato
         yield at.effect(EffectKind.CHANGES_EXCEPTION, old.func, new.func)
     text = literal_text(old, new)
     plain = replace(at, in_argument=True, fallback=EffectKind.CHANGES_ARGUMENT)
-    worded = replace(plain, message=Message.RAISE, message_text=text, fallback=EffectKind.CHANGES_MESSAGE)
+    worded = replace(plain, message=MessageKind.RAISE, message_text=text, fallback=EffectKind.CHANGES_MESSAGE)
     if len(old.args) == len(new.args):
         for one, other in zip(old.args, new.args, strict=True):
             texts = is_text(one, at.message_names) or is_text(other, at.message_names)

@@ -19,17 +19,17 @@ from localagent.repair.acceptance.contradiction import (
     ContradictionWeight,
     PatchContext,
 )
-from localagent.repair.acceptance.effect import EffectKind, Message, PatchEffect
+from localagent.repair.acceptance.effect import EffectKind, MessageKind, PatchEffect
 
 _NOT_BEHAVIOUR = frozenset({EffectKind.CHANGES_DOCUMENTATION, EffectKind.CHANGES_ANNOTATION})
 _ASSERTIONS = frozenset({"AssertionError", "Failed", "ComparisonFailure"})
 _WHERE = {
-    Message.RAISE: "the message of an exception",
-    Message.LOG: "a log message",
-    Message.WARNING: "a warning's text",
-    Message.PRINT: "printed text",
-    Message.ASSERT: "the message of an assertion",
-    Message.REPR: "a repr text",
+    MessageKind.RAISE: "the message of an exception",
+    MessageKind.LOG: "a log message",
+    MessageKind.WARNING: "a warning's text",
+    MessageKind.PRINT: "printed text",
+    MessageKind.ASSERT: "the message of an assertion",
+    MessageKind.REPR: "a repr text",
 }
 _PIECE = re.compile(r"[^\n{}%]{3,}")
 
@@ -42,7 +42,7 @@ def message_only(patch: Patch, files: Sequence[TouchedFile], context: PatchConte
     if any(asserted(e, context.failures) or _crashed(f, e, context.failures) for f, e in effects):
         return ()
     file, effect = effects[0]
-    printed = all(e.message in (Message.PRINT, Message.REPR) for _, e in effects)
+    printed = all(e.message in (MessageKind.PRINT, MessageKind.REPR) for _, e in effects)
     return (
         Contradiction(
             kind=ContradictionKind.MESSAGE_ONLY,

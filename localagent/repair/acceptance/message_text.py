@@ -8,7 +8,7 @@ import ast
 from collections.abc import Iterator
 
 from localagent.code.names import dotted_name
-from localagent.repair.acceptance.effect import Message
+from localagent.repair.acceptance.effect import MessageKind
 
 _LOG_METHODS = frozenset({"debug", "info", "warning", "warn", "error", "exception", "critical", "fatal", "log"})
 _LOGGERS = frozenset({"log", "logger", "logging", "_log", "_logger", "LOG", "LOGGER", "access_log"})
@@ -17,17 +17,17 @@ _TRANSLATIONS = frozenset({"_", "gettext", "ugettext", "gettext_lazy", "dedent",
 _TEXT_METHODS = frozenset({"format", "join", "strip", "rstrip", "lstrip", "replace"})
 
 
-def message_call(call: ast.Call) -> Message:
+def message_call(call: ast.Call) -> MessageKind:
     """The kind of message a call writes by itself."""
     name = dotted_name(call.func)
     if name in _WARNING_CALLS:
-        return Message.WARNING
+        return MessageKind.WARNING
     if name == "print":
-        return Message.PRINT
+        return MessageKind.PRINT
     owner, _, method = name.rpartition(".")
     if method in _LOG_METHODS and owner.rpartition(".")[2] in _LOGGERS:
-        return Message.LOG
-    return Message.NONE
+        return MessageKind.LOG
+    return MessageKind.NONE
 
 
 def is_text(node: ast.expr, names: frozenset[str]) -> bool:
@@ -71,5 +71,5 @@ def _message_parts(function: ast.AST) -> Iterator[ast.expr]:
     for node in ast.walk(function):
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
             yield from node.exc.args
-        elif isinstance(node, ast.Call) and message_call(node) is not Message.NONE:
+        elif isinstance(node, ast.Call) and message_call(node) is not MessageKind.NONE:
             yield from node.args

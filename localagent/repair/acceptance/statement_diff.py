@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from localagent.code.spans import Definition, Function, first_line, last_line
-from localagent.repair.acceptance.effect import EffectKind, Message, PatchEffect, TreePosition, text_of
+from localagent.repair.acceptance.effect import EffectKind, MessageKind, PatchEffect, TreePosition, text_of
 from localagent.repair.acceptance.expression_diff import expressions, key, message_arguments, parts
 from localagent.repair.acceptance.message_text import literal_text, message_call, message_names
 
@@ -215,13 +215,17 @@ def _loose(node: ast.stmt, at: TreePosition, block: int, *, added: bool) -> Loos
 def _message_statement(node: ast.stmt, at: TreePosition) -> TreePosition:
     """A whole statement that only writes a message; that there is a warning at all is behaviour."""
     from_call = _statement_message(node)
-    if from_call in (Message.NONE, Message.WARNING):
+    if from_call in (MessageKind.NONE, MessageKind.WARNING):
         return at
     return replace(at, message=from_call, message_text=literal_text(node))
 
 
-def _statement_message(node: ast.stmt) -> Message:
-    return message_call(node.value) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) else Message.NONE
+def _statement_message(node: ast.stmt) -> MessageKind:
+    return (
+        message_call(node.value)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+        else MessageKind.NONE
+    )
 
 
 def _is_docstring(node: ast.stmt) -> bool:
@@ -311,7 +315,7 @@ def _assign(old: ast.Assign, new: ast.Assign, at: TreePosition) -> Iterator[Patc
         yield at.effect(EffectKind.CHANGES_TARGET, _targets(old), _targets(new))
     named = {t.id for t in new.targets if isinstance(t, ast.Name)}
     if named and named <= at.message_names:
-        at = replace(at, message=Message.RAISE, message_text=literal_text(old.value, new.value))
+        at = replace(at, message=MessageKind.RAISE, message_text=literal_text(old.value, new.value))
     at = replace(at, fallback=EffectKind.CHANGES_VALUE, form_old=text_of(old), form_new=text_of(new))
     yield from expressions(old.value, new.value, at)
 
@@ -333,13 +337,13 @@ def _raise(old: ast.Raise, new: ast.Raise, at: TreePosition) -> Iterator[PatchEf
 def _return(old: ast.Return, new: ast.Return, at: TreePosition) -> Iterator[PatchEffect]:
     at = replace(at, in_return=True, fallback=EffectKind.CHANGES_RETURN, form_old=text_of(old), form_new=text_of(new))
     if at.function.endswith("__repr__") and old.value is not None and new.value is not None:
-        at = replace(at, message=Message.REPR, message_text=literal_text(old, new))
+        at = replace(at, message=MessageKind.REPR, message_text=literal_text(old, new))
     yield from _optional(old.value, new.value, at)
 
 
 def _assert(old: ast.Assert, new: ast.Assert, at: TreePosition) -> Iterator[PatchEffect]:
     yield from expressions(old.test, new.test, replace(at, in_condition=True, whole=True))
-    worded = replace(at, message=Message.ASSERT, fallback=EffectKind.CHANGES_MESSAGE)
+    worded = replace(at, message=MessageKind.ASSERT, fallback=EffectKind.CHANGES_MESSAGE)
     yield from _optional(old.msg, new.msg, worded)
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from localagent.domain.edit import Edit, Reading
 from localagent.repair.ordering.ranker_tokens import TOKEN, kind_of, named
-from localagent.repair.ordering.ranker_usage import USAGE, Usage
+from localagent.repair.ordering.ranker_usage import USAGE, FileUsage
 
 _BUILTIN = frozenset(name.encode() for name in dir(builtins))
 _STRETCH_BYTES = 800
@@ -135,8 +135,8 @@ class File:
         self._told: dict[int, tuple[Edit, Matrix]] = {}  # by id, which is nobody else's while the edit is held
 
     @cached_property
-    def _usage(self) -> Usage:
-        return self._elder._usage if self._elder is not None else Usage(self._rows)
+    def _usage(self) -> FileUsage:
+        return self._elder._usage if self._elder is not None else FileUsage(self._rows)
 
     def feature_rows(self, edit: Edit) -> Matrix:
         """All features but the prior, crowds and readings, a row; of one edit they are counted once."""

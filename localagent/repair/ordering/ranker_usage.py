@@ -26,7 +26,7 @@ _START, _END = b"", b"\n"
 _Side = bytes | tuple[bytes, bytes]
 
 
-class Usage:
+class FileUsage:
     """Of one file, given as its lines' tokens, the first hundred thousand of them."""
 
     def __init__(self, lines: Iterable[Sequence[bytes]]) -> None:

@@ -27,7 +27,7 @@ from localagent.repair.search.candidate_timeouts import cpu_seconds
 from localagent.repair.search.expansion import Expansion
 from localagent.repair.search.partial_progress import baseline_failures, stage_of
 from localagent.repair.search.run_context import RunContext
-from localagent.repair.search.search_loop import Loop
+from localagent.repair.search.search_loop import SearchLoop
 from localagent.repair.search.search_node import Lineage
 from localagent.repair.search.state import Parts
 from localagent.report import repair_reasons
@@ -229,7 +229,7 @@ class Repair:
             if doubt:
                 return task_result(run, Verdict.UNTRUSTED_TESTS, doubt, 1)
             self._expansion.hold()
-            accepted = Loop(run, self._expansion, quick, pool).run(root)
+            accepted = SearchLoop(run, self._expansion, quick, pool).run(root)
         if accepted is None:
             progress = run.state.progress
             return task_result(run, *give_up_reason(run), 1, full=None if progress is None else progress[1])

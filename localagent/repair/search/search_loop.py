@@ -137,7 +137,7 @@ _WAIT_SECONDS = 0.2  # for an answer, before the model and the writer are looked
 _Flying = dict[cf.Future[QuickResult], tuple[SearchStep, Candidate]]
 
 
-class Loop:
+class SearchLoop:
     """One task's search from the root. `pool` runs the quick checks; `run` is to be called once."""
 
     def __init__(self, run: RunContext, expansion: Expansion, quick: QuickCheck, pool: cf.Executor) -> None:

@@ -10,7 +10,7 @@ from support.acceptance_builder import one_file
 
 from localagent.domain.edit import FileChange, Patch
 from localagent.domain.paths import RepoPath
-from localagent.repair.acceptance.effects import EffectKind, Message, PatchEffect, effects_of, patch_effects
+from localagent.repair.acceptance.effects import EffectKind, MessageKind, PatchEffect, effects_of, patch_effects
 
 
 def effects(before: str, after: str) -> tuple[PatchEffect, ...]:
@@ -162,19 +162,19 @@ def test_places_are_named() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ("raise E(f'x {a.name}')", "raise E(f'x {a.cache}')", Message.RAISE),
-        ("raise E('x %s' % a)", "raise E('x %s' % b)", Message.RAISE),
-        ("raise E(a)", "raise E(b)", Message.NONE),
-        ("logger.info('x %s', a)", "logger.info('x %s', b)", Message.LOG),
-        ("self.log.info('x', a)", "self.log.info('x', b)", Message.LOG),
-        ("math.log(a)", "math.log(b)", Message.NONE),
-        ("warnings.warn('a')", "warnings.warn('b')", Message.WARNING),
-        ("print(a)", "print(b)", Message.PRINT),
-        ("m = 'x %s'\n    raise E(m % a)", "m = 'y %s'\n    raise E(m % a)", Message.RAISE),
-        ("m = 'x %s'\n    raise E(m % g(m))\n    h(m)", "m = 'y'\n    raise E(m % g(m))\n    h(m)", Message.NONE),
+        ("raise E(f'x {a.name}')", "raise E(f'x {a.cache}')", MessageKind.RAISE),
+        ("raise E('x %s' % a)", "raise E('x %s' % b)", MessageKind.RAISE),
+        ("raise E(a)", "raise E(b)", MessageKind.NONE),
+        ("logger.info('x %s', a)", "logger.info('x %s', b)", MessageKind.LOG),
+        ("self.log.info('x', a)", "self.log.info('x', b)", MessageKind.LOG),
+        ("math.log(a)", "math.log(b)", MessageKind.NONE),
+        ("warnings.warn('a')", "warnings.warn('b')", MessageKind.WARNING),
+        ("print(a)", "print(b)", MessageKind.PRINT),
+        ("m = 'x %s'\n    raise E(m % a)", "m = 'y %s'\n    raise E(m % a)", MessageKind.RAISE),
+        ("m = 'x %s'\n    raise E(m % g(m))\n    h(m)", "m = 'y'\n    raise E(m % g(m))\n    h(m)", MessageKind.NONE),
     ],
 )
-def test_messages_are_told_from_behaviour(before: str, after: str, message: Message) -> None:
+def test_messages_are_told_from_behaviour(before: str, after: str, message: MessageKind) -> None:
     found = effects(f"def f(a, b):\n    {before}\n", f"def f(a, b):\n    {after}\n")
     assert {e.message for e in found} == {message}
 
