@@ -36,10 +36,11 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Review:
-    """The gates' answer, in one line that says why and what to do."""
+    """The gates' answer, in one line that says why and what to do. `broken`: rules that no person answers."""
 
     answer: Answer
     reason: str = ""
+    broken: tuple[str, ...] = ()
 
 
 class ChangeReview(Protocol):

@@ -8,10 +8,11 @@ import ast
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from localagent.agent.agent_ports import Answer, ChangeReview, Person, Review
+from localagent.agent.containment import WHY, is_contained
 from localagent.agent.events import AgentEvent, Answered, Seen
 from localagent.agent.tools.tool import Action
 from localagent.agent.tools.working_copy import WorkingCopy
@@ -51,6 +52,9 @@ _LISTED = 8
 _FILE = re.compile(r"(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.\w{1,8}\b|(?:[\w.@+-]+/)+")
 
 
+_GOES = re.compile(r"\b(?:remov|delet|drop|retir|get rid|tak\w* out|no longer|nobody|mov|renam|merg)", re.IGNORECASE)
+
+
 def scope_of(texts: Sequence[str]) -> PlanScope:
     """The files and folders that some texts name."""
     return PlanScope(paths=tuple(dict.fromkeys(found for text in texts for found in _FILE.findall(text))))
@@ -80,6 +84,8 @@ class ChokePoint:
 
         `events` are those of every role: what a text did to one of them reaches the next by what it says.
         """
+        if (action.code or action.writes) and is_contained(events):
+            return _denied(WHY)
         if action.code:
             if lost := self._tainted({w.path: w.text for w in action.writes}, copy, events):
                 return _denied(lost)
@@ -87,12 +93,9 @@ class ChokePoint:
         if not action.writes:
             return Review(answer=Answer.ALLOW)
         after = {w.path: w.text for w in action.writes}
-        if outside := self._outside(after, copy, events):
-            return _denied(outside)
-        if lost := self._tainted(after, copy, events):
-            return _denied(lost)
-        before = {path: copy.original(path) for path in after}
-        said = self._of_change(before, after)
+        said = self._of_change({path: copy.original(path) for path in after}, after)
+        if lost := self._outside(after, copy, events) or self._tainted(after, copy, events):
+            return replace(_denied(lost), broken=said.broken)
         if said.answer is Answer.ALLOW and self.trust is Trust.ASK and not self.assume:
             said = Review(answer=Answer.ASK, reason="every change is asked about (--trust ask)")
         return self._settled(said, "this change", lambda: self.review.shown(after))
@@ -112,9 +115,16 @@ class ChokePoint:
             named = planned.names(path) or asked.names(path)
             if not named and not planned.covers(path):
                 return f"{path} is outside the plan; call plan again and name every file that has to change"
-            if text is None and not named and copy.original(path) is not None:
-                return f"neither plan nor instruction says that {path} is to go; call plan and name it"
+            if text is None and copy.original(path) is not None and not self._may_go(path, plan):
+                return f"neither plan nor instruction says that {path} is to go; call plan and say that it is deleted"
         return ""
+
+    def _may_go(self, path: RepoPath, plan: Sequence[str]) -> bool:
+        """Whether a file of the tree may be deleted: the instruction names it, or a plan to take it away does."""
+        if scope_of([self.instruction]).names(path):
+            return True
+        asked = _GOES.search(self.instruction) is not None
+        return any(scope_of([step]).names(path) and (asked or _GOES.search(step)) for step in plan)
 
     def _tainted(self, after: Mapping[RepoPath, str | None], copy: WorkingCopy, events: Sequence[AgentEvent]) -> str:
         """Why a change may not be after a text that speaks to a machine; "" where it may, or a person lets it."""

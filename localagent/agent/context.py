@@ -1,11 +1,12 @@
 """The conversation that a model is shown, computed from the log.
 
-Append-only: what is rendered of n events is a prefix of what is rendered of more, so that a model reads only what is
-new. Only a `Condensed` event breaks that, at a boundary of calls and once for many results.
+Append-only: what is rendered of n events, whose calls have their results, is a prefix of what is rendered of more, so
+that a model reads only what is new. Only a `Condensed` event breaks that, at a boundary of calls and once for many
+results.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from localagent.agent.events import (
@@ -24,6 +25,7 @@ from localagent.text.visible_text import shortened
 
 CHARACTERS_PER_TOKEN = 3.2  # of code and JSON, on the safe side
 _LINE = 110
+_MOST_FAILED = 20_000  # characters of a call that came to nothing; longer ones are not sent again and again
 _KEPT_RESULTS = 3
 _UNKNOWN_CONTEXT = 32_768
 
@@ -47,16 +49,18 @@ def render(opening: Opening, events: Sequence[AgentEvent]) -> tuple[Message, ...
     ]
     if gone:
         found.append(Message(role=ChatRole.USER, text=_summary(tuple(events[:gone]))))
+    failed = {e.call_id for e in events if isinstance(e, Answered) and e.kind is not ResultKind.DONE}
     for number, event in enumerate(events):
-        if number >= gone and (message := _message(event, short=number < lines)) is not None:
+        if number >= gone and (message := _message(event, failed, short=number < lines)) is not None:
             found.append(message)
     return tuple(found)
 
 
-def _message(event: AgentEvent, *, short: bool) -> Message | None:
+def _message(event: AgentEvent, failed: Collection[str], *, short: bool) -> Message | None:
     match event:
         case Replied():
-            calls = tuple(_short_call(c) for c in event.calls) if short else event.calls
+            vain = {c.id for c in event.calls if c.id in failed and len(c.arguments) > _MOST_FAILED}
+            calls = tuple(_short_call(c) if short or c.id in vain else c for c in event.calls)
             return Message(role=ChatRole.ASSISTANT, text=event.text, calls=calls)
         case Answered(tool=tool) if tool in UNCALLED:
             return Message(role=ChatRole.USER, text=f"[Changed without you: {one_line(event.text)}]")

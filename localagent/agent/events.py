@@ -106,7 +106,8 @@ class AgreedTests:
 class Answered:
     """The result of a call, with what it changed: one event, so that neither stands without the other.
 
-    `plan` are the steps of a `plan` call. `injected` says where a text was met that speaks to a machine.
+    `plan` are the steps of a `plan` call. `injected` says where a text was met that speaks to a machine. `broken` are
+    rules that what was refused would have broken, whoever asked for it.
     """
 
     call_id: str
@@ -117,6 +118,7 @@ class Answered:
     plan: tuple[str, ...] = ()
     injected: str = ""
     agreement: Agreement | None = None
+    broken: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -297,7 +299,12 @@ def event_json(event: AgentEvent) -> tuple[str, dict[str, Any]]:
             data["writes"] = [{"path": str(w.path), "text": w.text} for w in event.writes]
             agreed = event.agreement
             told = None if agreed is None else {"by": agreed.by.value, "files": [str(f) for f in agreed.files]}
-            data |= {"kind": event.kind.value, "plan": list(event.plan), "agreement": told}
+            data |= {
+                "kind": event.kind.value,
+                "plan": list(event.plan),
+                "agreement": told,
+                "broken": list(event.broken),
+            }
         case Reviewed():
             objections = [{"path": o.path, "line": o.line, "reason": o.reason} for o in event.objections]
             data |= {"answer": event.answer.value, "objections": objections}
@@ -324,6 +331,7 @@ def event_of(kind: str, data: Mapping[str, Any]) -> AgentEvent | None:
                 else Agreement(by=AgreedBy(agreed["by"]), files=tuple(map(RepoPath, agreed["files"])))
             )
             values |= {"kind": ResultKind(values["kind"]), "plan": tuple(values["plan"]), "agreement": made_by}
+            values["broken"] = tuple(values.get("broken", ()))
         elif made is Reviewed:
             objections = tuple(Objection(**o) for o in values["objections"])
             values |= {"answer": ReviewAnswer(values["answer"]), "objections": objections}

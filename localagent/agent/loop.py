@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from localagent.agent import context
 from localagent.agent.agent_ports import Answer
 from localagent.agent.approval import ChokePoint
+from localagent.agent.containment import containment
 from localagent.agent.events import (
     AgentEvent,
     Answered,
@@ -158,6 +159,8 @@ class Loop:
             if self.choke.review.speaks_to_machine(quoted(answer)):
                 answer = replace(answer, injected=one_line(f"{call.name} {shortened(call.arguments, 80)}"))
             self._append(answer)
+            for event in containment(self.log.events):
+                self._append(event)
             if done is not None and (ended := outcome_of(done)) is not None:
                 return ended
         return too_often_refused(self.log.events)
@@ -170,10 +173,11 @@ class Loop:
             action = tool.prepare(self.workshop, parse_arguments(tool, call.arguments))
             said = self.choke.decide(action, self.workshop.copy, self.log.whole_session)
             if said.answer is not Answer.ALLOW:
-                raise ToolRefusal(said.reason)
+                raise ToolRefusal(said.reason, said.broken)
             done = action.perform()
         except ToolRefusal as no:
-            return _answer(call, ResultKind.REFUSED, bounded(f"refused: {no}", self.workshop.limit, "left out")), None
+            text = bounded(f"refused: {no}", self.workshop.limit, "left out")
+            return replace(_answer(call, ResultKind.REFUSED, text), broken=no.broken), None
         except ToolFault as fault:
             return _answer(call, ResultKind.ERROR, bounded(f"error: {fault}", self.workshop.limit, "left out")), None
         answer = _answer(call, ResultKind.DONE, done.text)

@@ -25,6 +25,7 @@ from localagent.domain.diff import ChangeKind, TreeChange
 from localagent.domain.gate import Allow, Decision, Finding
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import InstructionRules, Permission, Policy
+from localagent.gate import instructed_uses
 from localagent.gate.files.editable_paths import NOT_IN_TREE
 from localagent.gate.tests import side_effects
 from localagent.text.visible_text import shortened
@@ -187,6 +188,10 @@ class _InstructionContext:
                 return _TAKES_AWAY.search(self.instruction) is not None
             case "dependency-edit" | "test-configuration":
                 return entry is not None and self._spelled_out(entry)
+            case rule if rule in instructed_uses.RULES:
+                return entry is not None and instructed_uses.is_use_asked_for(
+                    finding, entry.path, entry.after, self.instruction
+                )
         return True
 
     def _spelled_out(self, entry: TreeChange) -> bool:

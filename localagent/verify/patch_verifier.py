@@ -4,17 +4,18 @@ The tree before carries the patch's own tests, so that a test that the patch bri
 """
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from localagent.domain.edit import Candidate, FileChange, Patch
-from localagent.domain.outcome import Baseline, FullResult
+from localagent.domain.outcome import Baseline, FullResult, TestResult
 from localagent.domain.policy import Policy
 from localagent.domain.task import Snapshot, Task
 from localagent.jail.limits.profile import load
 from localagent.ports import Jail
 from localagent.repo.top_level_modules import importable_names
-from localagent.verify.baseline.baseline import BaselineRunner
+from localagent.verify.baseline.baseline import BaselineRunner, first_run, second_chance_of
 from localagent.verify.baseline.collection_plan import OPTIONS
 from localagent.verify.baseline.failed_project import project_of
 from localagent.verify.baseline.failure_cause import without_missing_modules
@@ -25,8 +26,10 @@ from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.worker.jail_pool import JailPool
 from localagent.verify.worker.suite_run import SuiteWorker
 from localagent.verify.worker.worker_client import OpenRequest, WorkerLost
-from localagent.verify.worker.worker_messages import Collected
+from localagent.verify.worker.worker_messages import Collected, Item
 from localagent.verify.worker.worker_spec import WorkerSpec, WorkerUse
+
+_T = TypeVar("_T")
 
 
 class PatchVerifier:
@@ -62,7 +65,7 @@ class PatchVerifier:
             return JailPool(place)
 
         self.before, self.after = worker_pool(before), worker_pool(after)
-        self._old: JailPool | None = None
+        self._others: list[JailPool] = []
         self._make_rooms = worker_pool
         self._runner = BaselineRunner(self.before, task)
         self.request: OpenRequest = self._runner.request
@@ -75,7 +78,7 @@ class PatchVerifier:
     @property
     def limits_reached(self) -> tuple[str, ...]:
         """The policy's limits that were reached in the jails, with what to do."""
-        trees = (self.before, self.after, *([self._old] if self._old is not None else []))
+        trees = (self.before, self.after, *self._others)
         return tuple(dict.fromkeys(remark for rooms in trees for remark in rooms.place.bounds.remarks))
 
     def baseline(self) -> Baseline:
@@ -91,11 +94,17 @@ class PatchVerifier:
         return baseline
 
     def full(
-        self, files: Sequence[ChangedFile], baseline: Baseline, *, seed: int, may_fail: Sequence[str]
+        self,
+        files: Sequence[ChangedFile],
+        baseline: Baseline,
+        *,
+        seed: int,
+        may_fail: Sequence[str],
+        untouched: Mapping[str, TestResult] | None = None,
     ) -> FullResult:
-        """Everything on the tree after, compared with the baseline."""
+        """Everything on the tree after, compared with the baseline, and with `results` of the tree at the start."""
         checker = FullChecker(self.after, self.request, Delta(self.before, self._policy), unpatched=self.before)
-        return checker.check(candidate_of(files), baseline, seed=seed, may_fail=may_fail)
+        return checker.check(candidate_of(files), baseline, seed=seed, may_fail=may_fail, untouched=untouched or {})
 
     def deltas(self, files: Sequence[ChangedFile]) -> tuple[ToolAnswer, ...]:
         """What ruff and mypy say."""
@@ -111,21 +120,37 @@ class PatchVerifier:
 
     def ids(self, tree: Snapshot) -> frozenset[str]:
         """The ids that a tree offers; none where it does not collect."""
-        self._old = rooms = self._make_rooms(tree)
+        found = self._on(tree, lambda _, items: frozenset(item.id for item in items))
+        return found if found is not None else frozenset()
+
+    def results(self, tree: Snapshot, paths: Collection[str]) -> Mapping[str, TestResult]:
+        """What the tests in some files of a tree say, by id; nothing where they cannot be run."""
+
+        def ran(suite: SuiteWorker, items: Sequence[Item]) -> Mapping[str, TestResult]:
+            wanted = [item for path in paths for item in items if item.path == path]
+            seconds = self._task.budget.max_seconds
+            return first_run(suite, wanted, budget_seconds=seconds, second_chance=second_chance_of(seconds))[0]
+
+        return self._on(tree, ran) or {}
+
+    def _on(self, tree: Snapshot, ask: Callable[[SuiteWorker, Sequence[Item]], _T]) -> _T | None:
+        """What is asked of a tree's tests; None where they do not collect, or their jail is lost."""
+        rooms = self._make_rooms(tree)
+        self._others.append(rooms)
         with contextlib.suppress(WorkerLost), rooms.start({}, WorkerUse.BASELINE) as room:
             request = OpenRequest(args=self._task.tests, options=OPTIONS, pythonpath=self.request.pythonpath)
-            answer = SuiteWorker(room.client, request).open()
+            suite = SuiteWorker(room.client, request)
+            answer = suite.open()
             if isinstance(answer, Collected):
-                return frozenset(item.id for item in answer.items)
+                return ask(suite, answer.items)
         rooms.check()
-        return frozenset()
+        return None
 
     def cancel(self) -> None:
         """End every jail now."""
-        for rooms in (self.before, self.after, self._old):
-            if rooms is not None:
-                rooms.cancel()
-                rooms.close()
+        for rooms in (self.before, self.after, *self._others):
+            rooms.cancel()
+            rooms.close()
 
 
 def candidate_of(files: Sequence[ChangedFile]) -> Candidate:

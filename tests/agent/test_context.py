@@ -1,5 +1,6 @@
 """The conversation: append-only until it is condensed, and then still whole."""
 
+import json
 from typing import Any
 
 from hypothesis import given
@@ -46,6 +47,15 @@ def test_what_is_rendered_of_less_is_a_prefix_of_what_is_rendered_of_more(script
     log = _log(script)
     less, more = context.render(OPENING, log[:cut]), context.render(OPENING, log)
     assert more[: len(less)] == less
+
+
+def test_a_huge_call_that_came_to_nothing_is_not_sent_again_and_again() -> None:
+    call = ToolCall(id="c", name="create", arguments=json.dumps({"path": "a.txt", "content": "x" * 50_000}))
+    for kind, whole in ((ResultKind.REFUSED, False), (ResultKind.ERROR, False), (ResultKind.DONE, True)):
+        answer = Answered(call_id="c", tool="create", kind=kind, text="said")
+        shown = context.render(OPENING, [Replied(text="", calls=(call,)), answer])[2].calls[0]
+        assert (len(shown.arguments) > 50_000) is whole
+        assert json.loads(shown.arguments)["path"] == "a.txt"
 
 
 def test_what_a_recipe_did_is_no_answer_to_a_call() -> None:

@@ -28,7 +28,7 @@ FILES = {"a.py": CLASS, "b.txt": "one\r\ntwo\r\nthree\r\n", "empty.txt": "", "ba
 
 
 def _one(tool: str, **arguments: Any) -> Any:
-    plan = calls(("plan", {"steps": [f"change {arguments['path']}"]}))
+    plan = calls(("plan", {"steps": [f"{'delete' if tool == 'delete' else 'change'} {arguments['path']}"]}))
     s = session([plan, calls((tool, arguments)), calls(("read", {"path": "a.py"}))], files=FILES)
     s.run()
     return s.results[1], s.writes

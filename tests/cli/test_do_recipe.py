@@ -52,6 +52,15 @@ def test_a_rename_is_proven_and_applied(repo: Repo, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+def test_a_red_test_in_a_renamed_file_stays_red_and_is_no_reason(repo: Repo, tmp_path: Path) -> None:
+    """Its file can only be collected with the patch; that it was red is known from the tree at the start."""
+    red = FILES["tests/test_io.py"] + "\n\ndef test_red():\n    assert load('a') == []\n"
+    (repo.folder / "tests/test_io.py").write_text(red)
+    code, told = _do(repo, tmp_path, "rename `load` in `shop.io` to `read_orders`", "--assume")
+    assert code == 0, told["outcome"]
+
+
+@pytest.mark.long
 def test_a_parameter_is_added_and_left_to_a_person(
     repo: Repo, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:

@@ -135,3 +135,58 @@ def test_without_the_section_no_more_than_a_repair() -> None:
     assert "path-not-editable" in _rules("x", _change("README.md", "a\n", "b\n"), policy=bare)
     assert "path-test" in _rules("x", _change("tests/test_mod.py", TEST, TEST + "\n\nX = 1\n"), policy=bare)
     assert STRICT.instruction is None
+
+
+MAIN = "import sys\n\nfrom pkg.cli import main\n\nsys.exit(main())\n"
+SAVE = "def save(path, text):\n    with open(path, 'w') as file:\n        file.write(text)\n"
+PICK = "def pick(rows, name):\n    return [getattr(row, name) for row in rows]\n"
+COLOUR = "import os\n\n\ndef coloured():\n    return not os.environ.get('NO_COLOR')\n"
+RETRY = "import time\n\n\ndef retry(f, wait):\n    time.sleep(wait)\n    return f()\n"
+STDIN = "import sys\n\n\ndef read():\n    return sys.stdin.read()\n"
+EXPECTED = "import pytest\n\n\ndef test_exit():\n    with pytest.raises(SystemExit):\n        int('1')\n"
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "instruction"),
+    [
+        ("pkg/__main__.py", MAIN, "Add pkg/__main__.py"),
+        ("pkg/new.py", SAVE, "Add save(path, text), which writes a text to a file."),
+        ("pkg/new.py", PICK, "Add pick(rows, name): the attribute of every row."),
+        ("pkg/new.py", COLOUR, "No colours where NO_COLOR is set."),
+        ("pkg/new.py", RETRY, "Add retry(f, wait)."),
+        ("pkg/new.py", STDIN, "Read from standard input."),
+        ("tests/test_new.py", EXPECTED, "Write tests."),
+        ("pkg/new.py", "class A:\n    timeout: float | None = None\n", "Give A a timeout."),
+    ],
+)
+def test_plain_uses_are_answered_by_the_words_that_ask_for_them(path: str, text: str, instruction: str) -> None:
+    assert _rules(instruction, _change(path, None, text)) == set()
+
+
+@pytest.mark.parametrize(
+    ("text", "instruction", "rule"),
+    [
+        (SAVE, "Add a function.", "write-files"),
+        (SAVE.replace("path, 'w'", "'/tmp/x', 'w'"), "Write a file.", "write-files"),
+        (SAVE.replace("path, 'w'", "'~/x', 'w'"), "Write a file.", "write-files"),
+        (SAVE.replace("path, 'w'", "'a/../../x', 'w'"), "Write a file.", "write-files"),
+        (SAVE.replace("path, 'w'", "'.git/hooks/x', 'w'"), "Write a file.", "write-files"),
+        (SAVE.replace("path, 'w'", "path + 'conftest.py', 'w'"), "Write a file.", "write-files"),
+        (SAVE.replace("path, text", "text, path='/srv/x'"), "Write a file.", "write-files"),
+        (SAVE.replace("open(path", "open(__file__"), "Write a file.", "write-files"),
+        ("PATH = '/srv/x'\n\n\n" + SAVE.replace("open(path", "open(PATH"), "Write a file.", "write-files"),
+        ("open('x', 'w').write('x')\n", "Write a file.", "write-files"),
+        ("import shutil\n\n\ndef clean(path):\n    shutil.rmtree(path)\n", "Delete the folder.", "write-files"),
+        (SAVE.replace("with open", "path.unlink()\n    with open"), "Write a file.", "write-files"),
+        ("import os\n\n\ndef stop():\n    os._exit(0)\n", "Exit with a status.", "process-state"),
+        ("import sys\n\nsys.exit(0)\n", "Exit with a status.", "process-state"),
+        (COLOUR.replace("NO_COLOR", "PROBE"), "No colours where NO_COLOR is set.", "surroundings"),
+        (COLOUR.replace("'NO_COLOR'", "name"), "No colours where NO_COLOR is set.", "surroundings"),
+        (PICK.replace("def", "import os\n\n\ndef").replace("(row,", "(os,"), "An attribute.", "dynamic-access"),
+        (PICK.replace("name) for", "name)() for"), "An attribute.", "dynamic-access"),
+        ("import subprocess\n\n\ndef f():\n    subprocess.run(['git'])\n", "Run git and write it.", "run-process"),
+        ("import random\n\n\ndef f():\n    return random.random()\n", "Make a token.", "weak-security"),
+    ],
+)
+def test_no_words_answer_for_what_is_not_plain(text: str, instruction: str, rule: str) -> None:
+    assert rule in _rules(instruction, _change("pkg/new.py", None, text))

@@ -120,3 +120,23 @@ def test_tests_are_no_options_and_no_ways_out(tests: list[str]) -> None:
     s.run()
     assert s.results[0].kind is not ResultKind.DONE
     assert not any(kind == "tests" for kind, *_ in s.runs.ran)
+
+
+@pytest.mark.parametrize(
+    ("step", "instruction", "goes"),
+    [
+        ("change pkg/mod.py", "make it so", False),
+        ("delete pkg/mod.py", "make it so", True),
+        ("change pkg/mod.py", "Remove f and g.", True),
+        ("delete the old files", "Remove f and g.", False),
+        ("look around", "pkg/mod.py is not wanted", True),
+    ],
+)
+def test_a_file_of_the_tree_goes_only_where_plan_or_instruction_says_so(
+    step: str, instruction: str, goes: bool
+) -> None:
+    plan, delete = calls(("plan", {"steps": [step]})), calls(("delete", {"path": "pkg/mod.py"}))
+    s = session([plan, delete, FINISH], instruction=instruction)
+    s.run()
+    assert (s.writes == {"pkg/mod.py": None}) is goes
+    assert goes or "is to go" in s.results[1].text

@@ -88,6 +88,14 @@ def review(tmp_path_factory: pytest.TempPathFactory) -> GateReview:
         (MADE, "import base64\n\n\ndef f(x):\n    exec(base64.b64decode(x))\n", "run-text"),
         (MADE, "import sys\n\n\ndef f():\n    sys.modules['shop.labels'] = None\n", "interpreter-inside"),
         (MADE, "class A(str):\n    def __eq__(self, other):\n        return True\n", "equals-everything"),
+        (  # what the instruction answers (a broad handler that hands on its fault) hides nothing that stands behind it
+            "shop/labels.py",
+            _instead(
+                "    said = []\n    try:\n        return name\n    except Exception as no:\n        said.append(no)\n"
+            )
+            + "\n\nclass A(str):\n    def __eq__(self, other):\n        return True\n",
+            "equals-everything",
+        ),
         ("conftest.py", "collect_ignore = ['tests']\n", "path-denied"),
         ("tests/Conftest.py", "import pytest\n", "path-denied"),
         ("sitecustomize.py", "X = 1\n", "path-denied"),

@@ -71,6 +71,12 @@ def test_touched_functions(old: str, new: str, names: list[str], around: bool, f
     assert [f.name for f in file.fresh()] == fresh
 
 
+def test_a_stub_changes_nothing_that_runs() -> None:
+    stub, source = RepoPath("m.pyi"), RepoPath("m.py")
+    assert ChangedFile(path=stub, source=stub, before=b"def f(): ...\n", after=b"def g(): ...\n").alike()
+    assert not ChangedFile(path=source, source=stub, before=b"def f(): ...\n", after=b"def g(): ...\n").alike()
+
+
 def test_comments_are_alike_and_code_is_not() -> None:
     assert changed("return 0", "return 0  # none").alike()
     assert not changed("return 0", "return 1").alike()

@@ -54,3 +54,21 @@ def test_a_file_without_functions_is_run_by_importing_it(
     file = ChangedFile(path=PATH, source=PATH, before=b"LIMIT = 3\n", after=b"LIMIT = 4\n")
     test = TestResult(id="t", outcome=Outcome.PASSED, lines={})
     assert [(code.name, code.new) for code in unrun([file], [test], loaded)] == missed
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "missed"),
+    [
+        ("size: int = 1", "size: int = 2", []),  # used by others, and by what `dataclass` makes of it
+        ("shown: bool = True", "shown: bool = False", [("line 3", False)]),  # `f` reads it, and no test runs `f`
+        ("class A:\n", "class A:\n    print(1)\n", [("line 2", False)]),
+    ],
+)
+def test_a_field_of_a_class_is_run_by_importing_it_unless_a_function_of_the_file_names_it(
+    old: str, new: str, missed: list[tuple[str, bool]]
+) -> None:
+    text = "class A:\n    size: int = 1\n    shown: bool = True\n\n    def f(self):\n        return self.shown\n"
+    file = ChangedFile(path=PATH, source=PATH, before=text.encode(), after=text.replace(old, new).encode())
+    test = TestResult(id="t", outcome=Outcome.PASSED, lines={RepoPath("other.py"): frozenset({1})})
+    loaded = {PATH: frozenset(range(1, 8))}
+    assert [(code.name, code.new) for code in unrun([file], [test], loaded)] == missed

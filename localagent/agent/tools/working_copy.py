@@ -16,7 +16,11 @@ class ToolFault(Exception):  # noqa: N818 - the tools' own words: what was asked
 
 
 class ToolRefusal(ToolFault):
-    """A call that was understood and may not be."""
+    """A call that was understood and may not be. `broken`: rules that it would have broken, whoever asked for it."""
+
+    def __init__(self, reason: str, broken: tuple[str, ...] = ()) -> None:
+        super().__init__(reason)
+        self.broken = broken
 
 
 @dataclass(frozen=True, slots=True)

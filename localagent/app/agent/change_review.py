@@ -44,7 +44,7 @@ class GateReview:
         entries = self._tree.changes(after)
         if any(e.kind is ChangeKind.DELETED and e.before_mode is FileMode.EXECUTABLE for e in entries):
             return Review(answer=Answer.DENY, reason="a program that can be started is deleted by a person only")
-        asked = self._gates.review(entries, everything=False, own_packages=self._own)
+        asked = self._gates.review(entries, everything=True, own_packages=self._own)
         decisions = for_instruction(asked, entries, self._instruction, self._policy)
         return self._said(decisions)
 
@@ -71,7 +71,8 @@ class GateReview:
         found = [f for d in open_ for f in d.findings]
         firm = [f for f in found if f.rule not in self._rules or not self._rules[f.rule].asks_person]
         if firm or any(d.answer is Allow.ERROR for d in open_) or not found:
-            return Review(answer=Answer.DENY, reason=self._told(tuple(firm or found)))
+            broken = tuple(sorted({f.rule for f in firm}))
+            return Review(answer=Answer.DENY, reason=self._told(tuple(firm or found)), broken=broken)
         return Review(answer=Answer.ASK, reason=self._told(tuple(found)))
 
     def _told(self, found: tuple[Finding, ...]) -> str:

@@ -4,7 +4,7 @@ Tests count where one of them ran a changed statement and passes. Without that, 
 "yes" says depends on the claim: see `claim_verdict`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from localagent.app.review.claim_verdict import Case, is_blind, shown
 from localagent.app.review.patch_evidence import Evidence, Subject, gather
@@ -13,12 +13,12 @@ from localagent.code.doctests import altered
 from localagent.domain.claim import Claim
 from localagent.domain.claim_limits import claim_limits
 from localagent.domain.diff import TreeChange
-from localagent.domain.outcome import Baseline, FullResult
+from localagent.domain.outcome import Baseline, FullResult, TestResult
 from localagent.domain.strength import Strength, limited
 from localagent.domain.task import Snapshot
 from localagent.domain.verification import Basis, PersonReason, Verification, VerifyVerdict
 from localagent.verify.baseline.test_discovery import NoTests
-from localagent.verify.checks.test_selection import CHECK_PREFIX
+from localagent.verify.checks.test_selection import CHECK_PREFIX, COLLECT_PREFIX
 from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.evidence.claim_inference import inferred_claim
 from localagent.verify.patch_verifier import unreached
@@ -46,12 +46,15 @@ class VerdictMaker:
             return self._without_tests()
         run.known["baseline"] = baseline
         run.warnings += baseline.notes
+        untouched: Mapping[str, TestResult] = {}
         if brings_tests:
             with run.timed("baseline"):
                 self._added(self._verifier.ids(old), baseline)
+                if uncollected := [name.removeprefix(COLLECT_PREFIX) for name in baseline.collect_failures]:
+                    untouched = self._verifier.results(old, uncollected)
         excused = self._excused(baseline)
         with run.timed("full-check"):
-            full = self._verifier.full(self._every, baseline, seed=request.seed, may_fail=excused)
+            full = self._verifier.full(self._every, baseline, seed=request.seed, may_fail=excused, untouched=untouched)
         run.known["full"] = full
         run.known["left_alone"] = tuple(i for i in full.still_failing if i in excused)
         reasons = [*full.reasons, *self._removed(), *self._moved(full, excused)]

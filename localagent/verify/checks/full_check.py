@@ -27,6 +27,7 @@ from localagent.verify.worker.worker_spec import WorkerUse
 BUDGET_SECONDS = 280.0
 LEAST_CPU_SECONDS = 10.0
 NAMED = 5
+_NOTHING: Mapping[str, TestResult] = {}
 MORE_RUNS = 4  # a test that fails half the time is blamed on a patch once in sixteen
 
 
@@ -59,9 +60,18 @@ class FullChecker:
         self._unpatched: dict[int, _Whole] = {}
 
     def check(
-        self, candidate: Candidate, baseline: Baseline, *, seed: int, may_fail: Collection[str] = ()
+        self,
+        candidate: Candidate,
+        baseline: Baseline,
+        *,
+        seed: int,
+        may_fail: Collection[str] = (),
+        untouched: Mapping[str, TestResult] = _NOTHING,
     ) -> FullResult:
-        """Judge one candidate. What `may_fail` of `baseline.failing` still fails is told, and no reason to refuse."""
+        """Judge one candidate. What `may_fail` of `baseline.failing` still fails is told, and no reason to refuse.
+
+        `untouched`: what tests that need the patch to be collected said of the tree at the start, before they changed.
+        """
         begin = time.monotonic()
         changes = {} if self._laid_out else {c.path: c.after for c in candidate.patch.changes}
         with_tests = bool(baseline.tests or baseline.collect_failures)
@@ -69,7 +79,7 @@ class FullChecker:
             plain_job = pool.submit(self._whole, changes, baseline, None, with_tests=with_tests, with_checks=True)
             mixed_job = pool.submit(self._whole, changes, baseline, seed, with_tests=with_tests, with_checks=False)
             plain, mixed = plain_job.result(), mixed_job.result()
-        verdict = _Verdict(baseline, plain, may_fail)
+        verdict = _Verdict(baseline, plain, may_fail, untouched)
         verdict.compare()
         said = {"tests": verdict.summary, **{name: ran.outcome.value for name, ran in plain.checks.items()}}
         if not verdict.reasons and with_tests:
@@ -222,8 +232,11 @@ class FullChecker:
 class _Verdict:
     """Compares one run with the baseline."""
 
-    def __init__(self, baseline: Baseline, now: _Whole, may_fail: Collection[str]) -> None:
+    def __init__(
+        self, baseline: Baseline, now: _Whole, may_fail: Collection[str], untouched: Mapping[str, TestResult]
+    ) -> None:
         self._baseline = baseline
+        self._untouched = untouched
         self._may_fail = frozenset(may_fail)
         self._now = now
         self._targets = Targets.of(baseline)
@@ -272,9 +285,16 @@ class _Verdict:
             items = [] if path in self._now.errors else tests_in(path, self._now.items)
             good = items and all(_good(self._now.results.get(item.id)) for item in items)
             (self.turned if good else self.still).append(name)
-        new_bad = [i for i in sorted(self._now.ids - before - unsure) if not _good(self._now.results.get(i))]
+        new_bad = [i for i in sorted(self._now.ids - before - unsure) if self._turned_bad(i)]
         if new_bad:
             self.reasons.append(f"tests that can only be collected with the patch, and do not pass: {_names(new_bad)}")
+
+    def _turned_bad(self, test: str) -> bool:
+        """Whether a test is bad that was not, or was in another way, on the tree at the start."""
+        now, then = self._now.results.get(test), self._untouched.get(test)
+        if then is None or _good(then) or _exception(then) != _exception(now):
+            return not _good(now)
+        return now is None
 
     def _tests(self) -> None:
         before = {t.id: t for t in self._baseline.tests}

@@ -60,7 +60,9 @@ class ChangedFile:
         return found is not None and any(f.line <= line < f.last_line for f in found.functions)
 
     def alike(self) -> bool:
-        """Whether both texts are the same to Python: only comments and layout differ."""
+        """Whether both texts are the same to a running Python: only comments and layout differ, or it is a stub."""
+        if self.path.endswith(".pyi") and self.source.endswith(".pyi"):
+            return True
         old, new = parse_or_none(self.before), parse_or_none(self.after)
         standing = bool(self.before) and bool(self.after) and self.path == self.source
         return standing and old is not None and new is not None and ast.dump(old) == ast.dump(new)

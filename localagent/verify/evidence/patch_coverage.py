@@ -1,8 +1,10 @@
 """Which changed statements the tests that count ran on the patched tree. Pure: reads results, runs nothing."""
 
+import ast
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from localagent.code.source_text import parse_or_none
 from localagent.domain.outcome import Outcome, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.strength import Share
@@ -34,7 +36,8 @@ def unrun(
 
     A function counts as run where any of its statements was: which of its changed lines no test ran, `covered` tells.
     Code outside functions counts where importing ran it, and a test came into the file or there is no function to come
-    into.
+    into; a field of a class also where no function of the file names it, for then it is used by others, and by what
+    Python makes of the class (dataclasses, enumerations), which no test is seen to come into.
     """
     passed = [t.lines for t in counting if t.lines is not None and t.outcome is Outcome.PASSED]
     found = []
@@ -51,9 +54,34 @@ def unrun(
                 name = f"{function.class_name}.{function.name}" if function.class_name else function.name
                 found.append(UnrunCode(path=file.path, name=name, new=new))
         outside = changed - {n for f in functions for n in range(f.line, f.last_line + 1)}
+        if passed and functions:
+            outside -= import_lines.get(file.path, frozenset()) & _fields_for_others(file.after)
         if outside and not outside & loaded:
             found.append(UnrunCode(path=file.path, name=f"line {min(outside)}", new=not file.before))
     return tuple(found)
+
+
+def _fields_for_others(source: bytes) -> frozenset[int]:
+    """Lines of the fields of classes that no function of the file names."""
+    tree = parse_or_none(source)
+    nodes = list(ast.walk(tree)) if tree is not None else []
+    functions = [n for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)]
+    named = {
+        name
+        for function in functions
+        for n in ast.walk(function)
+        for name in (getattr(n, "id", None), getattr(n, "attr", None), getattr(n, "value", None))
+        if isinstance(name, str)
+    }
+    fields = [
+        n for c in nodes if isinstance(c, ast.ClassDef) for n in c.body if isinstance(n, ast.Assign | ast.AnnAssign)
+    ]
+    found = set()
+    for node in fields:
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        if all(isinstance(t, ast.Name) and t.id not in named for t in targets):
+            found.add(node.lineno)
+    return frozenset(found)
 
 
 def covered(

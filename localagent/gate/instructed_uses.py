@@ -1,0 +1,164 @@
+"""Uses of what a policy calls dangerous that an instruction asks for in its words: files written, an exit, waiting.
+
+A repair needs none of them; an instruction to save a file cannot be carried out without. They are answered only where
+they are plain: in a function, never on import, and on nothing that is written out and lies elsewhere or is a program.
+Not promised: that what is written is what was meant; tests say that, or nothing does.
+"""
+
+import ast
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from localagent.code.names import dotted_name, imports_of
+from localagent.code.source_text import parse_or_none
+from localagent.code.spans import lines_of
+from localagent.domain.gate import Finding
+from localagent.domain.paths import RepoPath
+
+_USE = re.compile(r"newly introduced (?:call|name|method|setting) ([\w.]+(?:[:=]\w+)?): ")
+_ELSEWHERE = re.compile(
+    r"/\w|~(?:/|\w|$)|\\\\|\w:[\\/]|(?:.*/)?\.\.(?:/|$)"
+    r"|(?:.*/)?\.(?:git|ssh|bash|profile|zsh|env|venv|config|local|vscode|idea|pre-commit|aws|netrc|pypirc|npmrc|circleci)"
+    r"|.*\.(?:py[ciw]?|pth|so|sh|toml|cfg|ini|ya?ml)$"
+)
+_ENTRY = "__main__.py"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Kind:
+    """Uses by their names, and the words of an instruction that ask for them."""
+
+    rule: str
+    names: str
+    words: str
+
+    def is_asked(self, finding: Finding, name: str, instruction: str) -> bool:
+        """Whether the words are there for a use of this kind."""
+        named = finding.rule == self.rule and re.fullmatch(self.names, name) is not None
+        return named and re.search(self.words, instruction, re.IGNORECASE) is not None
+
+
+_GOES = r"\b(?:delet|remov|clean|purg|prun|clear|drop|tempor|expir)"
+_KINDS = (
+    _Kind(
+        rule="write-files",
+        names=r"(?:builtins|io|codecs|gzip|bz2|lzma)\.open:write|os\.(?:fdopen:write|mkdir|makedirs|replace|rename)"
+        r"|tempfile\.(?:mkstemp|mkdtemp|NamedTemporaryFile:write)|zipfile\.ZipFile:write|sqlite3(?:\.connect)?"
+        r"|open:(?:over)?write|write_text|write_bytes|mkdir|makedirs|touch|replace:one|rename:one|writestr|savefig|to_\w+",
+        words=r"\b(?:sav|writ|wrot|stor|export|dump|output|append|persist|record|backup|atomic|cach|log\b|database|sqlite"
+        r"|(?:creat|mak)\w* (?:\w+ ){0,3}(?:file|folder|director))",
+    ),
+    _Kind(rule="write-files", names=r"unlink|rmdir|os\.(?:remove|unlink|rmdir)", words=_GOES),
+    _Kind(
+        rule="process-state",
+        names=r"sys\.exit|builtins\.SystemExit",
+        words=r"\b(?:exit|quit|abort|status|usage|command|option)|--\w|__main__|\bpython -m\b",
+    ),
+    _Kind(rule="process-state", names=r"sys\.stdin(?:\.\w+)*", words=r"\bstdin\b|standard input|\bpip(?:e|ed)\b"),
+    _Kind(
+        rule="surroundings",
+        names=r"time\.sleep",
+        words=r"\b(?:wait|sleep|retr(?:y|ies)|delay|back-?off|poll|throttl|interval|paus)",
+    ),
+    _Kind(
+        rule="surroundings",
+        names=r"threading\.Thread|concurrent\.futures\.ThreadPoolExecutor",
+        words=r"\b(?:threads?|parallel|concurren)",
+    ),
+    _Kind(rule="surroundings", names=r"create_task|run_in_executor|call_later", words=r"\b(?:async|task|concurren)"),
+    _Kind(
+        rule="surroundings",
+        names=r"rglob|iterdir|glob(?:\.\w+)?|os\.(?:listdir|scandir|walk)",
+        words=r"\b(?:folder|director|recurs|glob|pattern)",
+    ),
+    _Kind(rule="weak-security", names=r"random(?:\.\w+)?", words=r"\b(?:random|shuffl|sampl|seed|jitter)"),
+)
+RULES = frozenset({kind.rule for kind in _KINDS} | {"dynamic-access", "trigger-added", "runs-unasked"})
+"""The rules of which some uses are answered."""
+
+
+def is_use_asked_for(finding: Finding, path: RepoPath, source: bytes, instruction: str) -> bool:
+    """Whether an instruction asks for a use that a rule found in a file, and it is plain."""
+    tree, use = parse_or_none(source), _USE.match(finding.message)
+    if tree is not None and finding.rule == "trigger-added":
+        return finding.message.endswith("a condition on environ") and _variable_named(tree, finding.line, instruction)
+    if tree is not None and finding.rule == "runs-unasked":
+        exits = finding.message.endswith("sys.exit() on import")
+        return exits and path.name == _ENTRY and _starts_program(tree, finding.line, path)
+    if tree is None or use is None:
+        return False
+    name = use[1]
+    around = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    around = [f for f in around if any(finding.line in lines_of(s) for s in f.body)]
+    if finding.rule == "weak-security" and name == "timeout=None":
+        return re.search(r"\btimeout\b", instruction) is not None
+    if finding.rule == "process-state" and (_starts_program(tree, finding.line, path) or _expected(tree, finding.line)):
+        return name in ("sys.exit", "builtins.SystemExit")
+    imports = any(isinstance(n, ast.Import | ast.ImportFrom) and finding.line in lines_of(n) for n in tree.body)
+    if not (around or imports) or _leads_elsewhere(tree, around):
+        return False
+    if finding.rule == "surroundings" and name in ("os.environ", "os.environ.get", "os.getenv"):
+        return _variable_named(tree, finding.line, instruction)
+    if finding.rule == "dynamic-access":
+        return name == "builtins.getattr:dynamic" and _reads_attribute(tree, finding.line, instruction)
+    return any(kind.is_asked(finding, name, instruction) for kind in _KINDS)
+
+
+def _leads_elsewhere(tree: ast.Module, functions: Sequence[ast.AST]) -> bool:
+    """Whether functions hold, or use a name of their module for, a text that is a path elsewhere, or their own file."""
+    nodes = [n for f in functions for n in ast.walk(f)]
+    used = {n.id for n in nodes if isinstance(n, ast.Name)}
+    if "__file__" in used or any(isinstance(n, ast.Attribute) and n.attr == "__file__" for n in nodes):
+        return True
+    for node in tree.body:
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        if used & {t.id for t in targets if isinstance(t, ast.Name)}:
+            nodes += ast.walk(node)
+    texts = [n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    return any("\n" not in text and _ELSEWHERE.match(text) for text in texts)
+
+
+def _starts_program(tree: ast.Module, line: int, path: RepoPath) -> bool:
+    """Whether a line is of what runs where the file is started, or of a package's entry."""
+    guards = [n for n in tree.body if isinstance(n, ast.If) and "__main__" in ast.dump(n.test)]
+    entry = path.name == _ENTRY and any(line in lines_of(n) for n in tree.body if isinstance(n, ast.Expr | ast.Raise))
+    return entry or any(line in lines_of(s) for g in guards for s in g.body)
+
+
+def _expected(tree: ast.Module, line: int) -> bool:
+    """Whether a line says that an exit is expected: `pytest.raises(SystemExit)`."""
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and line in lines_of(n)]
+    raised = [c for c in calls if dotted_name(c.func).rpartition(".")[2] in ("raises", "assertRaises")]
+    return any(isinstance(a, ast.Name) and a.id == "SystemExit" for c in raised for a in c.args[:1])
+
+
+def _variable_named(tree: ast.Module, line: int, instruction: str) -> bool:
+    """Whether every variable of the environment that a line reads is one that the instruction names."""
+    nodes = [n for n in ast.walk(tree) if isinstance(n, ast.Call | ast.Subscript | ast.Compare) and line in lines_of(n)]
+    read: list[ast.expr] = []
+    for node in nodes:
+        if isinstance(node, ast.Call) and dotted_name(node.func) in ("os.environ.get", "os.getenv", "environ.get"):
+            read += node.args[:1] or [node]
+        elif isinstance(node, ast.Subscript) and dotted_name(node.value).endswith("environ"):
+            read.append(node.slice)
+        elif isinstance(node, ast.Compare) and any(dotted_name(c).endswith("environ") for c in node.comparators):
+            read.append(node.left)
+    known = {*re.findall(r"\w{3,}", instruction)}
+    return bool(read) and all(isinstance(r, ast.Constant) and r.value in known for r in read)
+
+
+def _reads_attribute(tree: ast.Module, line: int, instruction: str) -> bool:
+    """Whether a line only reads an attribute, by a name that is given, of an object that is no module."""
+    if not re.search(r"\b(?:attribut|field|column|propert|delegat|prox)", instruction, re.IGNORECASE):
+        return False
+    imported = {one.bound for node in ast.walk(tree) for one in imports_of(node)}
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and line in lines_of(n)]
+    used = [c for c in calls if isinstance(c.func, ast.Name) and c.func.id == "getattr"]
+    called = [c for c in calls if isinstance(c.func, ast.Call)]
+    objects = (
+        [n.id for c in used for n in ast.walk(c.args[0]) if isinstance(n, ast.Name)]
+        if all(c.args for c in used)
+        else []
+    )
+    return bool(objects) and not called and not imported.intersection(objects)
