@@ -15,7 +15,8 @@ from localagent.code.names import callee_name, last_name
 from localagent.code.source_text import SourceText, parse_or_none
 from localagent.domain.paths import RepoPath
 from localagent.recipes.instruction import Possible
-from localagent.recipes.recipe import Place, RecipeQuestionError, RecipeSources, SourceSplice, counted, listed
+from localagent.recipes.recipe import Place, RecipeQuestionError, RecipeSources, SourceSplice, listed
+from localagent.text.visible_text import counted
 
 ATTRIBUTES = {"getattr": 1, "setattr": 1, "hasattr": 1, "delattr": 1, "methodcaller": 0, "attrgetter": 0}
 """What asks for attributes by their names, and the argument that is the name."""

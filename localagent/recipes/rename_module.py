@@ -23,9 +23,9 @@ from localagent.recipes.recipe import (
     RecipeQuestionError,
     RecipeSources,
     SourceSplice,
-    counted,
     listed,
 )
+from localagent.text.visible_text import counted
 
 _BY_HAND = "change it by hand, or with a model (--model)"
 _STARTED = frozenset({"__init__", "__main__", "conftest", "setup", "manage", "conf", "noxfile", "tasks"})
