@@ -93,8 +93,7 @@ def revert_edits(ways: Sequence[Sequence[RevertedHunk]], sources: Sources) -> It
     """An edit for each way, of those of its hunks that still stand; those alone that leave another file that parses."""
     made: set[tuple[RepoPath, bytes]] = set()
     for way in ways:
-        path = way[0].path if way else RepoPath(".")
-        if path not in sources:
+        if not way or (path := way[0].path) not in sources:
             continue
         source = sources[path]
         found = [(hunk, at) for hunk in way if (at := todays_lines(hunk, source)) is not None and at.whole]
@@ -120,7 +119,7 @@ def _edit(path: RepoPath, source: bytes, part: Sequence[tuple[RevertedHunk, Toda
         line=ordered[0][1].start + 1,
         end_line=max(at.start + 1 for _, at in ordered),
         prior=_PRIOR,
-        note=f"{len(part)} of the first bad commit's hunks taken back",
+        note=f"{len(part)} change{'s' * (len(part) > 1)} of the first bad commit taken back",
     )
     after = edit.apply(source)
     return edit if after != source and parse_or_none(after) is not None else None

@@ -10,13 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 _HEADER = "Traceback (most recent call last):"
 _RICH_BEGIN = re.compile(r"\s*[╭┌+][─-]{2,} ?Traceback \(most recent call last\) ?[─-]{2,}[╮┐+]\s*$")
 _RICH_END = re.compile(r"\s*[╰└+][─-]{2,}[╯┘+]\s*$")
-_RICH_LINE = re.compile(r"\s*[│|] ?(?P<text>.*?)\s*[│|]?\s*$")
 _RICH_FRAME = re.compile(r"(?P<file>\S.{0,400}?):(?P<line>\d{1,9}) in (?P<function>\S.{0,200})$")
 _RICH_ARROW = re.compile(r"[❱>] *(?P<line>\d{1,9}) ?(?P<text>.*)$")
 _IPYTHON_BEGIN = re.compile(r"(?P<type>[A-Za-z_][\w.]{0,200}) {2,}Traceback \(most recent call last\)\s*$")
 _IPYTHON_FRAME = re.compile(r"File (?P<file>\S.{0,400}?):(?P<line>\d{1,9}), in (?P<function>[\w.<>]{1,200})")
 _IPYTHON_CELL = re.compile(r"(?:Cell|Input) In ?\[(?P<number>\d{1,9})\](?:, line (?P<line>\d{1,9})|, in .*)$")
-_IPYTHON_OLD = re.compile(r"(?P<file>[^\s:].{0,400}?) in (?P<function>[\w.<>]{1,200})(?:\(.*\))?$")
+_IPYTHON_OLD = re.compile(r"(?P<file>[^\s:]\S{0,400}) in (?P<function>[\w.<>]{1,200})(?:\(.*\))?$")
 _IPYTHON_ARROW = re.compile(r"-{2,}> ?(?P<line>\d{1,9}) ?(?P<text>.*)$")
 _LOGURU_FRAME = re.compile(r'(?:> )?\s*File ".{1,400}", line \d{1,9}, in ')
 _LOGURU_VALUES = re.compile(r"\s*(?:│ *)*└ ")
@@ -66,8 +65,7 @@ def _from_rich(lines: Iterator[str]) -> Iterator[str]:
     for line in lines:
         if _RICH_END.match(line):
             return
-        drawn = _RICH_LINE.match(line)
-        text = drawn["text"].strip() if drawn is not None else ""
+        text = line.strip().strip("│|").strip()
         if frame := _RICH_FRAME.match(text):
             open_frame = True
             yield _frame(frame["file"], frame["line"], frame["function"])

@@ -42,6 +42,7 @@ def hunks_that_matter(
     wanted = shown(applied(hunks)) if hunks else frozenset()
     if not wanted:
         return None, "the commit's hunks were not reduced: on its parent's tree they do not make the tests fail alone"
-    if shown(()):
+    wanted -= shown(())
+    if not wanted:
         return None, "the commit's hunks were not reduced: the tests fail on its parent's tree as well"
     return minimal_hunks(hunks, lambda changed: wanted <= shown(changed)), ""
