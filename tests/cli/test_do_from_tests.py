@@ -79,7 +79,7 @@ def test_what_the_search_cannot_fill_is_named_and_a_model_goes_on(repo: Repo, tm
     assert "skeleton of texts.extra: roman, shout" in shown
     told = json.loads(report.read_text())
     assert sorted(told["agent"]["changed"]) == ["texts/__init__.py", "texts/extra.py"]
-    assert "is the specification" in told["agent"]["refused"][0]
+    assert "is one of the tests that this change is held against" in told["agent"]["refused"][0]
 
 
 def test_a_specification_that_is_not_there_is_a_wrong_use(repo: Repo, capsys: pytest.CaptureFixture[str]) -> None:

@@ -91,7 +91,7 @@ def test_a_question_is_exit_1(repo: Repo, tmp_path: Path, capsys: pytest.Capture
 
 @pytest.mark.parametrize(
     ("spec", "says"),
-    [("tests//test_io.py", "tests/test_io.py is the specification"), ("link/test_io.py", "no Python file of the repo")],
+    [("tests//test_io.py", "tests/test_io.py is one of the tests"), ("link/test_io.py", "no Python file of the repo")],
 )
 def test_tests_that_are_the_specification_are_not_renamed_along(
     repo: Repo, tmp_path: Path, spec: str, says: str
