@@ -72,7 +72,7 @@ def assessment_lines(told: Mapping[str, Any], *, most: int) -> Iterator[str]:
     """For a person, from the report's JSON: grade, parts, what is missing, `most` changes of behaviour."""
     strength = told["strength"]
     if strength is None:
-        yield "strength not measured: no statement of Python is changed"
+        yield "strength not measured: no statement that runs is changed"
         return
     yield f"{strength_line(strength['grade'], strength.get('claim'))}, measured in {told['seconds']:.1f} s"
     yield from limit_lines(strength.get("limits", ()))  # tasks of before have none

@@ -35,7 +35,7 @@ def _missed(before: str, after: str, ran: frozenset[int], outcome: Outcome = Out
         ("f(x, most=1)", "f(x: int, most: int = 1) -> int", G, []),
         ("    return y\n", "    return y\n\n\ndef h():\n    return 1\n", F | G, [("h", True)]),
         ("LIMIT = 3\n", "# coding: utf-8\nLIMIT = 4\n", frozenset(), [("line 2", False)]),
-        (BEGIN, "# coding: utf-8\ndef f(x):\n    return -x", G, [("line 3", False)]),
+        (BEGIN, "# coding: latin-1\ndef f(x):\n    return -x", G, [("line 3", False)]),
     ],
 )  # fmt: skip
 def test_code_that_no_test_ran(old: str, new: str, ran: frozenset[int], missed: list[tuple[str, bool]]) -> None:

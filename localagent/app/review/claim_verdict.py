@@ -71,7 +71,7 @@ class Case:
     def counts(self) -> str:
         """The comparison in a line."""
         full = self.full
-        same = "" if self.changes else "no statement of Python outside tests is changed; "
+        same = "" if self.changes else "no statement that runs outside tests is changed; "
         return f"{same}{len(full.fail_to_pass)} fail-to-pass, {len(full.pass_to_pass)} pass-to-pass, 0 pass-to-fail"
 
     @property
