@@ -6,7 +6,7 @@ spectrum: Ochiai of the best line, relative to the best of all files (the share 
 tests were traced); frame: 1 for the innermost source frame of a failure, falling by a third per frame outwards, with
 half of it for the rest of that function; nearness: by names from the failing tests' own bodies, falling per call;
 words: how telling the words are that the statement shares with the failures' messages, the failing tests' own bodies
-and the task; test names: how far its function is about what the failing tests are named after (`test_name_words`).
+and the task; test names: how far its function is about what the failing tests are named after (`words_of_test_names`).
 What only `__repr__` leads to counts less: the report of a failure runs it.
 Then, relative to what is covered: the statement where an exception left a source file comes first; headers and
 decorators get a share of their function's best; what ran at import time in the files that failing tests cover or
@@ -33,7 +33,7 @@ from localagent.localize.nearness import (
     nearness,
     only_for_display,
 )
-from localagent.localize.test_name_words import scores_by_test_names
+from localagent.localize.words_of_test_names import scores_by_test_names
 from localagent.ports import Sources
 
 _SPECTRUM, _FRAME, _NEAR, _WORDS, _TEST_NAMES = 0.333, 0.167, 0.183, 0.15, 0.167
