@@ -166,7 +166,10 @@ def test_what_is_wrong_is_told_before_anything_is_spent(
         ((*file, *results, "--apply"), "--apply and --file: an analysis makes no patch"),
         ((*file, *results, "--test", "tests"), "--test and --file"),
         ((*file, *results, "--from-tests", "tests"), "--from-tests and --file"),
-        ((*file, *results, "--review-model", "unix:y"), "--review-model and --file: an analysis has no plan, tests or review"),
+        (
+            (*file, *results, "--review-model", "unix:y"),
+            "--review-model and --file: an analysis has no plan, tests or review",
+        ),
         ((*file, *results, "--roles", "implementer,reviewer"), "--roles reviewer and --file"),
         ((*file, *results, "--daemon"), "--file: the daemon makes patches"),
         ((*file, "--results", "none/out"), "the directory of none/out does not exist"),
