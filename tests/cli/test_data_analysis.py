@@ -170,7 +170,7 @@ def test_what_is_wrong_is_told_before_anything_is_spent(
             (*file, *results, "--review-model", "unix:y"),
             "--review-model and --file: an analysis has no plan, tests or review",
         ),
-        ((*file, *results, "--roles", "implementer,reviewer"), "--roles reviewer and --file"),
+        ((*file, *results, "--roles", "implementer,reviewer"), "--roles and --file"),
         ((*file, *results, "--daemon"), "--file: the daemon makes patches"),
         ((*file, "--results", "none/out"), "the directory of none/out does not exist"),
         (("--file", "none.csv", *results), "No such file"),
