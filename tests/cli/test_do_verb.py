@@ -243,3 +243,17 @@ def test_arguments_that_another_parser_refuses_end_nothing(repo: Repo, tmp_path:
     with false_model_server(write) as server:
         code, told, _ = _do(repo, server.socket, tmp_path, "--trust", "auto")
     assert (code, told["agent"]["tools"]) == (1, {"edit": 2, "ask": 1})
+
+
+@pytest.mark.long
+def test_a_planned_file_whose_change_was_refused_is_not_passed_over(repo: Repo, tmp_path: Path) -> None:
+    """A model that says that it is done with the half that was let through is told; then a person decides."""
+    bad = ("edit", {"path": "shop/prices.py", "old": "return sum(items)", "new": "return eval(items[0])"})
+    script: Calls = [("plan", {"steps": ["change shop/prices.py", "tell of it in README.md"]}), bad]
+    script += [("create", {"path": "README.md", "content": "# Shop\n\nPrices are sums.\n"}), *DONE, *DONE]
+    repo.stage("shop/prices.py", "def price(items):\n    return sum(items)\n")
+    repo.commit()
+    with false_model_server(calls_in_turn(script)) as server:
+        code, told, diff = _do(repo, server.socket, tmp_path, "--trust", "auto", "--assume")
+    assert (code, told["outcome"], diff) == (1, "needs-person", b""), told["reason"]
+    assert "shop/prices.py was to be changed, that was refused, and it is as it was" in told["reason"]

@@ -5,7 +5,7 @@ whoever gave the instruction said that nobody wants to be asked (`assume`); it n
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from localagent.agent.agent_ports import JudgeAnswer, Judgement, Person, SuiteOutcome
@@ -63,9 +63,11 @@ class VerifyJudge:
     frozen: frozenset[RepoPath] = frozenset()  # tests that are the specification
     review: ModelReview | None = None
     agreed_tests: Callable[[], AgreedTests | None] = lambda: None
+    refused: Callable[[Collection[RepoPath]], Sequence[RepoPath]] = lambda _written: ()
     claim: Claim = Claim.ADDS
     proof: Proof | None = None
     _advised: bool = False
+    _reminded: bool = False
 
     def judge(self, writes: Mapping[RepoPath, str | None], summary: str) -> Judgement:
         """Never raises for what the change does; CannotEnforce where it cannot be judged at all."""
@@ -113,6 +115,13 @@ class VerifyJudge:
                 return Judgement(answer=JudgeAnswer.REFUSED, reason=reason)
             answer = JudgeAnswer.NEEDS_PERSON
             reason = f"no test runs {_shown(missed)}, so nothing is known of it: {reason}"
+        if answer is JudgeAnswer.ACCEPTED and (left := self.refused(writes)):
+            lacks = f"{left[0]} was to be changed, that was refused, and it is as it was"
+            if not self._reminded:
+                self._reminded = True
+                reason = f"not finished: {lacks}; change it in a way that may be, or call finish if it is to stay"
+                return Judgement(answer=JudgeAnswer.REFUSED, reason=reason)
+            answer, reason = JudgeAnswer.NEEDS_PERSON, f"{lacks}: {reason}"
         if agreed is not None and agreed.files:
             reason += f"; {told_of(agreed)}"
             if answer is JudgeAnswer.ACCEPTED and (weak := _unnoticed(found)):

@@ -22,6 +22,7 @@ from localagent.agent.events import (
     agreed_tests,
     writes_of,
 )
+from localagent.agent.refused_changes import refused_changes
 from localagent.app.agent.chat_model import MODEL_REMEDY, open_chat_model, weaknesses
 from localagent.app.agent.data_analysis import DataAnalysis, copy_data, holds_data
 from localagent.app.agent.jail_runs import jail_for, opened_runs
@@ -256,8 +257,9 @@ def _worked(session: SessionRun, *, resumed: bool) -> TaskResult:
         stack.enter_context(session.front.stop.calling(runs.cancel))
         stack.enter_context(session.front.stop.calling(cancelled.set))
         review = open_review(request, settings, session.model, lambda: jail, session.front.stop, session.log, cancelled)
+        asked = whole_instruction(request, session.log.events)
         judge = VerifyJudge(
-            request=replace(request, instruction=whole_instruction(request, session.log.events)),
+            request=replace(request, instruction=asked),
             settings=settings,
             policy=policy,
             tree=tree,
@@ -269,6 +271,7 @@ def _worked(session: SessionRun, *, resumed: bool) -> TaskResult:
             named_fail=lambda: bool(request.tests) and not runs.passes({}, request.tests),
             review=stack.enter_context(review),
             agreed_tests=lambda: agreed_tests(session.log.events),
+            refused=lambda written: refused_changes(session.log.events, asked, written),
         )
         session.known["judge"] = judge
         if session.work is Work.PROOF:

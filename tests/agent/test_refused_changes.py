@@ -1,0 +1,44 @@
+"""A file that was to be changed, and whose change was refused, is not forgotten when the model says that it is done."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from support.agent_builder import Gates, calls, session
+
+from localagent.agent.agent_ports import Answer, Review
+from localagent.agent.events import PersonSaid, ResultKind
+from localagent.agent.refused_changes import refused_changes
+from localagent.domain.paths import RepoPath
+
+MOD = RepoPath("pkg/mod.py")
+PLAN = ("plan", {"steps": ["change pkg/mod.py", "add NOTES.md"]})
+REFUSED = ("edit", {"path": "pkg/mod.py", "old": "return x\n", "new": "return NEVER\n"})
+MADE = ("edit", {"path": "pkg/mod.py", "old": "return x\n", "new": "return -x\n"})
+
+
+@dataclass
+class Never(Gates):
+    """Refuses what holds NEVER."""
+
+    def of_change(self, before: Mapping[RepoPath, str | None], after: Mapping[RepoPath, str | None]) -> Review:
+        found = any("NEVER" in (text or "") for text in after.values())
+        return Review(answer=Answer.DENY, reason="no") if found else Review(answer=Answer.ALLOW)
+
+
+def test_a_planned_file_whose_change_was_refused_is_named_until_it_is_changed_or_a_person_speaks() -> None:
+    elsewhere = ("create", {"path": "other.txt", "content": "NEVER"})
+    read = ("read", {"path": "NOTES.md"})
+    s = session([calls(PLAN), calls(REFUSED), calls(elsewhere), calls(read), calls(MADE)], gates=Never())
+    s.run()
+    events, tried = s.log.events, 3 * 2
+    assert [r.kind for r in s.results[1:3]] == [ResultKind.REFUSED] * 2
+    assert refused_changes(events[:tried], "", ()) == (MOD,)
+    assert refused_changes(events[:tried], "", s.writes) == ()
+    assert refused_changes((*events[:tried], PersonSaid(text="leave it")), "", ()) == ()
+
+
+def test_without_a_plan_the_instruction_names_the_files() -> None:
+    s = session([calls(REFUSED)], gates=Never())
+    s.run()
+    assert refused_changes(s.log.events, "return it in mod.py", ()) == (MOD,)
+    assert refused_changes(s.log.events, "return it", ()) == ()
