@@ -117,6 +117,8 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         render.json({"event": "result", "task": outcome.task_id, "report": outcome.report})
     else:
         show_outcome(outcome, render)
+        if args.out and outcome.report.get("proposals") and not outcome.diff:
+            render.note(f"{args.out} was not written, because no patch was accepted")
     return outcome.exit
 
 

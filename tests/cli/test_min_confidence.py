@@ -18,7 +18,10 @@ def test_what_is_no_probability_is_refused(text: str, tmp_path: Path, capsys: py
 @pytest.mark.slow
 def test_more_can_be_asked_for_than_the_policy_does() -> None:
     with home(ADDER) as h:
-        ran = h.fix("--min-confidence", "1")
+        out = h.root / "out.patch"
+        ran = h.fix("--min-confidence", "1", "--out", str(out))
+        assert f"{out} was not written, because no patch was accepted" in ran.err
+        assert not out.exists()
         assert (ran.code, ran.report["outcome"], ran.report["patch"]) == (1, "low-confidence", None)
         assert "where --min-confidence asks for 1.00" in ran.reason
         best = ran.report["proposals"][0]["confidence"]
