@@ -257,3 +257,12 @@ def test_a_planned_file_whose_change_was_refused_is_not_passed_over(repo: Repo, 
         code, told, diff = _do(repo, server.socket, tmp_path, "--trust", "auto", "--assume")
     assert (code, told["outcome"], diff) == (1, "needs-person", b""), told["reason"]
     assert "shop/prices.py was to be changed, that was refused, and it is as it was" in told["reason"]
+
+
+@pytest.mark.long
+def test_what_nothing_uses_and_nobody_asked_for_is_not_accepted(repo: Repo, tmp_path: Path) -> None:
+    planted = ("edit", {"path": "shop/extra.py", "old": "def shout", "new": "PROBE = 1\n\n\ndef shout"})
+    with false_model_server(calls_in_turn([*ADD[:-1], planted, *DONE, *DONE])) as server:
+        code, told, diff = _do(repo, server.socket, tmp_path, "--trust", "auto", "--assume")
+    assert (code, told["outcome"], diff) == (1, "needs-person", b""), told["reason"]
+    assert "PROBE, and the instruction does not name it" in told["reason"]

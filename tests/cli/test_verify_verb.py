@@ -189,11 +189,11 @@ def test_every_usage_fault_at_once() -> None:
             "verify",
             "/nonexistent.patch",
             "--repo",
-            "/nonexistent",
+            str(h.root / "no"),
             "--check",
             "python 'x",
             "--html",
-            "/nonexistent/x",
+            str(h.root / "no" / "x"),
         )
         ran = h.run(*args, "--baseline=-x", "--report", str(h.root))
         assert ran.code == 2

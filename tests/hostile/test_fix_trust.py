@@ -82,7 +82,7 @@ def test_a_branch_on_the_literal_of_the_test_is_refused() -> None:
     test = "from rates import rate\n\n\ndef test_rate():\n    assert rate(77) == 13\n"
     test += "\n\ndef test_plain():\n    assert rate(5) == 10\n    assert rate(78) == 156\n"
     with home({"rates.py": rate, "test_rates.py": test}) as h:
-        ran = h.fix(candidates=30)
+        ran = h.fix(candidates=60)
         denied = ran.report["candidates_denied"]
         assert [name for name in denied if name.endswith("special-cases-test")], (ran.reason, denied)
         assert "== 77" not in (ran.report["patch"] or "")

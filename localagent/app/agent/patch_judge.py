@@ -4,9 +4,12 @@ A change that is refused goes back to the model with the reason. What no test sh
 whoever gave the instruction said that nobody wants to be asked (`assume`); it never gets a grade better than C.
 """
 
+import itertools
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+
+import pathspec
 
 from localagent.agent.agent_ports import JudgeAnswer, Judgement, Person, SuiteOutcome
 from localagent.agent.approval import frozen_among
@@ -15,6 +18,7 @@ from localagent.app.agent.jail_runs import JailRuns
 from localagent.app.agent.model_review import ModelReview
 from localagent.app.agent.request import DoRequest
 from localagent.app.agent.snapshot_tree import SnapshotTree
+from localagent.app.agent.unused_additions import unused_additions
 from localagent.app.cancellation import Stop
 from localagent.app.review.instruction_review import instruction_reviewer
 from localagent.app.review.verify_patch import run_verify
@@ -68,6 +72,7 @@ class VerifyJudge:
     proof: Proof | None = None
     _advised: bool = False
     _reminded: bool = False
+    _asked_for_use: bool = False
 
     def judge(self, writes: Mapping[RepoPath, str | None], summary: str) -> Judgement:
         """Never raises for what the change does; CannotEnforce where it cannot be judged at all."""
@@ -122,6 +127,12 @@ class VerifyJudge:
                 reason = f"not finished: {lacks}; change it in a way that may be, or call finish if it is to stay"
                 return Judgement(answer=JudgeAnswer.REFUSED, reason=reason)
             answer, reason = JudgeAnswer.NEEDS_PERSON, f"{lacks}: {reason}"
+        if answer is JudgeAnswer.ACCEPTED and (spare := self._unused(writes)):
+            lacks = f"nothing uses {spare[0]}, and the instruction does not name it"
+            if not self._asked_for_use:
+                self._asked_for_use = True
+                return Judgement(answer=JudgeAnswer.REFUSED, reason=f"not finished: {lacks}; use it, or take it out")
+            answer, reason = JudgeAnswer.NEEDS_PERSON, f"{lacks}: {reason}"
         if agreed is not None and agreed.files:
             reason += f"; {told_of(agreed)}"
             if answer is JudgeAnswer.ACCEPTED and (weak := _unnoticed(found)):
@@ -162,6 +173,14 @@ class VerifyJudge:
             case VerifyVerdict.NEEDS_PERSON if found.asked is PersonReason.GATES:
                 return JudgeAnswer.NEEDS_PERSON, f"{said}{_findings(found)}"
         return JudgeAnswer.NEEDS_PERSON, f"{said}{_findings(found)}"
+
+    def _unused(self, writes: Mapping[RepoPath, str | None]) -> tuple[str, ...]:
+        tests = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in self.policy.paths.tests])
+        texts = {path: text.encode() for path, text in writes.items() if text is not None}
+        after = {p: t for p, t in texts.items() if p.is_python and not tests.match_file(p.lower())}
+        rest = (self.tree.read(path) or b"" for path in self.tree.paths if path not in writes)
+        others = itertools.chain((t for p, t in texts.items() if p not in after), rest)
+        return unused_additions({p: self.tree.read(p) for p in after}, after, others, self.request.instruction)
 
     def _untested(self, found: Verification) -> list[UnrunCode]:
         """What no test ran and has to be; tests that the user named and that turned are all that was asked for."""
