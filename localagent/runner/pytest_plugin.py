@@ -93,6 +93,8 @@ class SessionPlugin:
         except BaseException as stop:  # pytest.exit(), KeyboardInterrupt: pytest would end here
             self.stopped = True
             return self._answer("error", begin, describe(self._root, stop))
+        if self._attempt.failure is not None and self._attempt.failure["type"] == "MemoryError":
+            self.stopped = True  # what filled the memory, such as recorded output, would meet the next test too
         return self._answer(self._outcome(), begin, self._attempt.failure)
 
     def _answer(self, outcome: str, begin: float, failure: Optional[Dict[str, Any]]) -> Dict[str, Any]:
