@@ -25,13 +25,14 @@ class Allow(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """A named reason at a place."""
+    """A named reason at a place. `subject`: what was found, as its rule calls it, for what decides by that."""
 
     rule: str
     severity: Severity
     path: RepoPath | None
     line: int
     message: str
+    subject: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -16,13 +16,14 @@ from localagent.code.spans import lines_of
 from localagent.domain.gate import Finding
 from localagent.domain.paths import RepoPath
 
-_USE = re.compile(r"newly introduced (?:call|name|method|setting) ([\w.]+(?:[:=]\w+)?): ")
 _ELSEWHERE = re.compile(
     r"/\w|~(?:/|\w|$)|\\\\|\w:[\\/]|(?:.*/)?\.\.(?:/|$)"
     r"|(?:.*/)?\.(?:git|ssh|bash|profile|zsh|env|venv|config|local|vscode|idea|pre-commit|aws|netrc|pypirc|npmrc|circleci)"
     r"|.*\.(?:py[ciw]?|pth|so|sh|toml|cfg|ini|ya?ml)$"
 )
 _ENTRY = "__main__.py"
+_EXIT, _ON_VARIABLE = "sys.exit() on import", "a condition on environ"  # what the rules of review call them
+_BY_NAME = ("call", "name", "method", "setting")  # uses in the table of dangers that are what they are called
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,15 +81,16 @@ RULES = frozenset({kind.rule for kind in _KINDS} | {"dynamic-access", "trigger-a
 
 def is_use_asked_for(finding: Finding, path: RepoPath, source: bytes, instruction: str) -> bool:
     """Whether an instruction asks for a use that a rule found in a file, and it is plain."""
-    tree, use = parse_or_none(source), _USE.match(finding.message)
-    if tree is not None and finding.rule == "trigger-added":
-        return finding.message.endswith("a condition on environ") and _variable_named(tree, finding.line, instruction)
-    if tree is not None and finding.rule == "runs-unasked":
-        exits = finding.message.endswith("sys.exit() on import")
-        return exits and path.name == _ENTRY and _starts_program(tree, finding.line, path)
-    if tree is None or use is None:
+    tree = parse_or_none(source)
+    if tree is None:
         return False
-    name = use[1]
+    if finding.rule == "trigger-added":
+        return finding.subject == _ON_VARIABLE and _variable_named(tree, finding.line, instruction)
+    if finding.rule == "runs-unasked":
+        return finding.subject == _EXIT and path.name == _ENTRY and _starts_program(tree, finding.line, path)
+    kind, _, name = finding.subject.partition(" ")
+    if kind not in _BY_NAME:
+        return False
     around = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
     around = [f for f in around if any(finding.line in lines_of(s) for s in f.body)]
     if finding.rule == "weak-security" and name == "timeout=None":

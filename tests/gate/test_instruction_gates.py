@@ -190,3 +190,8 @@ def test_plain_uses_are_answered_by_the_words_that_ask_for_them(path: str, text:
 )
 def test_no_words_answer_for_what_is_not_plain(text: str, instruction: str, rule: str) -> None:
     assert rule in _rules(instruction, _change("pkg/new.py", None, text))
+
+
+def test_only_the_exit_itself_may_run_on_import_of_an_entry() -> None:
+    hidden = MAIN.replace("sys.exit(main())", "main().sys.exit()")
+    assert "runs-unasked" in _rules("Add pkg/__main__.py", _change("pkg/__main__.py", None, hidden))

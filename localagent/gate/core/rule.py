@@ -76,9 +76,9 @@ class Rule:
     not_match: tuple[RuleExample, ...]
     asks_person: bool = False
 
-    def finding(self, path: RepoPath | None, line: int, message: str) -> Finding:
+    def finding(self, path: RepoPath | None, line: int, message: str, subject: str = "") -> Finding:
         """This rule's hit at a place."""
-        return Finding(rule=self.id, severity=self.severity, path=path, line=line, message=message)
+        return Finding(rule=self.id, severity=self.severity, path=path, line=line, message=message, subject=subject)
 
 
 PLAIN = "def f(x):\n    return x\n"

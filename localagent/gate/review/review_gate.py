@@ -43,7 +43,7 @@ from localagent.gate.review import (
     weakened_conditions,
     weaker_comparisons,
 )
-from localagent.gate.review.source_change import Check, SourceChange
+from localagent.gate.review.source_change import NEW, Check, SourceChange
 from localagent.text.visible_text import shortened
 
 CHECKS: tuple[tuple[Rule, Check], ...] = tuple(
@@ -87,4 +87,5 @@ def reviewed(file: FileChange, own: frozenset[str]) -> Iterator[Finding]:
         return  # refused by another gate
     for rule, check in CHECKS:
         for what, node in check(change):
-            yield rule.finding(file.path, int(getattr(node, "lineno", 0)), shortened(what, 140))
+            line = int(getattr(node, "lineno", 0))
+            yield rule.finding(file.path, line, shortened(what, 140), what.removeprefix(NEW))

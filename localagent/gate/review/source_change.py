@@ -80,6 +80,7 @@ class SourceChange:
 
 
 Check = Callable[[SourceChange], Signs]
+NEW = "newly introduced: "
 
 
 def newly(signs: Callable[[Source], Signs]) -> Check:
@@ -97,7 +98,7 @@ def newly(signs: Callable[[Source], Signs]) -> Check:
         places = Counter((what, change.scopes.get(id(node), "")) for what, node in gone)
         for what, node in left:
             if not _is_counted_off(places, (what, change.scopes.get(id(node), ""))):
-                yield f"newly introduced: {shortened(what, 120)}", node
+                yield f"{NEW}{shortened(what, 120)}", node
 
     return check
 

@@ -213,12 +213,14 @@ class Dangerous:
 
 
 def _finding(rule: DangerRule, region: ChangedRegion, node: ast.AST, use: NameUse) -> Finding:
+    found = f"{'name' if use.kind == 'asked' else use.kind} {use.name}"
     return Finding(
         rule=rule.id,
         severity=rule.severity,
         path=region.path,
         line=region.whole.after.line_of(node),
-        message=f"newly introduced {'name' if use.kind == 'asked' else use.kind} {use.name}: {rule.why}",
+        message=f"newly introduced {found}: {rule.why}",
+        subject=found,
     )
 
 
