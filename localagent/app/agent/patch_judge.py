@@ -6,8 +6,8 @@ whoever gave the instruction said that nobody wants to be asked (`assume`); it n
 
 import itertools
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import pathspec
 
@@ -51,6 +51,15 @@ class Proof:
     reason: str
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Shortfall:
+    """What a patch that passes every check lacks: the model is told once of each kind, then a person decides."""
+
+    kind: str
+    what: str
+    remedy: str
+
+
 @dataclass(kw_only=True)
 class VerifyJudge:
     """`PatchJudge` by the verification of patches."""
@@ -70,9 +79,7 @@ class VerifyJudge:
     refused: Callable[[Collection[RepoPath]], Sequence[RepoPath]] = lambda _written: ()
     claim: Claim = Claim.ADDS
     proof: Proof | None = None
-    _advised: bool = False
-    _reminded: bool = False
-    _asked_for_use: bool = False
+    _reported: set[str] = field(default_factory=set)
 
     def judge(self, writes: Mapping[RepoPath, str | None], summary: str) -> Judgement:
         """Never raises for what the change does; CannotEnforce where it cannot be judged at all."""
@@ -92,47 +99,17 @@ class VerifyJudge:
         diff = unified_diff(patch)
         # what fails outside a specification may go on failing, as the whole suite has just shown
         apart = () if not self.request.from_tests or self.runs.passes(writes, ()) else self.request.tests
-        found = run_verify(
-            VerifyRequest(
-                patch=diff,
-                repo=self.request.repo,
-                tests=apart,
-                checks=self.request.checks,
-                python=self.request.python,
-                seed=self.request.seed,
-                policy=self.request.policy,
-                backend=self.request.backend,
-                claim=Claim.FIXES if self.claim is Claim.ADDS and self.named_fail() else self.claim,
-                seconds=self.request.limits.seconds,
-            ),
-            self.settings,
-            self.sink,
-            self.stop,
-            reviewer=instruction_reviewer(self.request.instruction),
-        )
+        found = self._verified(diff, apart)
         found = replace(found, strength=_at_most_c(found))
         answer, reason = self._answer(found)
         reason += "; tests outside the specification fail as before" if apart else ""
-        if answer is JudgeAnswer.ACCEPTED and (missed := self._untested(found)):
-            if not self._advised:
-                self._advised = True
-                reason = f"not finished, no test runs {_shown(missed)}; add a test that runs and checks it"
+        for short in self._shortfalls(found, writes) if answer is JudgeAnswer.ACCEPTED else ():
+            if short.kind not in self._reported:
+                self._reported.add(short.kind)
+                reason = f"not finished, {short.what}; {short.remedy}"
                 return Judgement(answer=JudgeAnswer.REFUSED, reason=reason)
-            answer = JudgeAnswer.NEEDS_PERSON
-            reason = f"no test runs {_shown(missed)}, so nothing is known of it: {reason}"
-        if answer is JudgeAnswer.ACCEPTED and (left := self.refused(writes)):
-            lacks = f"{left[0]} was to be changed, that was refused, and it is as it was"
-            if not self._reminded:
-                self._reminded = True
-                reason = f"not finished: {lacks}; change it in a way that may be, or call finish if it is to stay"
-                return Judgement(answer=JudgeAnswer.REFUSED, reason=reason)
-            answer, reason = JudgeAnswer.NEEDS_PERSON, f"{lacks}: {reason}"
-        if answer is JudgeAnswer.ACCEPTED and (spare := self._unused(writes)):
-            lacks = f"nothing uses {spare[0]}, and the instruction does not name it"
-            if not self._asked_for_use:
-                self._asked_for_use = True
-                return Judgement(answer=JudgeAnswer.REFUSED, reason=f"not finished: {lacks}; use it, or take it out")
-            answer, reason = JudgeAnswer.NEEDS_PERSON, f"{lacks}: {reason}"
+            answer, reason = JudgeAnswer.NEEDS_PERSON, f"{short.what}: {reason}"
+            break
         if agreed is not None and agreed.files:
             reason += f"; {told_of(agreed)}"
             if answer is JudgeAnswer.ACCEPTED and (weak := _unnoticed(found)):
@@ -173,6 +150,39 @@ class VerifyJudge:
             case VerifyVerdict.NEEDS_PERSON if found.asked is PersonReason.GATES:
                 return JudgeAnswer.NEEDS_PERSON, f"{said}{_findings(found)}"
         return JudgeAnswer.NEEDS_PERSON, f"{said}{_findings(found)}"
+
+    def _verified(self, diff: bytes, tests: tuple[str, ...]) -> Verification:
+        return run_verify(
+            VerifyRequest(
+                patch=diff,
+                repo=self.request.repo,
+                tests=tests,
+                checks=self.request.checks,
+                python=self.request.python,
+                seed=self.request.seed,
+                policy=self.request.policy,
+                backend=self.request.backend,
+                claim=Claim.FIXES if self.claim is Claim.ADDS and self.named_fail() else self.claim,
+                seconds=self.request.limits.seconds,
+            ),
+            self.settings,
+            self.sink,
+            self.stop,
+            reviewer=instruction_reviewer(self.request.instruction),
+        )
+
+    def _shortfalls(self, found: Verification, writes: Mapping[RepoPath, str | None]) -> Iterator[_Shortfall]:
+        if missed := self._untested(found):
+            yield _Shortfall(
+                kind="test", what=f"no test runs {_shown(missed)}", remedy="add a test that runs and checks it"
+            )
+        if left := self.refused(writes):
+            what = f"{left[0]} was to be changed, that was refused, and it is as it was"
+            remedy = "change it in a way that may be, or call finish if it is to stay"
+            yield _Shortfall(kind="change", what=what, remedy=remedy)
+        if spare := self._unused(writes):
+            what = f"nothing uses {spare[0]}, and the instruction does not name it"
+            yield _Shortfall(kind="use", what=what, remedy="use it, or take it out")
 
     def _unused(self, writes: Mapping[RepoPath, str | None]) -> tuple[str, ...]:
         tests = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in self.policy.paths.tests])
