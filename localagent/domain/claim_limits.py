@@ -72,6 +72,9 @@ def _of_differences(near: Differential) -> Iterator[Limit]:
     total = sum(counted.values())
     if total >= MANY and total > MANY_SHARE * near.inputs:
         yield Limit(most=Grade.D, reason=f"{total} of {near.inputs} inputs answer otherwise, unexplained")
+    for function in near.functions:
+        if function.reached and function.in_place:
+            yield Limit(most=Grade.B, reason=f"{function.function} was compared on calls of tests alone")
     for change in near.function_changes:
         yield Limit(most=Grade.D if change.effect is FunctionEffect.CONSTANT else Grade.C, reason=str(change))
 
