@@ -22,7 +22,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set,
 from .behaviour_probe import on_purpose
 from .call_capture import Capture, own_arguments
 from .failures import bounded
-from .fork_child import answer_of_child
+from .fork_child import WaitingChild, answer_of_child
 from .in_place_calls import InPlaceCalls
 from .nearby_inputs import neighbours
 from .observed_properties import properties
@@ -289,16 +289,17 @@ def table(
 
     `missed` says, by a function's number, why calls that tests make of it are not among them.
     """
+    seconds = float(request["cpu_seconds"])
+    again = WaitingChild(lambda: {"records": _recorded(functions, run_test, request).in_place.records}, 2 * seconds)
     recorder = _recorded(functions, run_test, request)
     inputs: Dict[str, Input] = {}
     for one in near(recorder.inputs, functions, request) + given(request):
         inputs.setdefault(one.key, one)
     calls = list(inputs.values())
-    seconds = float(request["cpu_seconds"])
     rows = [_ask(calls, functions, inverses, seconds, traced) for traced in (False, True)] if calls else [[], []]
     made = [_record(one, functions, [row[n] for row in rows if row]) for n, one in enumerate(calls)]
     return {
-        "calls": made + _in_place(recorder, calls, lambda: _recorded(functions, run_test, request), seconds),
+        "calls": made + _in_place(recorder, calls, again, 6 * seconds + 1),
         "missed": {str(number): why for number, why in recorder.missed.items()},
     }
 
@@ -315,19 +316,17 @@ def _recorded(functions: Sequence[Function], run_test: Callable[[int], None], re
     return recorder
 
 
-def _in_place(
-    recorder: Recorder, calls: List[Input], again: Callable[[], Recorder], seconds: float
-) -> List[Dict[str, Any]]:
-    """Calls of functions of which too few can be made again; the tests run a second time, to see what is steady."""
+def _in_place(recorder: Recorder, calls: List[Input], again: WaitingChild, wall_seconds: float) -> List[Dict[str, Any]]:
+    """Calls of functions of which too few can be made again; the tests run once more, for what is unsteady."""
     many: Dict[int, int] = {}
     for one in calls:
         if one.how != "given":
             many[one.number] = many.get(one.number, 0) + 1
     wanted = {k: r for k, r in recorder.in_place.records.items() if many.get(r["f"], 0) < ASKED_LEAST}
     if not wanted:
+        again.end()
         return []
-    told = answer_of_child(lambda: {"records": again().in_place.records}, 2 * seconds, 6 * seconds + 1)
-    second = told.get("records", {})
+    second = again.answer(wall_seconds).get("records", {})
     return [
         {
             **{name: record[name] for name in ("f", "item", "call")},

@@ -18,7 +18,7 @@ from .structural_key import whole_shape
 
 CALLS_OF_TEST = 6
 CALLS_LIMIT = 60  # of one function
-_PARTS_LIMIT = 400_000  # of all values looked at
+_PARTS_LIMIT = 1_500_000  # of all values looked at
 _RETURNS = frozenset(dis.opmap[name] for name in ("RETURN_VALUE", "RETURN_CONST") if name in dis.opmap)
 _NOT_PLAIN = 0x20 | 0x80 | 0x200  # inspect: generators, coroutines, asynchronous generators
 _VARIADIC, _KEYWORDS = 0x04, 0x08

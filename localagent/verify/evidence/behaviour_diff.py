@@ -178,20 +178,11 @@ class Comparison:
 
     def _reach(self, number: int, compared: Sequence[AnswerPair]) -> FunctionReach:
         twin = self._twins[number]
-        answered = [pair for pair in compared if CallOutcome.OK in (pair.was.kind, pair.now.kind)]
-        in_place = bool(answered) and all(pair.in_place for pair in answered)
-        if in_place:
-            compared = answered
-        reach = FunctionReach(
-            path=twin.file.path,
-            function=twin.name,
-            compared=len(compared),
-            agreed=sum(not pair.differs for pair in compared),
-            answered=len(answered),
-            in_place=in_place,
-        )
+        asked = _counted(twin, [pair for pair in compared if not pair.in_place])
+        reach = asked if asked.reached else _counted(twin, [pair for pair in compared if pair.in_place], in_place=True)
         if reach.reached:
             return reach
+        reach = reach if reach.compared else asked
         why = (
             self._lost
             or self._missed.get(number)
@@ -219,6 +210,17 @@ class Comparison:
             if fresh and len(compared) >= HELD_LEAST:
                 broken.append(_break(twin, fresh, "exception kinds", len(compared)))
         return dict(sorted(total.items())), tuple(broken)
+
+
+def _counted(twin: Twin, compared: Sequence[AnswerPair], *, in_place: bool = False) -> FunctionReach:
+    return FunctionReach(
+        path=twin.file.path,
+        function=twin.name,
+        compared=len(compared),
+        agreed=sum(not pair.differs for pair in compared),
+        answered=sum(CallOutcome.OK in (pair.was.kind, pair.now.kind) for pair in compared),
+        in_place=in_place,
+    )
 
 
 def _break(twin: Twin, bad: Sequence[AnswerPair], name: str, held: int) -> PropertyBreak:
