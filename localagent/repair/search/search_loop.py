@@ -154,6 +154,7 @@ class SearchLoop:
     def run(self, root: Lineage) -> Accepted | None:
         """What was accepted, if anything."""
         run, s, budget = self._run, self._run.state, self._run.task.budget
+        most = budget.max_seconds
         lines = self._expansion.root_lines()
         best = run.suspicions[0].score if run.suspicions else 1.0
         for edit in (e for e in run.parts.given if e.path not in run.baseline.test_files):
@@ -191,7 +192,7 @@ class SearchLoop:
                 self._book_answers()
                 self._expansion.take_scores()
                 self._tell()
-                if s.plausible and run.left() < 0.25 * budget.max_seconds:
+                if s.plausible and run.left() < max(0.25 * most, min(0.5 * most, run.baseline.seconds)):
                     self._stop_at = s.verified
         finally:
             writing.close()
