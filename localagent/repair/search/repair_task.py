@@ -195,6 +195,8 @@ class Repair:
             return task_result(run, Verdict.GAVE_UP, said, 1)
         if not baseline.failing:
             return task_result(run, Verdict.NOTHING_TO_FIX, repair_reasons.NOTHING_TO_FIX, 0)
+        if run.left() <= 0:
+            return task_result(run, *give_up_reason(run), 1)
         with run.timed(Stage.LOCALIZE):
             found = run.parts.localizer.localize(baseline, run.parts.sources)
             run.suspicions = tuple(s for s in found if run.editable(s.path, s.line))

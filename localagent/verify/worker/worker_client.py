@@ -340,8 +340,10 @@ class WorkerClient:
     def _ask(self, message: dict[str, Any], seconds: float) -> dict[str, Any]:
         self._number += 1
         self._reader.received_bytes = 0
-        until = self._until()
-        deadline = min(time.monotonic() + seconds + SLACK_SECONDS, until)
+        now, until = time.monotonic(), self._until()
+        if until <= now:
+            raise self._lost("was asked nothing more, because the time was used up", JailOutcome.WALL)
+        deadline = min(now + seconds + SLACK_SECONDS, until)
         try:
             send(self._reader.fd, {**message, "nonce": self._nonce, "seq": self._number})
             answer = self._reader.receive(deadline, TOTAL_LIMIT_BYTES)
