@@ -2,8 +2,8 @@
 
 import argparse
 import atexit
-import gc
 import difflib
+import gc
 import importlib
 import os
 import platform
