@@ -42,7 +42,7 @@ from localagent.repo.snapshot import take_snapshot
 from localagent.repo.source_map import SourceMap
 from localagent.verify.verifier import JailVerifier
 
-LATE_SHARE, LATE_SECONDS = 0.05, 1.0  # what began in time may take so much longer
+LATE_SHARE, LATE_SECONDS = 0.02, 0.5  # what began in time may take so much longer
 
 
 def answers_due(max_seconds: float) -> float:
