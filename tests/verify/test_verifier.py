@@ -279,6 +279,19 @@ def test_a_pytest_is_lent_where_the_project_asks_for_none(tmp_path: Path, more: 
 
 
 @pytest.mark.long
+def test_a_candidate_that_comes_too_late_is_not_plausible_and_breaks_nothing() -> None:
+    with house(SHAPES) as h:
+        baseline = h.verifier.baseline()
+        h.verifier.worker_pool.until = 0.0
+        quick = h.verifier.quick(baseline, jobs=1)
+        late = quick.check(h.candidate("shapes.py", "* self.__w - 1", "* self.__w"), cpu_seconds=2.0)
+        full = h.verifier.full(h.candidate("shapes.py", "* self.__w - 1", "* self.__w"), baseline, seed=0)
+    assert (late.plausible, late.turned, late.broken) == (False, (), ())
+    assert (full.accepted, full.late) == (False, True)
+    assert not any("cold" in note for note in h.verifier.notes)
+
+
+@pytest.mark.long
 def test_hanging_tests_share_one_limit() -> None:
     files = {
         "m.py": "def f(n):\n    while n > 2:\n        n += 0\n    return n\n",
