@@ -15,7 +15,7 @@ from localagent.deps.choose import ChosenWheel
 from localagent.deps.dependency_check import DependencyGuard
 from localagent.deps.install import InstallOrder, install
 from localagent.deps.known_distributions import load_known
-from localagent.deps.locks import Locks, read_locks
+from localagent.deps.locks import Locks, read_locks, unread_files
 from localagent.deps.requirement import parse_requirement
 from localagent.deps.setup_files import parse_setup_config, parse_setup_script
 from localagent.deps.site_packages import Environment, environment, fresh_target
@@ -229,9 +229,9 @@ def project_items(args: argparse.Namespace, known: KnownNames) -> list[Item]:
             found.append(name)
             items += parse_requirements(data, name, known)
     if not found:
+        told = f"no {PROJECT}, setup.cfg, setup.py or requirements file"
         raise UsageFault(
-            f"{args.repo}: no {PROJECT}, setup.cfg, setup.py or requirements file there",
-            remedy="name requirements or -r FILE",
+            f"{args.repo}: {'; '.join((told, *unread_files(args.repo)))}", remedy="name requirements or -r FILE"
         )
     return items
 

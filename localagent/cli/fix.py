@@ -3,6 +3,7 @@
 import argparse
 import math
 import shlex
+import time
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from localagent.app.fix.model_setup import free_cores
 from localagent.app.fix.request import FixOutcome, FixRequest
 from localagent.app.fix.run import run_fix
 from localagent.cli.backend import add_backend, backend_of
+from localagent.cli.deadline import process_age
 from localagent.cli.exit_signals import stop_on_signals
 from localagent.cli.gpu_layers import add_gpu_layers
 from localagent.cli.progress import JsonSink, progress_sink
@@ -168,6 +170,7 @@ def _request(args: argparse.Namespace) -> FixRequest:
         guard=guard_of(args.guard, args.guard_seconds),
         min_confidence=args.min_confidence or 0.0,
         backend=backend_of(args),
+        begun=time.monotonic() - process_age(),
     )
 
 

@@ -67,6 +67,11 @@ def read_locks(repo: Path, patterns: Sequence[str], known: KnownNames) -> Locks:
     return Locks(entries=tuple(entries), files=tuple(files), left_out=tuple(left_out))
 
 
+def unread_files(repo: Path) -> tuple[str, ...]:
+    """A line for each file of a repository that names dependencies in a form that is not read."""
+    return tuple(f"{name} is {why}" for name, why in _NOT_READ.items() if name in matches_below(repo, name))
+
+
 def _entries(data: bytes, name: str, known: KnownNames) -> list[Locked]:
     """What a lock file holds, read as its name says."""
     path = PurePosixPath(name)

@@ -173,7 +173,7 @@ class Baseline:
     `failing` are the ids to repair (failing twice; check commands as `check:<command>`; files that are not collected as
     `collect:<path>`). `flaky` changed between the runs; `unstable` are ids that did not exist in both collections.
     `import_lines` are lines executed while collecting (module level, import time). `causes`: why failures that are not
-    in `failing` cannot be repaired.
+    in `failing` cannot be repaired. `not_run`: how many tests there was no time for.
     """
 
     tests: tuple[TestResult, ...]
@@ -190,6 +190,7 @@ class Baseline:
     python: str = ""
     pytest: str = ""
     causes: tuple[FailureCause, ...] = ()
+    not_run: int = 0
 
 
 class QuickRoute(StrEnum):
@@ -226,6 +227,7 @@ class FullResult:
     `guard`: what tests outside the goal said of it, None where the guard was not come to.
     `doubts`: why a person has to look at it although nothing was found against it.
     `fails_otherwise`: of `still_failing`, tests that end with another exception than before.
+    `late`: the time of the task was used up first, so that its reasons may say no more than that.
     """
 
     accepted: bool
@@ -240,3 +242,4 @@ class FullResult:
     guard: GuardResult | None = None
     doubts: tuple[str, ...] = ()
     fails_otherwise: tuple[str, ...] = ()
+    late: bool = False

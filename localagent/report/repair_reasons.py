@@ -117,9 +117,24 @@ def undecided(patches: Sequence[Candidate], *, proposed: bool) -> str:
     )
 
 
-def gave_up(used_up: str, verified: int, rejected: int, *, baseline_seconds: float = 0.0) -> str:
-    """What is used up, and what came of it; `baseline_seconds`: where running the tests took most of the time."""
+def not_all_run(ran: int, not_run: int) -> str:
+    """No test failed, but there was no time for all."""
+    tests = "test that" if ran == 1 else "tests that"
+    return (
+        f"no failure among the {ran} {tests} ran in the time, but {not_run} did not run: "
+        "give it more time (--max-seconds) or fewer tests (--test)"
+    )
+
+
+def gave_up(used_up: str, verified: int, rejected: int, unchecked: int = 0, *, baseline_seconds: float = 0.0) -> str:
+    """What is used up, and what came of it; `baseline_seconds`: where running the tests took most of the time.
+
+    `rejected` and `unchecked`: how many plausible ones failed the full check, and for how many it came too late.
+    """
     tail = f"; {rejected} plausible ones failed the full check" if rejected else ""
+    if unchecked:
+        tail += f"; {unchecked} pass the failing tests, but there was no time for the full check: give it more"
+        tail += " (--max-seconds)"
     if baseline_seconds:
         tail += f"; running the tests without a patch took {baseline_seconds:.0f} s, so give it more (--max-seconds)"
     return f"gave up: {used_up} is used up after {verified} candidates{tail}; {_MORE}"

@@ -201,7 +201,8 @@ class CollectedSession:
         # the tracer of the collection also hears the threads that were started then
         watch.tracer = (self._tracer or LineTracer(self._root)) if request["trace"] else None
         order = [(int(i), float(request["cpu_seconds"])) for i in request["items"]]
-        run_items(plugin, self._items, order, watch, stop_on_bad=False, grace_tests=0)
+        until = _monotonic() + float(request["budget_seconds"])
+        run_items(plugin, self._items, order, watch, stop_on_bad=False, grace_tests=0, until=until)
         watch.index = None
 
     def _run_forked(self, request: Dict[str, Any]) -> None:

@@ -17,7 +17,7 @@ from . import child_limits
 from .check_command import run_command
 from .failures import plain
 from .json_frames import Reader, WireClosed, WireFault, WireTimeout, send
-from .pytest_preload import preload
+from .pytest_preload import borrow, preload
 
 _EXTRA_WAIT_SECONDS = 6.0
 _NEVER_SECONDS = 1e9
@@ -117,11 +117,10 @@ class Supervisor:
         hello = self._reader.receive()
         self._nonce = str(hello["nonce"])
         self._root = os.path.realpath(str(hello["root"]))
+        lent = borrow()
         version = preload(self._root)
         self._scratch = child_limits.scratch_entries()
-        self._answer(
-            hello, {"kind": "ready", "python": list(sys.version_info[:3]), "pytest": version, "prefix": sys.prefix}
-        )
+        self._answer(hello, {"kind": "ready", "python": list(sys.version_info[:3]), "pytest": version, "lent": lent})
         while True:
             try:
                 request = self._reader.receive()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from time import monotonic as _monotonic
 from time import perf_counter as _perf_counter
 from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
@@ -74,13 +75,16 @@ def run_items(
     *,
     stop_on_bad: bool,
     grace_tests: int,
+    until: Optional[float] = None,
 ) -> bool:
     """Run items by (index, CPU seconds), reporting through the watch's `send`; whether all of them ran.
 
-    `grace_tests`: how many more after a bad one that stops.
+    `grace_tests`: how many more after a bad one that stops. `until`: no test begins later, on the monotonic clock.
     """
     left: Optional[int] = None
     for position, (index, cpu_seconds) in enumerate(order):
+        if until is not None and position and _monotonic() >= until:
+            _exit(EXIT_STOPPED)  # what the next tests share is set up; the rest needs a process of its own
         if left is not None:
             left -= 1
             if left < 0:

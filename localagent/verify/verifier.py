@@ -27,6 +27,8 @@ from localagent.verify.worker.warm_worker import Warm
 from localagent.verify.worker.worker_client import OpenRequest, WorkerLost
 from localagent.verify.worker.worker_spec import WorkerSpec, WorkerUse
 
+COMPARING_SHARE = 0.4  # of the time that is left: the full check needs the rest
+
 
 class JailVerifier:
     """Everything that runs the repository's code, for one task."""
@@ -132,11 +134,13 @@ class JailVerifier:
         """The task's guard in cold jails."""
         if self._guard is None:
             self._guard = GuardChecker(self._rooms, self._task, self._runner.request)
-        return self._guard.check(candidate, baseline, seconds=seconds, tell=tell)
+        with self._rooms.beside(seconds):
+            return self._guard.check(candidate, baseline, seconds=seconds, tell=tell)
 
     def behaviours(self, candidates: Sequence[Candidate], baseline: Baseline, *, seed: int) -> Behaviours:
         """What candidates do on inputs near the tests'; empty when that cannot be told."""
-        return behaviours(self._rooms, baseline, self._runner.request, candidates, seed=seed)
+        with self._rooms.within(COMPARING_SHARE):
+            return behaviours(self._rooms, baseline, self._runner.request, candidates, seed=seed)
 
     def type_errors(self, changes: Mapping[RepoPath, bytes]) -> tuple[ToolFinding, ...] | Silence:
         """What mypy says of the tree with some changes, in a jail."""

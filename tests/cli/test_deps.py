@@ -261,3 +261,10 @@ def test_a_jail_below_the_policys_level_installs_nothing(
     code, _, err = call("install", "frob", "--index", str(tmp_path))
     assert code == 4
     assert "reaches level L1, and L2 is asked for" in err
+
+
+def test_a_repository_that_only_conda_describes_is_told_so(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "environment.yml").write_text("dependencies:\n  - numpy\n")
+    code, _, err = call("check", "--repo", str(tmp_path))
+    assert code == 2
+    assert "environment.yml is not read: a file of conda's tools" in err

@@ -68,6 +68,8 @@ class Laboratory:
     outside: Callable[[Mapping[str, object]], bool] | None = None  # the one test outside the goal
     guards: list[float] = field(default_factory=list)  # the seconds of each guard check
     guard_takes: float = 0.0
+    not_run: int = 0
+    full_late: bool = False
 
     def outcomes(self, source: bytes) -> dict[str, tuple[Outcome, Failure | None]]:
         out: dict[str, tuple[Outcome, Failure | None]] = {}
@@ -107,6 +109,7 @@ class Laboratory:
             failing=tuple(t.id for t in tests if not t.outcome.good),
             passing=tuple(t.id for t in tests if t.outcome.good),
             test_files=frozenset({T}),
+            not_run=self.not_run,
         )
 
     def quick(self, baseline: Baseline, *, jobs: int) -> QuickCheck:
@@ -142,6 +145,7 @@ class Laboratory:
             pass_to_pass=baseline.passing,
             pass_to_fail=(),
             still_failing=tuple(name for name in baseline.failing if name in may_fail),
+            late=not good and self.full_late,
         )
 
     def guard(
@@ -438,6 +442,20 @@ def test_candidates_that_changed_the_same_place_are_joined_as_the_edit_space_has
 def test_nothing_to_fix_is_an_answer_of_its_own() -> None:
     result, _ = repair(Laboratory(b"a = 1\n", {"a": number("a", 1)}))
     assert (result.verdict, result.exit, result.patch) == (Verdict.NOTHING_TO_FIX, 0, None)
+
+
+def test_tests_that_did_not_run_are_not_called_passing() -> None:
+    result, _ = repair(Laboratory(b"a = 1\n", {"a": number("a", 1)}, not_run=3))
+    assert (result.verdict, result.exit) == (Verdict.GAVE_UP, 1)
+    assert "3 did not run" in result.reason
+
+
+def test_a_full_check_that_came_too_late_is_no_failure_of_the_patch() -> None:
+    tests: Tests = {"a": lambda s: s["a"] in (5, 6), **{name: lambda _: True for name in "bcd"}}
+    result, _ = repair(Laboratory(b"a = 1\n", tests, refuse_full=99, full_late=True))
+    assert result.verdict is Verdict.GAVE_UP
+    assert "failed the full check" not in result.reason
+    assert "no time for the full check" in result.reason
 
 
 def test_the_budget_of_candidates_is_never_exceeded() -> None:

@@ -51,7 +51,7 @@ class House:
             jail=open_jail(),
             task=self.task,
             snapshot=Snapshot(root=self.task.repo, store=str(store), entries={}, digest=""),
-            python=sys.executable,
+            python=self.task.python or sys.executable,
             scratch=root,
             sandbox_dir=SANDBOX,
             policy=None,

@@ -1,7 +1,9 @@
 """What a worker is asked stays within a policy's seconds, whatever the request wants; what ran out of them is told."""
 
+import math
 import socket
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -25,10 +27,10 @@ Ask = Callable[[WorkerClient], object]
 class Heard:
     """A worker that keeps what it is asked and gives the answers it was told."""
 
-    def __init__(self, answer: dict[str, Any]) -> None:
+    def __init__(self, *answers: dict[str, Any]) -> None:
         self.channel, self._theirs = socket.socketpair()
         self.messages: list[dict[str, Any]] = []
-        self._answers = [HELLO, answer]
+        self._answers = [HELLO, *answers]
         self._thread = threading.Thread(target=self._serve)
         self._thread.start()
 
@@ -100,3 +102,24 @@ def test_a_command_that_ran_out_of_the_policys_seconds_is_told() -> None:
     asked(wide, command, late)
     assert [r.partition(";")[0] for r in tight.remarks] == ["the policy's limits.cpu_seconds = 3 was reached"]
     assert wide.remarks == ()
+
+
+def test_an_answer_after_the_tasks_time_is_a_lost_worker() -> None:
+    worker = Heard()
+    times = iter([math.inf, time.monotonic() + 0.1])  # of the greeting, and of what is asked
+    client = WorkerClient(cast("JailProcess", worker), "/repo", until=lambda: next(times))
+    with pytest.raises(WorkerLost, match="before the time was used up") as lost:
+        client.open(OpenRequest())
+    assert lost.value.ending is JailOutcome.WALL
+    worker.channel.close()
+    worker._theirs.close()
+
+
+def test_no_more_tests_begin_than_the_tasks_time_allows() -> None:
+    worker = Heard(RAN)
+    client = WorkerClient(cast("JailProcess", worker), "/repo", until=lambda: time.monotonic() + 5)
+    client.run(RunRequest(items=[ITEM], budget_seconds=600.0))
+    worker.kill()
+    assert worker.messages[1]["budget_seconds"] <= 5
+    worker.channel.close()
+    worker._theirs.close()

@@ -2,6 +2,7 @@
 
 import socket
 import threading
+import time
 from typing import Any, cast
 
 import pytest
@@ -12,6 +13,7 @@ from localagent.errors import Interrupted
 from localagent.jail.files.workspace import Workspace
 from localagent.jail.limits.policy_limits import PolicyLimits
 from localagent.verify.worker.jail_pool import JailPool
+from localagent.verify.worker.worker_client import WorkerLost
 from localagent.verify.worker.worker_spec import WorkerSpec, WorkerUse
 
 
@@ -84,3 +86,25 @@ def test_nothing_starts_once_cancelled() -> None:
     assert not process.started.is_set()
     for end in (process.channel, process._other):
         end.close()
+
+
+def test_no_worker_starts_when_the_time_is_used_up() -> None:
+    process = Mute()
+    rooms = JailPool(cast("WorkerSpec", Somewhere(process)))
+    rooms.until = time.monotonic()
+    with pytest.raises(WorkerLost, match="the time was used up"):
+        rooms.start({}, WorkerUse.QUICK)
+    assert not process.started.is_set()
+    with rooms.beside(60.0):
+        assert not rooms.late
+    assert rooms.late
+    process.channel.close()
+    process._other.close()
+
+
+def test_a_part_of_the_time_is_given_back() -> None:
+    rooms = JailPool(cast("WorkerSpec", None))
+    rooms.until = until = time.monotonic() + 1000.0
+    with rooms.within(0.25):
+        assert rooms.until < until - 700.0
+    assert rooms.until == until

@@ -2,7 +2,9 @@
 
 import sys
 import threading
+import venv
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -14,6 +16,7 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Switch
 from localagent.errors import AnswerIsNo, Interrupted, UsageFault
 from localagent.policy.load import load_policy
+from localagent.verify.baseline.baseline import BaselineRunner
 from localagent.verify.checks.new_findings import Delta
 from localagent.verify.worker.worker_client import OpenRequest, WorkerClient
 
@@ -232,6 +235,60 @@ def test_flaky_tests_are_named_and_not_chased() -> None:
         baseline = h.verifier.baseline()
     assert baseline.flaky == ("test_m.py::test_flaky",)
     assert baseline.failing == ("test_m.py::test_bad",)
+
+
+@pytest.mark.long
+def test_what_there_was_no_time_for_is_counted_and_blamed_on_no_test() -> None:
+    tests = "import time\n\n\n" + "".join(f"def test_{n}():\n    time.sleep(0.4)\n\n\n" for n in range(60))
+    with house({"test_m.py": tests}) as h:
+        h.task = replace(h.task, budget=replace(h.task.budget, max_seconds=8.0))
+        runner = BaselineRunner(h.verifier.worker_pool, h.task)
+        baseline = runner.run()
+    assert baseline.failing == baseline.flaky == ()
+    assert 0 < baseline.not_run < 60
+    assert len(baseline.tests) + baseline.not_run == 60
+    assert all(t.outcome is Outcome.PASSED for t in baseline.tests)
+
+
+UNITTEST = (
+    "import unittest\nfrom m import f\n\n\nclass T(unittest.TestCase):\n"
+    "    def test_f(self):\n        self.assertEqual(f(), 2)\n"
+)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, ""),
+        ({"tox.ini": "[testenv]\ndeps = pytest\n"}, "tox.ini declares"),
+        ({"conftest.py": "import pytest\n"}, "conftest.py imports"),
+    ],
+)
+def test_a_pytest_is_lent_where_the_project_asks_for_none(tmp_path: Path, more: dict[str, str], said: str) -> None:
+    venv.create(tmp_path / "venv", with_pip=False)
+    files = {"m.py": "def f():\n    return 1\n", "test_m.py": UNITTEST, **more}
+    with house(files, python=str(tmp_path / "venv/bin/python")) as h:
+        if said:
+            with pytest.raises(AnswerIsNo, match=f"has no pytest, which {said}"):
+                h.verifier.baseline()
+            return
+        baseline = h.verifier.baseline()
+    assert baseline.failing == ("test_m.py::T::test_f",)
+    assert any("has no pytest: localagent's own" in note for note in baseline.notes)
+
+
+@pytest.mark.long
+def test_a_candidate_that_comes_too_late_is_not_plausible_and_breaks_nothing() -> None:
+    with house(SHAPES) as h:
+        baseline = h.verifier.baseline()
+        h.verifier.worker_pool.until = 0.0
+        quick = h.verifier.quick(baseline, jobs=1)
+        late = quick.check(h.candidate("shapes.py", "* self.__w - 1", "* self.__w"), cpu_seconds=2.0)
+        full = h.verifier.full(h.candidate("shapes.py", "* self.__w - 1", "* self.__w"), baseline, seed=0)
+    assert (late.plausible, late.turned, late.broken) == (False, (), ())
+    assert (full.accepted, full.late) == (False, True)
+    assert not any("cold" in note for note in h.verifier.notes)
 
 
 @pytest.mark.long

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from localagent.debug.dynamic_slice import VariableAccess, accesses, slice_of, written_names
 from localagent.debug.suspicions import combined
@@ -47,9 +48,12 @@ def failure_slice(
     lines = next((t.lines for t in baseline.tests if t.id == test), None) or {}
     near = dict.fromkeys([*sorted(lines), *sorted({*baseline.import_lines, *baseline.test_files})])
     paths = [p for p in near if p in sources][:_MOST_FILES]
-    tables: dict[RepoPath, dict[int, VariableAccess]] = {p: dict(accesses(sources[p])) for p in paths}
-    writes = {p: written_names(sources[p]) for p in paths}
-    runs = traced_runs(verifier.worker_pool, verifier.request, (test, *beside), writes, cpu_seconds=cpu_seconds)
+    pool = verifier.worker_pool
+    tables: dict[RepoPath, dict[int, VariableAccess]] = {}
+    for path in takewhile(lambda _: not pool.late, paths):
+        tables[path] = dict(accesses(sources[path]))
+    writes = {p: written_names(sources[p]) for p in tables}
+    runs = traced_runs(pool, verifier.request, (test, *beside), writes, cpu_seconds=cpu_seconds)
     run = runs.get(test)
     return FailureSlice(runs=runs, distances=slice_of(run, tables) if run is not None else {}, tables=tables)
 

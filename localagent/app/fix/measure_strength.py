@@ -52,9 +52,13 @@ def assessed(
 
     parts.sink.emit(Event(kind="stage", at_seconds=round(took, 3), data={"stage": Stage.STRENGTH.value}))
     begin = time.monotonic()
+    by_checks = by_checks_alone(result)
+    seconds = allowed_seconds(policy, took - beside, left=budget - took, by_checks=by_checks)
+    rooms = verifier.worker_pool
+    rooms.until = max(rooms.until, begin + seconds)
     found = assess(
         AssessRequest(
-            rooms=verifier.worker_pool,
+            rooms=rooms,
             request=verifier.request,
             candidate=result.chosen,
             baseline=result.baseline,
@@ -63,7 +67,7 @@ def assessed(
             space=parts.space,
             key=behaviour_key,
             seed=seed,
-            seconds=allowed_seconds(policy, took - beside, left=budget - took, by_checks=by_checks_alone(result)),
+            seconds=seconds,
             warm=verifier.warm() if policy.min_strength is LeastStrength.NONE else None,
             others=result.others,
         )

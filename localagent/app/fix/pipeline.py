@@ -42,6 +42,13 @@ from localagent.repo.snapshot import take_snapshot
 from localagent.repo.source_map import SourceMap
 from localagent.verify.verifier import JailVerifier
 
+LATE_SHARE, LATE_SECONDS = 0.02, 0.5  # what began in time may take so much longer
+
+
+def answers_due(max_seconds: float) -> float:
+    """By when a task that may take so many seconds has every answer of its jails, or does without."""
+    return (1 + LATE_SHARE) * max_seconds + LATE_SECONDS
+
 
 class WorkScope(Enum):
     """How far a task is worked on: until something is found, or until its confidence is known as well."""
@@ -77,7 +84,7 @@ class _TestBed:
 
 def work(asked: FixWork) -> TaskResult:
     """The task itself, nothing of it kept."""
-    begin = time.monotonic()
+    begin = time.monotonic() if asked.request.begun is None else asked.request.begun
     jail = open_jail(
         backend=asked.request.backend,
         allow_third_party=asked.policy.third_party_binaries is Permission.ALLOW,
@@ -126,6 +133,7 @@ def _open_test_bed(asked: FixWork, jail: Jail, begin: float, stack: contextlib.E
         policy=asked.policy,
         sink=asked.sink,
     )
+    verifier.worker_pool.until = begin + answers_due(asked.task.budget.max_seconds)
     stack.callback(verifier.cancel)
     stack.enter_context(asked.stop.calling(verifier.cancel))
     return _TestBed(jail=jail, snapshot=snapshot, verifier=verifier, seconds=took, remarks=remarks)

@@ -17,7 +17,7 @@ class FixRequest:
     `threads` of the model; None: as many as cores are free. `model_line`: the descriptor of a socket to a model process
     that serves others too; None: a child of the task's own. `gpu_layers`: `auto`, a number, or "" for what the settings
     say. `reverts`: ways to take back hunks of the commit that broke it, which are tried
-    first; their lines are suspicious.
+    first; their lines are suspicious. `begun`: from when on the budget counts, on the monotonic clock; None: from now.
     """
 
     repo: Path
@@ -43,6 +43,7 @@ class FixRequest:
     guard: Guard = field(default_factory=Guard)
     min_confidence: float = 0.0
     reverts: tuple[tuple[RevertedHunk, ...], ...] = ()
+    begun: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

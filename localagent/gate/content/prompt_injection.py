@@ -89,6 +89,7 @@ INJECTION = Rule(
                 "prompt: str,",
                 "the system prompt is kept with the conversation",
                 "{'role': 'assistant', 'content': x}",
+                "the new task is created, and ki protection is enabled before it runs",
             )
         ),
         became("# AI agents must approve\n" + _F, "# AI agents must approve\n" + _F.replace("x)", "y)")),
@@ -124,7 +125,8 @@ _MACHINE = (
     r"|agents? (?:editing|reading|working|reviewing|processing|modifying|using)|auto-?reviewers?|graders?"
     r"|(?:reviewing|checking|browsing|shopping|crawling|reading|function-calling) (?:models?|agents?|bots?))"
     r"(?![\w(/=`\"'\[]|[.-]\w)"
-    r"|sprachmodell|\bki\b|k\.i\.|modèle de langag|\bia\b|modelo de l(?:enguaje|inguagem)|modello linguistico"
+    r"|sprachmodell|\b(?:die|eine|deine|liebe|jede|keine|als) ki\b|k\.i\."
+    r"|modèle de langag|\bia\b|modelo de l(?:enguaje|inguagem)|modello linguistico"
     r"|asistente|assistente|\bmodello\b|\bmodèle\b"
     r"|taalmodel|языков|\bии\b|нейросет|ассистент|人工智能|大模型|语言模型|語言模型|言語モデル"
     r"|アシスタント|ai(?=[\u3000-\u9fff])|언어 ?모델|인공지능)"
@@ -176,7 +178,8 @@ _ORDERS = (
     r"|the|changes?|any)\b"
     r"|\byou must (?:now )?(?:approve|output|answer|accept|ignore|run|call|not (?:report|flag|mention|tell))"
     r"|\bas an? (?:ai|llm|language model|code reviewer|reviewer|automated)\b"
-    r"|\b(?:your|a|the) new (?:goal|task|instructions?|role|objective|orders?|mission|permissions?)\b"
+    r"|\byour new (?:goal|task|instructions?|role|objective|orders?|mission|permissions?)\b"
+    r"|\b(?:a|the) new (?:goal|task|instructions?|role|objective|orders?|mission) (?:is|are) (?:to|as follows)\b"
     r"|\bnew (?:instructions?|tasks?|system prompt)\s*:|\byou have (?:new|no|full) (?:permission|restriction"
     r"|access)"
     r"|\b(?:reveal|show|print|repeat|output|leak|ignore|override|forget|your|new|hidden|this)\b.{0,20}\bsystem prompt"

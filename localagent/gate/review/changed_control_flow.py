@@ -103,8 +103,8 @@ def steered(change: SourceChange) -> Signs:
         whole = {ast.dump(n) for n in walk(old) if isinstance(n, ast.Call | ast.Attribute | ast.Subscript)}
         conditional = {ast.dump(n) for n in walk(old) if isinstance(n, ast.IfExp)}
         for node in walk(new):
-            if isinstance(node, ast.IfExp) and ast.dump(node) not in conditional and _is_spared(node, whole):
-                yield f"{name} answers nothing for some inputs", node
+            if isinstance(node, ast.IfExp) and ast.dump(node) not in conditional and (spared := _spared(node, whole)):
+                yield f"{name}: {spared}", node
             elif isinstance(node, ast.For) and _is_widened(node.iter, old):
                 yield f"{name} goes through more than it did", node
 
@@ -242,12 +242,12 @@ def _effects(function: Function) -> list[str]:
     return [text for _, text in sorted(found)]
 
 
-def _is_spared(node: ast.IfExp, whole: set[str]) -> bool:
-    """Whether one side is what stood there alone, and the other is nothing."""
+def _spared(node: ast.IfExp, whole: set[str]) -> str:
+    """What stands for one side that stood there alone, where that is nothing, in words; "" where it is not so."""
     for side, other in ((node.body, node.orelse), (node.orelse, node.body)):
         if ast.dump(side) in whole and isinstance(other, ast.Constant) and not other.value:
-            return True
-    return False
+            return f"{other.value!r} for some inputs instead of {shortened(ast.unparse(side), 60)}"
+    return ""
 
 
 def _is_widened(iterated: ast.expr, old: Function) -> bool:

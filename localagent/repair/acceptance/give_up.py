@@ -37,5 +37,7 @@ def give_up_reason(run: RunContext) -> tuple[Verdict, str]:
     )
     baseline = s.seconds.get(Stage.BASELINE.value, 0.0)
     slow = late and baseline > SLOW_BASELINE_SHARE * run.task.budget.max_seconds
-    said = repair_reasons.gave_up(used_up, s.verified, len(s.rejected), baseline_seconds=baseline if slow else 0.0)
+    unsaid = sum(full.late for full in s.rejected.values())
+    seconds = baseline if slow else 0.0
+    said = repair_reasons.gave_up(used_up, s.verified, len(s.rejected) - unsaid, unsaid, baseline_seconds=seconds)
     return Verdict.GAVE_UP, said

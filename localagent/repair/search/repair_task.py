@@ -190,8 +190,13 @@ class Repair:
             said = repair_reasons.not_searched(baseline.causes)
             result = task_result(run, Verdict.NEEDS_PERSON, said, AnswerIsNo.exit_code)
             return replace(result, remedy=repair_reasons.causes_remedy(baseline.causes))
+        if not baseline.failing and baseline.not_run:
+            said = repair_reasons.not_all_run(len(baseline.tests), baseline.not_run)
+            return task_result(run, Verdict.GAVE_UP, said, 1)
         if not baseline.failing:
             return task_result(run, Verdict.NOTHING_TO_FIX, repair_reasons.NOTHING_TO_FIX, 0)
+        if run.left() <= 0:
+            return task_result(run, *give_up_reason(run), 1)
         with run.timed(Stage.LOCALIZE):
             found = run.parts.localizer.localize(baseline, run.parts.sources)
             run.suspicions = tuple(s for s in found if run.editable(s.path, s.line))

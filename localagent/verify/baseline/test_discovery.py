@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 
 from localagent.code.doctests import only_doctests
@@ -22,6 +23,7 @@ FILES_LIMIT = 200
 SOURCE_FOLDERS = ("src", "lib", "source", "python")
 _TEST_NAME = re.compile(r"(tests?|.*_tests?|test_.*|tests_.*|.*Tests?)\.py")
 _TEST_CODE = re.compile(rb"^(?:[ \t]*(?:async )?def test_\w|class \w+\((?:unittest\.)?TestCase\))", re.MULTILINE)
+_IMPORTS_PYTEST = re.compile(rb"^[ \t]*(?:import|from) pytest\b", re.MULTILINE)
 _EXAMPLE = re.compile(rb"^[ \t]*>>> ", re.MULTILINE)
 _TEXTS = (".rst", ".txt", ".md")
 _LOOKED_AT = 2000  # files, where no tests were found
@@ -143,10 +145,21 @@ def no_tests(store: Path) -> NoTests:
     return NoTests(f"no tests found: {what}", remedy=how)
 
 
+def asks_for_pytest(store: Path) -> str:
+    """Where the project says that its tests need pytest, as a clause; "" where nothing does."""
+    declared = declared_project(store).dependencies.get("pytest")
+    if declared is not None:
+        return f"which {declared.source} declares"
+    first = islice(python_files(store), _LOOKED_AT)
+    importing = next((path for path in first if _IMPORTS_PYTEST.search(_bytes(store / path))), "")
+    return f"which {importing} imports" if importing else ""
+
+
 def no_pytest(python: str, store: Path) -> AnswerIsNo:
     """The project's Python has no pytest; what brings it there is how the project declares it."""
     declared = declared_project(store).dependencies.get("pytest")
-    there = f", which {declared.source} declares" if declared is not None else ""
+    asked = asks_for_pytest(store)
+    there = f", {asked}" if asked else ""
     how = read_environment(python).install((declared.install if declared is not None else ()) or ("pytest",))
     return AnswerIsNo(
         f"{python} has no pytest{there}",

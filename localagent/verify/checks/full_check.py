@@ -103,6 +103,7 @@ class FullChecker:
             remarks=tuple(remarks),
             doubts=tuple(verdict.doubts),
             fails_otherwise=tuple(verdict.otherwise),
+            late=bool(verdict.reasons) and self._rooms.late,
         )
 
     def still_pass(

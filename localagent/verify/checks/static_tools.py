@@ -10,6 +10,7 @@ import json
 import re
 import secrets
 import sys
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,7 @@ from localagent.verify.worker.jail_pool import JailPool
 from localagent.verify.worker.worker_spec import WorkerUse
 
 TOOL_SECONDS = 90.0
+_LEAST_SECONDS = 1.0
 MOST_FINDINGS = 20_000
 _TEXT = 500
 _DOTS = re.compile(r"^(\./)+")  # bandit puts one more before those it is given
@@ -65,6 +67,7 @@ class Silence:
 def tool_spec(rooms: JailPool, argv: Sequence[str], workspace: Workspace, *, seconds: float, project: bool) -> JailSpec:
     """One of our Python tools on a workspace, read-only. `project`: the project's interpreter is shown as well."""
     place = rooms.place
+    in_time = min(seconds, max(_LEAST_SECONDS, rooms.until - time.monotonic()))
     executable, binds = interpreter_binds(sys.executable)
     seen = {bind.target for bind in binds}
     binds += tuple(bind for bind in place.binds if project and bind.target not in seen)
@@ -77,7 +80,7 @@ def tool_spec(rooms: JailPool, argv: Sequence[str], workspace: Workspace, *, sec
             *(bind for bind in binds if project and bind.target.startswith(place.repo.rstrip("/") + "/")),
         ),
         env=place.environment(),
-        limits=JailLimits(wall_seconds=seconds, cpu_seconds=seconds),
+        limits=JailLimits(wall_seconds=in_time, cpu_seconds=in_time),
     )
 
 

@@ -1,14 +1,18 @@
 """Workers with their workspaces, all known in one place so that `cancel` ends every one of them within a second."""
 
+import math
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 
+from localagent.domain.outcome import JailOutcome
 from localagent.domain.paths import RepoPath
 from localagent.errors import Interrupted
 from localagent.jail.files.workspace import Workspace
 from localagent.ports import JailProcess
-from localagent.verify.worker.worker_client import WorkerClient
+from localagent.verify.worker.worker_client import WorkerClient, WorkerLost
 from localagent.verify.worker.worker_spec import WorkerSpec, WorkerUse
 
 
@@ -36,10 +40,14 @@ class JailWorker:
 
 
 class JailPool:
-    """Starts rooms and remembers those that are open."""
+    """Starts rooms and remembers those that are open.
+
+    `until`: when every answer of a worker is due, on the monotonic clock; one that is late is lost. Threads may set it.
+    """
 
     def __init__(self, place: WorkerSpec) -> None:
         self.place = place
+        self.until = math.inf
         self._open: set[JailWorker] = set()
         self._starting: list[JailProcess] = []
         self._lock = threading.Lock()
@@ -50,9 +58,36 @@ class JailPool:
         """True once `cancel` was called: whatever fails now fails because of that."""
         return self._cancelled
 
+    @property
+    def late(self) -> bool:
+        """Whether no answer can come in time any more."""
+        return time.monotonic() >= self.until
+
+    @contextmanager
+    def beside(self, seconds: float) -> Iterator[None]:
+        """For so many seconds, which `until` does not count, whatever is left before and after."""
+        until, begin = self.until, time.monotonic()
+        self.until = max(until, begin) + seconds
+        try:
+            yield
+        finally:
+            self.until = until + time.monotonic() - begin
+
+    @contextmanager
+    def within(self, share: float) -> Iterator[None]:
+        """In no more than this share of the time that is left."""
+        until, begin = self.until, time.monotonic()
+        self.until = begin + share * max(0.0, until - begin)
+        try:
+            yield
+        finally:
+            self.until = until
+
     def start(self, changes: Mapping[RepoPath, bytes], use: WorkerUse) -> JailWorker:
-        """A fresh workspace and a worker on it. Interrupted when cancelled; see Place for the rest."""
+        """A fresh workspace and a worker on it. Interrupted when cancelled, WorkerLost when it is too late for one."""
         self.check()
+        if self.late:
+            raise WorkerLost("the time was used up before a worker could start", JailOutcome.WALL)
         workspace = self.place.workspace(changes, use)
         try:
             client = self._client(workspace, use)
@@ -76,7 +111,7 @@ class JailPool:
         try:
             if self._cancelled:
                 process.kill()
-            return WorkerClient(process, self.place.repo, self.place.bounds)
+            return WorkerClient(process, self.place.repo, self.place.bounds, until=lambda: self.until)
         finally:
             with self._lock:
                 self._starting.remove(process)

@@ -204,20 +204,22 @@ class WarmSlot:
         self._grounds: Grounds | None = None
 
     def ready(self) -> None:
-        """Start and check the worker unless it is there; may turn the plan cold."""
+        """Start and check the worker unless it is there; may turn the plan cold, but not for want of time."""
         if self._room is not None and self._left > 0:
             return
         self.close()
-        self._room = self._plan.rooms.start({}, WorkerUse.QUICK)
-        self._left = RECYCLE_AFTER
-        self._dirty = {}
-        self._grounds = self._new_grounds(self._room)
+        rooms = self._plan.rooms
         try:
+            self._room = rooms.start({}, WorkerUse.QUICK)
+            self._left = RECYCLE_AFTER
+            self._dirty = {}
+            self._grounds = self._new_grounds(self._room)
             self._self_check(self._room)
         except WorkerLost as lost:
-            self._plan.rooms.check()
+            rooms.check()
             self.close()
-            self._plan.go_cold(str(lost))
+            if not rooms.late:
+                self._plan.go_cold(str(lost))
 
     def release(self) -> Warm | None:
         """Hand the worker over with the snapshot's files in place; None, and it is ended, where it is not well."""

@@ -3,9 +3,10 @@
 Not thread-safe except for `kill`, which may come from any thread at any time.
 """
 
+import math
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,6 +34,7 @@ from localagent.verify.worker.worker_messages import (
 
 HELLO_SECONDS = 30.0
 SLACK_SECONDS = 15.0
+LEAST_BUDGET_SECONDS = 0.1
 BEHAVE_SECONDS = 40.0  # evidence for the choice is not worth more
 DIFFER_SECONDS = 60.0
 TOTAL_LIMIT_BYTES = 64 << 20  # in one answer's time; a request resets the count
@@ -110,23 +112,36 @@ class DifferRequest:
 
 
 class WorkerClient:
-    """One worker. `root` is the repository's path inside its jail; no request gets more than `bounds` allow."""
+    """One worker. `root` is the repository's path inside its jail; no request gets more than `bounds` allow.
 
-    def __init__(self, process: JailProcess, root: str, bounds: PolicyLimits | None = None) -> None:
+    `until`: when every answer is due, on the monotonic clock; it is asked anew for each request.
+    """
+
+    def __init__(
+        self,
+        process: JailProcess,
+        root: str,
+        bounds: PolicyLimits | None = None,
+        *,
+        until: Callable[[], float] = lambda: math.inf,
+    ) -> None:
         self._process = process
         self._root = root
         self._bounds = bounds or PolicyLimits()
+        self._until = until
         self._reader = Reader(process.channel.fileno())
         self._nonce = secrets.token_hex(16)
         self._number = 0
         self.usable = True
         self.python: tuple[int, ...] = ()
         self.pytest: str | None = None
+        self.lent = False  # the pytest is ours: the project's Python has none
         answer = self._ask({"root": root}, HELLO_SECONDS)
         try:
             self.python = tuple(integer(n) for n in exactly(answer.get("python"), 3))
             version = answer.get("pytest")
             self.pytest = None if version is None else clean(version, 50)
+            self.lent = answer.get("lent") is True
         except Malformed as fault:
             raise self._malformed(fault) from None
 
@@ -160,6 +175,7 @@ class WorkerClient:
         """Run items of the open session."""
         items, bounds = list(request.items), self._bounds
         budget_seconds, wall_seconds = bounds.wall(request.budget_seconds), bounds.wall(request.wall_seconds)
+        budget_seconds = max(LEAST_BUDGET_SECONDS, min(budget_seconds, self._until() - time.monotonic()))
         message: dict[str, Any] = {
             "op": "run",
             "session": request.session,
@@ -324,12 +340,16 @@ class WorkerClient:
     def _ask(self, message: dict[str, Any], seconds: float) -> dict[str, Any]:
         self._number += 1
         self._reader.received_bytes = 0
-        deadline = time.monotonic() + seconds + SLACK_SECONDS
+        now, until = time.monotonic(), self._until()
+        if until <= now:
+            raise self._lost("was asked nothing more, because the time was used up", JailOutcome.WALL)
+        deadline = min(now + seconds + SLACK_SECONDS, until)
         try:
             send(self._reader.fd, {**message, "nonce": self._nonce, "seq": self._number})
             answer = self._reader.receive(deadline, TOTAL_LIMIT_BYTES)
         except WireTimeout:
-            raise self._lost(f"did not answer within {seconds + SLACK_SECONDS:.0f} s", JailOutcome.WALL) from None
+            late = "before the time was used up" if deadline == until else f"within {seconds + SLACK_SECONDS:.0f} s"
+            raise self._lost(f"did not answer {late}", JailOutcome.WALL) from None
         except WireFault as fault:
             raise self._lost(str(fault)) from None
         except (WireClosed, OSError, ValueError):

@@ -16,6 +16,7 @@ from localagent.jail.files.host import fresh_uid
 from localagent.jail.files.workspace import Workspace
 from localagent.jail.limits.policy_limits import OPEN_ENDED_SECONDS, BoundedJail, PolicyLimits
 from localagent.ports import Jail, JailProcess
+from localagent.verify.worker.lent_pytest import lent_pytest
 
 WORKER_SOURCE = Path(__file__).resolve().parents[2] / "runner"
 WORKER_INSIDE = "/run/la/_la_worker"
@@ -63,6 +64,7 @@ class WorkerSpec:
     ) -> "WorkerSpec":
         """UsageFault when `python` cannot be shown in a jail. `tighter`: a policy's limits, for all that runs here."""
         executable, binds = interpreter_binds(python)
+        binds += lent_pytest(executable)
         bounds = PolicyLimits(tighter)
         return cls(
             jail=BoundedJail(jail, bounds),
