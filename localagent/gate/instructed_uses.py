@@ -10,11 +10,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from localagent.code.names import dotted_name, imports_of
+from localagent.code.names import callee_name, dotted_name, imports_of
 from localagent.code.source_text import parse_or_none
 from localagent.code.spans import lines_of
 from localagent.domain.gate import Finding
 from localagent.domain.paths import RepoPath
+from localagent.gate import instructed_calls
 
 _ELSEWHERE = re.compile(
     r"/\w|~(?:/|\w|$)|\\\\|\w:[\\/]|(?:.*/)?\.\.(?:/|$)"
@@ -23,7 +24,7 @@ _ELSEWHERE = re.compile(
 )
 _ENTRY = "__main__.py"
 _EXIT, _ON_VARIABLE = "sys.exit() on import", "a condition on environ"  # what the rules of review call them
-_BY_NAME = ("call", "name", "method", "setting")  # uses in the table of dangers that are what they are called
+_BY_NAME = ("call", "name", "method", "setting", "import")  # uses in the table of dangers that are what they are called
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -65,8 +66,33 @@ _KINDS = (
     _Kind(
         rule="surroundings",
         names=r"threading\.Thread|concurrent\.futures\.ThreadPoolExecutor",
-        words=r"\b(?:threads?|parallel|concurren)",
+        words=instructed_calls.BESIDE,
     ),
+    _Kind(rule="grows-unbounded", names=r"ThreadPoolExecutor starts something beside", words=instructed_calls.BESIDE),
+    _Kind(
+        rule="exposed-whole",
+        names=r"all of [\w.]+",
+        words=r"\b(?:dict|json|dataclass|serial|asdict|mapping|field)",
+    ),
+    _Kind(rule="lets-be", names=r"collections\.defaultdict", words=r""),
+    _Kind(
+        rule="lets-be",
+        names=r"warnings\.(?:catch_warnings|simplefilter|filterwarnings)",
+        words=r"\b(?:warn|deprecat)",
+    ),
+    _Kind(
+        rule="lets-be",
+        names=r"decimal\.(?:get|set)context|decimal\.localcontext",
+        words=r"\b(?:decimal|round|precision)",
+    ),
+    _Kind(rule="lets-be", names=r"setLevel", words=r"\b(?:log|verbos|debug|quiet|level)"),
+    _Kind(
+        rule="lets-be",
+        names=r"errors='(?:ignore|replace|surrogate\w*)'",
+        words=r"\b(?:encod|decod|undecodable|unicode|utf|latin|byte|errors=|invalid)",
+    ),
+    _Kind(rule="lets-be", names=r"return_exceptions=True", words=r"\b(?:exception|error|fail|rais)"),
+    _Kind(rule="lets-be", names=r"ignore_errors=True", words=_GOES),
     _Kind(rule="surroundings", names=r"create_task|run_in_executor|call_later", words=r"\b(?:async|task|concurren)"),
     _Kind(
         rule="surroundings",
@@ -75,7 +101,11 @@ _KINDS = (
     ),
     _Kind(rule="weak-security", names=r"random(?:\.\w+)?", words=r"\b(?:random|shuffl|sampl|seed|jitter)"),
 )
-RULES = frozenset({kind.rule for kind in _KINDS} | {"dynamic-access", "trigger-added", "runs-unasked"})
+_AS_FOUND = ("grows-unbounded", "exposed-whole")  # of the review: what they find is called by a sentence
+_GUARDS = r"(?i).*(?:verif|ssl|tls|secur|auth|csrf|host|escap|trust|permi|cert|sign|sanit|admin|encrypt|debug|pass)"
+RULES = frozenset(
+    {kind.rule for kind in _KINDS} | {"dynamic-access", "trigger-added", "runs-unasked"} | instructed_calls.RULES
+)
 """The rules of which some uses are answered."""
 
 
@@ -86,15 +116,25 @@ def is_use_asked_for(finding: Finding, path: RepoPath, source: bytes, instructio
         return False
     if finding.rule == "trigger-added":
         return finding.subject == _ON_VARIABLE and _variable_named(tree, finding.line, instruction)
+    if finding.rule in instructed_calls.RULES:
+        return instructed_calls.is_call_asked_for(finding, path, tree, instruction)
     if finding.rule == "runs-unasked":
         return finding.subject == _EXIT and path.name == _ENTRY and _starts_program(tree, finding.line, path)
     kind, _, name = finding.subject.partition(" ")
-    if kind not in _BY_NAME:
+    if finding.rule in _AS_FOUND:
+        name = finding.subject
+        if name.startswith("all of ") and not _makes_dictionary(tree, finding.line):
+            return False
+    elif kind == "attribute" and finding.rule == "lets-be":
+        return _is_own_attribute(tree, finding.line, name)
+    elif kind not in _BY_NAME:
         return False
     around = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
     around = [f for f in around if any(finding.line in lines_of(s) for s in f.body)]
     if finding.rule == "weak-security" and name == "timeout=None":
         return re.search(r"\btimeout\b", instruction) is not None
+    if kind == "setting" and _is_named_default(tree, finding.line, name.partition("=")[0], instruction):
+        return True
     if finding.rule == "process-state" and (_starts_program(tree, finding.line, path) or _expected(tree, finding.line)):
         return name in ("sys.exit", "builtins.SystemExit")
     imports = any(isinstance(n, ast.Import | ast.ImportFrom) and finding.line in lines_of(n) for n in tree.body)
@@ -105,6 +145,39 @@ def is_use_asked_for(finding: Finding, path: RepoPath, source: bytes, instructio
     if finding.rule == "dynamic-access":
         return name == "builtins.getattr:dynamic" and _reads_attribute(tree, finding.line, instruction)
     return any(kind.is_asked(finding, name, instruction) for kind in _KINDS)
+
+
+def _makes_dictionary(tree: ast.Module, line: int) -> bool:
+    """Whether a line makes a dictionary or a tuple of a dataclass."""
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and line in lines_of(n)]
+    return any(callee_name(c.func) in ("asdict", "astuple") for c in calls)
+
+
+def _is_own_attribute(tree: ast.Module, line: int, name: str) -> bool:
+    """Whether an attribute of a line is one of `self`, or says that rows of a database are read by their names."""
+    nodes = [n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and n.attr == name and line in lines_of(n)]
+    rows = {
+        id(target)
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Assign) and dotted_name(n.value) in ("sqlite3.Row", "Row")
+        for target in n.targets
+    }
+    own = (isinstance(n.value, ast.Name) and n.value.id == "self" for n in nodes)
+    return bool(nodes) and all(is_own or id(n) in rows for n, is_own in zip(nodes, own, strict=True))
+
+
+def _is_named_default(tree: ast.Module, line: int, name: str, instruction: str) -> bool:
+    """Whether a line gives a parameter, or a field of a class, that the instruction names its default."""
+    if re.match(_GUARDS, name) or not re.search(rf"\b{re.escape(name)}\b", instruction, re.IGNORECASE):
+        return False
+    heads = [n.args for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    given = [a for h in heads for a in (*h.posonlyargs, *h.args, *h.kwonlyargs)]
+    fields = [
+        s.target for c in ast.walk(tree) if isinstance(c, ast.ClassDef) for s in c.body if isinstance(s, ast.AnnAssign)
+    ]
+    return any(a.arg.lower() == name.lower() and line in lines_of(a) for a in given) or any(
+        isinstance(f, ast.Name) and f.id.lower() == name.lower() and line in lines_of(f) for f in fields
+    )
 
 
 def _leads_elsewhere(tree: ast.Module, functions: Sequence[ast.AST]) -> bool:

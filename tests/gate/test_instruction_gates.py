@@ -143,6 +143,16 @@ PICK = "def pick(rows, name):\n    return [getattr(row, name) for row in rows]\n
 COLOUR = "import os\n\n\ndef coloured():\n    return not os.environ.get('NO_COLOR')\n"
 RETRY = "import time\n\n\ndef retry(f, wait):\n    time.sleep(wait)\n    return f()\n"
 STDIN = "import sys\n\n\ndef read():\n    return sys.stdin.read()\n"
+DB = "import sqlite3\n\n\ndef f(path):\n    db = sqlite3.connect(path)\n    db.execute('{}')\n"
+VERSION = """\
+import subprocess
+
+
+def version():
+    return subprocess.run(["git", "--version"], capture_output=True, text=True, check=True).stdout
+"""
+TRIED = "def f(g, log):\n    try:\n        g()\n    except Exception:\n        {}\n"
+GROUPED = "import collections\n\n\ndef group(rows):\n    groups = collections.defaultdict(list)\n    return groups\n"
 EXPECTED = "import pytest\n\n\ndef test_exit():\n    with pytest.raises(SystemExit):\n        int('1')\n"
 
 
@@ -157,6 +167,12 @@ EXPECTED = "import pytest\n\n\ndef test_exit():\n    with pytest.raises(SystemEx
         ("pkg/new.py", STDIN, "Read from standard input."),
         ("tests/test_new.py", EXPECTED, "Write tests."),
         ("pkg/new.py", "class A:\n    timeout: float | None = None\n", "Give A a timeout."),
+        ("pkg/version.py", VERSION, "Add version() that runs `git --version`."),
+        ("pkg/db.py", DB.format("delete from a where b = 1"), "Delete a row of the database."),
+        ("pkg/db.py", DB.format("select a from b"), "Read the table of the database."),
+        ("pkg/new.py", TRIED.format("log.exception('f')"), "Go on after a failure."),
+        ("pkg/new.py", TRIED.format("return None"), "The answer is None where g raises any Exception."),
+        ("pkg/new.py", GROUPED, "Group the rows."),
     ],
 )
 def test_plain_uses_are_answered_by_the_words_that_ask_for_them(path: str, text: str, instruction: str) -> None:
@@ -184,7 +200,14 @@ def test_plain_uses_are_answered_by_the_words_that_ask_for_them(path: str, text:
         (COLOUR.replace("'NO_COLOR'", "name"), "No colours where NO_COLOR is set.", "surroundings"),
         (PICK.replace("def", "import os\n\n\ndef").replace("(row,", "(os,"), "An attribute.", "dynamic-access"),
         (PICK.replace("name) for", "name)() for"), "An attribute.", "dynamic-access"),
-        ("import subprocess\n\n\ndef f():\n    subprocess.run(['git'])\n", "Run git and write it.", "run-process"),
+        ("import subprocess\n\n\ndef f():\n    subprocess.run(['git'])\n", "Run a program, write it.", "run-process"),
+        ("import subprocess\n\n\ndef f(x):\n    subprocess.run(['git', *x])\n", "Run `git` with x.", "run-process"),
+        ("import subprocess\n\n\ndef f(x):\n    subprocess.run(['sh', x])\n", "Run `sh` with x.", "run-process"),
+        ("import subprocess\n\n\ndef f(x):\n    subprocess.run(['git'], env=x)\n", "Run `git`.", "run-process"),
+        (DB.format("delete from a"), "Delete a row of the database.", "acts-outside"),
+        (DB.format("drop table a"), "Clear the database.", "acts-outside"),
+        (DB.format("select 1; delete from a where b"), "Delete rows.", "acts-outside"),
+        ("def f(g, xs):\n    try:\n        g()\n    except:\n        pass\n", "Catch any Exception.", "bare-except"),
         ("import random\n\n\ndef f():\n    return random.random()\n", "Make a token.", "weak-security"),
     ],
 )
