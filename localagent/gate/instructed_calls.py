@@ -51,6 +51,8 @@ def is_call_asked_for(finding: Finding, path: RepoPath, tree: ast.Module, instru
         case "run-process" | "module-handed-on":
             if _is_replaced_in_test(path, calls):
                 return re.search(r"\bsubprocess\b", instruction) is not None
+            if path.name.startswith("test_") and _starts_own_module(calls, instruction):
+                return True
             return finding.rule == "run-process" and _is_spelled_out(tree, calls, instruction)
         case "acts-outside" if finding.subject.startswith("a call of subprocess."):
             return _is_spelled_out(tree, calls, instruction)
@@ -82,8 +84,27 @@ def _is_written_out(call: ast.Call, instruction: str) -> bool:
     texts = [e.value for e in command.elts if isinstance(e, ast.Constant)]
     program = command.elts[0]
     plain = isinstance(program, ast.Constant) and isinstance(program.value, str) and not _NEVER.fullmatch(program.value)
-    said = (isinstance(t, str) and re.search(rf"(?<![\w-]){re.escape(t)}(?![\w-])", instruction) for t in texts)
+    said = (isinstance(t, str) and _is_said(t, instruction) for t in texts)
     return plain and all(said) and all(k.arg in _OPTIONS for k in call.keywords)
+
+
+def _starts_own_module(calls: list[ast.Call], instruction: str) -> bool:
+    """Whether all that a line of a test starts is `python -m NAME`, by this Python, with a name of the instruction."""
+    started = [c for c in calls if dotted_name(c.func).startswith("subprocess.") and callee_name(c.func) in _STARTERS]
+    for call in started:
+        command = call.args[0] if len(call.args) == 1 else None
+        parts = command.elts if isinstance(command, ast.List | ast.Tuple) else []
+        texts = [p.value if isinstance(p, ast.Constant) else None for p in parts]
+        own = len(parts) > 2 and dotted_name(parts[0]) == "sys.executable" and texts[1] == "-m"
+        if not own or not isinstance(texts[2], str) or not _is_said(f"-m {texts[2]}", instruction):
+            return False
+        if any(isinstance(p, ast.Starred) for p in parts) or not all(k.arg in _OPTIONS for k in call.keywords):
+            return False
+    return bool(started)
+
+
+def _is_said(text: str, instruction: str) -> bool:
+    return re.search(rf"(?<![\w-]){re.escape(text)}(?![\w-])", instruction) is not None
 
 
 def _is_replaced_in_test(path: RepoPath, calls: list[ast.Call]) -> bool:
@@ -102,6 +123,8 @@ def _is_of_database(tree: ast.Module, calls: list[ast.Call], subject: str, instr
     if name in ("sqlite3.connect", "closing", "contextlib.closing"):
         return re.search(_STORES, instruction, re.IGNORECASE) is not None
     named = [c for c in calls if ast.unparse(c.func) == name]
+    if "(" in name:  # of what another call answers, which is judged by itself
+        return all(callee_name(c.func) in _FETCHES | _EXECUTES for c in calls if isinstance(c.func, ast.Attribute))
     if name.rpartition(".")[2] in _FETCHES:
         return True
     return bool(named) and all(

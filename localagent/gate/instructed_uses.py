@@ -46,7 +46,7 @@ _KINDS = (
     _Kind(
         rule="write-files",
         names=r"(?:builtins|io|codecs|gzip|bz2|lzma)\.open:write|os\.(?:fdopen:write|mkdir|makedirs|replace|rename)"
-        r"|tempfile\.(?:mkstemp|mkdtemp|NamedTemporaryFile:write)|zipfile\.ZipFile:write|sqlite3(?:\.connect)?"
+        r"|tempfile\.(?:mkstemp|mkdtemp|NamedTemporaryFile:write)|zipfile\.ZipFile:write|sqlite3(?:\.(?:connect|Row))?"
         r"|open:(?:over)?write|write_text|write_bytes|mkdir|makedirs|touch|replace:one|rename:one|writestr|savefig|to_\w+",
         words=r"\b(?:sav|writ|wrot|stor|export|dump|output|append|persist|record|backup|atomic|cach|log\b|database|sqlite"
         r"|(?:creat|mak)\w* (?:\w+ ){0,3}(?:file|folder|director))",
@@ -67,6 +67,16 @@ _KINDS = (
         rule="surroundings",
         names=r"threading\.Thread|concurrent\.futures\.ThreadPoolExecutor",
         words=instructed_calls.BESIDE,
+    ),
+    _Kind(
+        rule="grows-unbounded",
+        names=r"a call of itself that gets no further",
+        words=r"\b(?:pars|recurs|nest|tree|expression|grammar|evaluat|travers|walk)",
+    ),
+    _Kind(
+        rule="trigger-added",
+        names=r"a condition on (?:a )?(?:iso)?(?:weekday|day|month|year|hour|minute)",
+        words=r"\b(?:dat|day|week|month|year|quarter|calendar|hour|minute|time|age\b|born|birth)",
     ),
     _Kind(rule="grows-unbounded", names=r"ThreadPoolExecutor starts something beside", words=instructed_calls.BESIDE),
     _Kind(
@@ -101,7 +111,11 @@ _KINDS = (
     ),
     _Kind(rule="weak-security", names=r"random(?:\.\w+)?", words=r"\b(?:random|shuffl|sampl|seed|jitter)"),
 )
-_AS_FOUND = ("grows-unbounded", "exposed-whole")  # of the review: what they find is called by a sentence
+_AS_FOUND = (
+    "grows-unbounded",
+    "exposed-whole",
+    "trigger-added",
+)  # of the review: what they find is called by a sentence
 _GUARDS = r"(?i).*(?:verif|ssl|tls|secur|auth|csrf|host|escap|trust|permi|cert|sign|sanit|admin|encrypt|debug|pass)"
 RULES = frozenset(
     {kind.rule for kind in _KINDS} | {"dynamic-access", "trigger-added", "runs-unasked"} | instructed_calls.RULES
@@ -114,10 +128,12 @@ def is_use_asked_for(finding: Finding, path: RepoPath, source: bytes, instructio
     tree = parse_or_none(source)
     if tree is None:
         return False
-    if finding.rule == "trigger-added":
-        return finding.subject == _ON_VARIABLE and _variable_named(tree, finding.line, instruction)
+    if finding.rule == "trigger-added" and finding.subject == _ON_VARIABLE:
+        return _variable_named(tree, finding.line, instruction)
     if finding.rule in instructed_calls.RULES:
         return instructed_calls.is_call_asked_for(finding, path, tree, instruction)
+    if finding.rule == "runs-unasked" and re.fullmatch(r"__\w+__", finding.subject):
+        return finding.subject in instruction  # a hook of Python, by its name
     if finding.rule == "runs-unasked":
         return finding.subject == _EXIT and path.name == _ENTRY and _starts_program(tree, finding.line, path)
     kind, _, name = finding.subject.partition(" ")
@@ -130,10 +146,15 @@ def is_use_asked_for(finding: Finding, path: RepoPath, source: bytes, instructio
     elif kind not in _BY_NAME:
         return False
     around = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
-    around = [f for f in around if any(finding.line in lines_of(s) for s in f.body)]
+    heads = [
+        f for f in around if kind == "name" and f.lineno <= finding.line < f.body[0].lineno
+    ]  # a default, not called
+    around = heads + [f for f in around if any(finding.line in lines_of(s) for s in f.body)]
+    if finding.rule == "trigger-added" and any(_asks_clock(f) for f in around):
+        return False
     if finding.rule == "weak-security" and name == "timeout=None":
         return re.search(r"\btimeout\b", instruction) is not None
-    if kind == "setting" and _is_named_default(tree, finding.line, name.partition("=")[0], instruction):
+    if kind == "setting" and _is_named_default(tree, name.partition("=")[0], instruction):
         return True
     if finding.rule == "process-state" and (_starts_program(tree, finding.line, path) or _expected(tree, finding.line)):
         return name in ("sys.exit", "builtins.SystemExit")
@@ -142,8 +163,11 @@ def is_use_asked_for(finding: Finding, path: RepoPath, source: bytes, instructio
         return False
     if finding.rule == "surroundings" and name in ("os.environ", "os.environ.get", "os.getenv"):
         return _variable_named(tree, finding.line, instruction)
-    if finding.rule == "dynamic-access":
-        return name == "builtins.getattr:dynamic" and _reads_attribute(tree, finding.line, instruction)
+    if finding.rule == "dynamic-access" and name in ("builtins.getattr:dynamic", "builtins.setattr:dynamic"):
+        reads = name.startswith("builtins.getattr")
+        return _is_on_itself(tree, finding.line, instruction, name.split(".")[1].partition(":")[0]) or (
+            reads and _reads_attribute(tree, finding.line, instruction)
+        )
     return any(kind.is_asked(finding, name, instruction) for kind in _KINDS)
 
 
@@ -166,18 +190,22 @@ def _is_own_attribute(tree: ast.Module, line: int, name: str) -> bool:
     return bool(nodes) and all(is_own or id(n) in rows for n, is_own in zip(nodes, own, strict=True))
 
 
-def _is_named_default(tree: ast.Module, line: int, name: str, instruction: str) -> bool:
-    """Whether a line gives a parameter, or a field of a class, that the instruction names its default."""
+def _is_named_default(tree: ast.Module, name: str, instruction: str) -> bool:
+    """Whether it is a parameter, or a field of a class, that the instruction names and that is given its default."""
     if re.match(_GUARDS, name) or not re.search(rf"\b{re.escape(name)}\b", instruction, re.IGNORECASE):
         return False
+    if any(isinstance(n, ast.keyword) and (n.arg or "").lower() == name.lower() for n in ast.walk(tree)):
+        return False  # it is given to something
     heads = [n.args for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
-    given = [a for h in heads for a in (*h.posonlyargs, *h.args, *h.kwonlyargs)]
-    fields = [
-        s.target for c in ast.walk(tree) if isinstance(c, ast.ClassDef) for s in c.body if isinstance(s, ast.AnnAssign)
-    ]
-    return any(a.arg.lower() == name.lower() and line in lines_of(a) for a in given) or any(
-        isinstance(f, ast.Name) and f.id.lower() == name.lower() and line in lines_of(f) for f in fields
-    )
+    given = {a.arg.lower() for h in heads for a in (*h.posonlyargs, *h.args, *h.kwonlyargs)}
+    classes = [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
+    fields = {
+        s.target.id.lower()
+        for c in classes
+        for s in c.body
+        if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)
+    }
+    return name.lower() in given | fields
 
 
 def _leads_elsewhere(tree: ast.Module, functions: Sequence[ast.AST]) -> bool:
@@ -221,6 +249,25 @@ def _variable_named(tree: ast.Module, line: int, instruction: str) -> bool:
             read.append(node.left)
     known = {*re.findall(r"\w{3,}", instruction)}
     return bool(read) and all(isinstance(r, ast.Constant) and r.value in known for r in read)
+
+
+def _asks_clock(function: ast.AST) -> bool:
+    """Whether a function asks what time it is."""
+    clocks = ("today", "now", "utcnow", "time", "localtime", "gmtime", "monotonic", "time_ns")
+    return any(isinstance(n, ast.Call) and not n.args and callee_name(n.func) in clocks for n in ast.walk(function))
+
+
+def _is_on_itself(tree: ast.Module, line: int, instruction: str, called: str) -> bool:
+    """Whether a line looks up methods of `self` that begin alike (`do_NAME`), or sets its attributes by their names."""
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and line in lines_of(n)]
+    used = [c for c in calls if isinstance(c.func, ast.Name) and c.func.id == called and len(c.args) > 1]
+    if not used or not all(isinstance(c.args[0], ast.Name) and c.args[0].id == "self" for c in used):
+        return False
+    if called == "setattr":
+        return re.search(r"\b(?:attribut|field|keyword|option)", instruction, re.IGNORECASE) is not None
+    begins = (c.args[1].values[0] if isinstance(c.args[1], ast.JoinedStr) and c.args[1].values else None for c in used)
+    alike = all(isinstance(b, ast.Constant) and re.fullmatch(r"[a-z]+_", str(b.value)) for b in begins)
+    return alike and re.search(r"\b(?:dispatch|method|command|visit|handle)", instruction, re.IGNORECASE) is not None
 
 
 def _reads_attribute(tree: ast.Module, line: int, instruction: str) -> bool:

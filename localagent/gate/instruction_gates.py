@@ -21,14 +21,15 @@ import pathspec
 
 from localagent.code.names import dotted_name
 from localagent.code.source_text import parse_or_none
-from localagent.code.spans import lines_of
+from localagent.code.spans import first_line, last_line, lines_of
 from localagent.domain.diff import ChangeKind, TreeChange
 from localagent.domain.gate import Allow, Decision, Finding
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import InstructionRules, Permission, Policy
 from localagent.gate import instructed_uses
+from localagent.gate.files import critical_paths, patch_paths
 from localagent.gate.files.editable_paths import NOT_IN_TREE
-from localagent.gate.tests import side_effects
+from localagent.gate.tests import side_effects, tamper_rules
 from localagent.text.visible_text import shortened
 
 _NO_SECTION = (
@@ -46,6 +47,7 @@ _PYPROJECT = "pyproject.toml"
 _REPORTS = frozenset({"exception", "print_exc", "format_exc", "print_exception", "format_exception"})
 _ALL_CAUGHT = re.compile(r"\bExceptions?\b|(?i:\b(?:any|every|all|whatever|no)(?: kinds? of)? (?:exception|error)s?\b)")
 _SETUP_CFG = "setup.cfg"
+_NOT_BY_CONTENT = frozenset(r.id for module in (critical_paths, patch_paths, tamper_rules) for r in module.RULES)
 _REQUIREMENTS = re.compile(r"(?:[\w.-]*-)?requirements(?:-[\w.-]*)?\.(?:txt|in)")
 _RUNS_TESTS = ("pytest", "coverage", "tox", "nox", "hatch", "pdm", "poetry")
 
@@ -164,7 +166,7 @@ def answered(
     asked = _InstructionContext(instruction=instruction, rules=rules, entries={e.path: e for e in entries})
     found = []
     for decision in decisions:
-        kept = tuple(f for f in decision.findings if not asked.answers(f))
+        kept = tuple(f for f in decision.findings if not (asked.answers(f) or asked.is_moved(f)))
         allowed = decision.answer is Allow.DENY and bool(decision.findings) and not kept
         found.append(replace(decision, answer=Allow.ALLOW if allowed else decision.answer, findings=kept))
     return found
@@ -201,6 +203,21 @@ class _InstructionContext:
                 )
         return True
 
+    def is_moved(self, finding: Finding) -> bool:
+        """Whether a finding is of a statement of a module that stood word for word in another file, and went there."""
+        entry = self.entries.get(finding.path) if finding.path is not None else None
+        if entry is None or not finding.line or finding.rule in _NOT_BY_CONTENT:
+            return False
+        at = [s for s in _statements(entry.after) if first_line(s) <= finding.line <= last_line(s)]
+        if len(at) != 1:
+            return False
+        moved = ast.dump(at[0])
+        others = (e for e in self.entries.values() if e.path != entry.path and e.path.is_python)
+        return any(
+            moved in map(ast.dump, _statements(e.before)) and moved not in map(ast.dump, _statements(e.after))
+            for e in others
+        )
+
     def _spelled_out(self, entry: TreeChange) -> bool:
         """Whether the file is named, and no word or number of the new lines is new to file and instruction."""
         if entry.kind is not ChangeKind.MODIFIED or entry.path.name not in self.instruction:
@@ -215,6 +232,11 @@ class _InstructionContext:
         name = entry.path.name
         listed = name in (_PYPROJECT, _SETUP_CFG, "README.md") or _REQUIREMENTS.fullmatch(name) is not None
         return listed and all(word in known for line in new for word in _WORD.findall(line))
+
+
+def _statements(source: bytes) -> list[ast.stmt]:
+    tree = parse_or_none(source)
+    return tree.body if tree is not None else []
 
 
 def _lines(data: bytes) -> list[str]:
