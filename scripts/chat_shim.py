@@ -4,6 +4,7 @@ The headers come out of the very source package that llama.cpp was compiled from
 that package or a compiler is missing there is no shim, and localagent calls tools in its own format.
 """
 
+import base64
 import hashlib
 import os
 import shutil
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,6 +47,7 @@ def build(venv: Path, downloads: Path) -> str:
         top = _headers(source, Path(scratch))
         made = Path(scratch) / library_name()
         argv = [compiler, "-std=c++17", "-O1", "-fPIC", "-shared", "-fvisibility=hidden"]
+        argv += [f"-ffile-prefix-map={scratch}=."]  # the same library each time
         argv += [f"-I{top / part}" for part in _HEADERS]
         argv += [str(SOURCE), str(_common(folder)), "-Wl,--disable-new-dtags,-rpath,$ORIGIN"]
         argv += ["-Wl,--allow-shlib-undefined", "-o", str(made)]
@@ -54,6 +57,34 @@ def build(venv: Path, downloads: Path) -> str:
         shutil.copyfile(made, folder / (made.name + ".new"))
         (folder / (made.name + ".new")).replace(folder / made.name)
     return ""
+
+
+def copy_wheel(wheel: Path, target: Path, downloads: Path) -> str:
+    """Copy a wheel of llama.cpp with the shim beside its libraries; why it is without one, or ""."""
+    with tempfile.TemporaryDirectory(prefix="chat-shim-") as scratch:
+        site = Path(scratch) / "lib" / "python3" / "site-packages"
+        with zipfile.ZipFile(wheel) as whole:
+            whole.extractall(site, [n for n in whole.namelist() if Path(n).name.startswith("libllama")])
+        if why := build(Path(scratch), downloads):
+            shutil.copyfile(wheel, target)
+            return why
+        made = next(site.rglob(library_name()))
+        _add(wheel, target, made.relative_to(site).as_posix(), made.read_bytes())
+    return ""
+
+
+def _add(wheel: Path, target: Path, name: str, data: bytes) -> None:
+    """Copy a wheel with one more file, which its RECORD names."""
+    digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+    with zipfile.ZipFile(wheel) as whole, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as more:
+        for entry in whole.infolist():
+            text = whole.read(entry)
+            if entry.filename.endswith(".dist-info/RECORD"):
+                text = f"{name},sha256={digest},{len(data)}\n".encode() + text
+            more.writestr(entry, text, zipfile.ZIP_DEFLATED)
+        library = zipfile.ZipInfo(name)  # of 1980, as every kit has it
+        library.external_attr = 0o644 << 16
+        more.writestr(library, data, zipfile.ZIP_DEFLATED)
 
 
 def _common(folder: Path) -> Path | None:

@@ -25,6 +25,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import bootstrap
+import chat_shim
 from bootstrap import BUILD, DOWNLOADS, LOCKS, ROOT, SetupError, need, pip, say
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from kit_licences import canonical, licences
@@ -120,8 +121,11 @@ def gather(kit: Path, work: Path) -> None:
     wheels = kit / "wheels"
     wheels.mkdir(parents=True)
     found = wanted_wheels(("build.txt", "runtime.txt", "dev.txt", "kit.txt"))
-    for wheel in [*found, portable_wheel(), own_wheel(work)]:
+    for wheel in [*found, own_wheel(work)]:
         shutil.copyfile(wheel, wheels / wheel.name)
+    llama = portable_wheel()
+    if why := chat_shim.copy_wheel(llama, wheels / llama.name, DOWNLOADS):
+        say(f"no chat shim in the kit: {why}; models there call tools in localagent's own format")
     (kit / "source").mkdir()
     (kit / "source" / f"localagent-{git('rev-parse', '--short=12', 'HEAD')}.tar.gz").write_bytes(archive("tar.gz"))
     shutil.copytree(LOCKS, kit / "locks")

@@ -93,7 +93,7 @@ class ChokePoint:
         if not action.writes:
             return Review(answer=Answer.ALLOW)
         after = {w.path: w.text for w in action.writes}
-        said = self._of_change({path: copy.original(path) for path in after}, after)
+        said = self._of_change(after, copy)
         if lost := self._outside(after, copy, events) or self._tainted(after, copy, events):
             return replace(_denied(lost), broken=said.broken)
         if said.answer is Answer.ALLOW and self.trust is Trust.ASK and not self.assume:
@@ -136,11 +136,22 @@ class ChokePoint:
             return ""
         return f"{lost} is not possible after {where}: that text speaks to a machine and is only data"
 
-    def _of_change(self, before: Mapping[RepoPath, str | None], after: Mapping[RepoPath, str | None]) -> Review:
-        changed = {path: text for path, text in after.items() if text != before[path]}
-        if not changed:
+    def _of_change(self, after: Mapping[RepoPath, str | None], copy: WorkingCopy) -> Review:
+        """Of a change by itself; what stands against it is let be where nothing stands against all that was done.
+
+        A test that goes with what it tested is one that is deleted, as long as it is looked at alone.
+        """
+        changed = {path: text for path, text in after.items() if text != copy.original(path)}
+        said = self._of_all(changed, copy)
+        if said.answer is Answer.ALLOW or not {*copy.writes} - {*after}:
+            return said
+        together = self._of_all({**copy.writes, **after}, copy)
+        return together if together.answer is Answer.ALLOW else said
+
+    def _of_all(self, after: Mapping[RepoPath, str | None], copy: WorkingCopy) -> Review:
+        if not after:
             return Review(answer=Answer.ALLOW)
-        return self.review.of_change({path: before[path] for path in changed}, changed)
+        return self.review.of_change({path: copy.original(path) for path in after}, after)
 
     def _settled(self, said: Review, what: str, detail: Callable[[], str]) -> Review:
         """The gates' answer, with a person's where they leave it to one."""

@@ -10,11 +10,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from localagent.code.names import dotted_name, imports_of
+from localagent.code.names import callee_name, dotted_name, imports_of
 from localagent.code.source_text import parse_or_none
 from localagent.code.spans import lines_of
 from localagent.domain.gate import Finding
 from localagent.domain.paths import RepoPath
+from localagent.gate import instructed_calls
 
 _ELSEWHERE = re.compile(
     r"/\w|~(?:/|\w|$)|\\\\|\w:[\\/]|(?:.*/)?\.\.(?:/|$)"
@@ -23,7 +24,7 @@ _ELSEWHERE = re.compile(
 )
 _ENTRY = "__main__.py"
 _EXIT, _ON_VARIABLE = "sys.exit() on import", "a condition on environ"  # what the rules of review call them
-_BY_NAME = ("call", "name", "method", "setting")  # uses in the table of dangers that are what they are called
+_BY_NAME = ("call", "name", "method", "setting", "import")  # uses in the table of dangers that are what they are called
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,7 +46,7 @@ _KINDS = (
     _Kind(
         rule="write-files",
         names=r"(?:builtins|io|codecs|gzip|bz2|lzma)\.open:write|os\.(?:fdopen:write|mkdir|makedirs|replace|rename)"
-        r"|tempfile\.(?:mkstemp|mkdtemp|NamedTemporaryFile:write)|zipfile\.ZipFile:write|sqlite3(?:\.connect)?"
+        r"|tempfile\.(?:mkstemp|mkdtemp|NamedTemporaryFile:write)|zipfile\.ZipFile:write|sqlite3(?:\.(?:connect|Row))?"
         r"|open:(?:over)?write|write_text|write_bytes|mkdir|makedirs|touch|replace:one|rename:one|writestr|savefig|to_\w+",
         words=r"\b(?:sav|writ|wrot|stor|export|dump|output|append|persist|record|backup|atomic|cach|log\b|database|sqlite"
         r"|(?:creat|mak)\w* (?:\w+ ){0,3}(?:file|folder|director))",
@@ -65,8 +66,43 @@ _KINDS = (
     _Kind(
         rule="surroundings",
         names=r"threading\.Thread|concurrent\.futures\.ThreadPoolExecutor",
-        words=r"\b(?:threads?|parallel|concurren)",
+        words=instructed_calls.BESIDE,
     ),
+    _Kind(
+        rule="grows-unbounded",
+        names=r"a call of itself that gets no further",
+        words=r"\b(?:pars|recurs|nest|tree|expression|grammar|evaluat|travers|walk)",
+    ),
+    _Kind(
+        rule="trigger-added",
+        names=r"a condition on (?:a )?(?:iso)?(?:weekday|day|month|year|hour|minute)",
+        words=r"\b(?:dat|day|week|month|year|quarter|calendar|hour|minute|time|age\b|born|birth)",
+    ),
+    _Kind(rule="grows-unbounded", names=r"ThreadPoolExecutor starts something beside", words=instructed_calls.BESIDE),
+    _Kind(
+        rule="exposed-whole",
+        names=r"all of [\w.]+",
+        words=r"\b(?:dict|json|dataclass|serial|asdict|mapping|field)",
+    ),
+    _Kind(rule="lets-be", names=r"collections\.defaultdict", words=r""),
+    _Kind(
+        rule="lets-be",
+        names=r"warnings\.(?:catch_warnings|simplefilter|filterwarnings)",
+        words=r"\b(?:warn|deprecat)",
+    ),
+    _Kind(
+        rule="lets-be",
+        names=r"decimal\.(?:get|set)context|decimal\.localcontext",
+        words=r"\b(?:decimal|round|precision)",
+    ),
+    _Kind(rule="lets-be", names=r"setLevel", words=r"\b(?:log|verbos|debug|quiet|level)"),
+    _Kind(
+        rule="lets-be",
+        names=r"errors='(?:ignore|replace|surrogate\w*)'",
+        words=r"\b(?:encod|decod|undecodable|unicode|utf|latin|byte|errors=|invalid)",
+    ),
+    _Kind(rule="lets-be", names=r"return_exceptions=True", words=r"\b(?:exception|error|fail|rais)"),
+    _Kind(rule="lets-be", names=r"ignore_errors=True", words=_GOES),
     _Kind(rule="surroundings", names=r"create_task|run_in_executor|call_later", words=r"\b(?:async|task|concurren)"),
     _Kind(
         rule="surroundings",
@@ -75,7 +111,15 @@ _KINDS = (
     ),
     _Kind(rule="weak-security", names=r"random(?:\.\w+)?", words=r"\b(?:random|shuffl|sampl|seed|jitter)"),
 )
-RULES = frozenset({kind.rule for kind in _KINDS} | {"dynamic-access", "trigger-added", "runs-unasked"})
+_AS_FOUND = (
+    "grows-unbounded",
+    "exposed-whole",
+    "trigger-added",
+)  # of the review: what they find is called by a sentence
+_GUARDS = r"(?i).*(?:verif|ssl|tls|secur|auth|csrf|host|escap|trust|permi|cert|sign|sanit|admin|encrypt|debug|pass)"
+RULES = frozenset(
+    {kind.rule for kind in _KINDS} | {"dynamic-access", "trigger-added", "runs-unasked"} | instructed_calls.RULES
+)
 """The rules of which some uses are answered."""
 
 
@@ -84,17 +128,34 @@ def is_use_asked_for(finding: Finding, path: RepoPath, source: bytes, instructio
     tree = parse_or_none(source)
     if tree is None:
         return False
-    if finding.rule == "trigger-added":
-        return finding.subject == _ON_VARIABLE and _variable_named(tree, finding.line, instruction)
+    if finding.rule == "trigger-added" and finding.subject == _ON_VARIABLE:
+        return _variable_named(tree, finding.line, instruction)
+    if finding.rule in instructed_calls.RULES:
+        return instructed_calls.is_call_asked_for(finding, path, tree, instruction)
+    if finding.rule == "runs-unasked" and re.fullmatch(r"__\w+__", finding.subject):
+        return finding.subject in instruction  # a hook of Python, by its name
     if finding.rule == "runs-unasked":
         return finding.subject == _EXIT and path.name == _ENTRY and _starts_program(tree, finding.line, path)
     kind, _, name = finding.subject.partition(" ")
-    if kind not in _BY_NAME:
+    if finding.rule in _AS_FOUND:
+        name = finding.subject
+        if name.startswith("all of ") and not _makes_dictionary(tree, finding.line):
+            return False
+    elif kind == "attribute" and finding.rule == "lets-be":
+        return _is_own_attribute(tree, finding.line, name)
+    elif kind not in _BY_NAME:
         return False
     around = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
-    around = [f for f in around if any(finding.line in lines_of(s) for s in f.body)]
+    heads = [
+        f for f in around if kind == "name" and f.lineno <= finding.line < f.body[0].lineno
+    ]  # a default, not called
+    around = heads + [f for f in around if any(finding.line in lines_of(s) for s in f.body)]
+    if finding.rule == "trigger-added" and any(_asks_clock(f) for f in around):
+        return False
     if finding.rule == "weak-security" and name == "timeout=None":
         return re.search(r"\btimeout\b", instruction) is not None
+    if kind == "setting" and _is_named_default(tree, name.partition("=")[0], instruction):
+        return True
     if finding.rule == "process-state" and (_starts_program(tree, finding.line, path) or _expected(tree, finding.line)):
         return name in ("sys.exit", "builtins.SystemExit")
     imports = any(isinstance(n, ast.Import | ast.ImportFrom) and finding.line in lines_of(n) for n in tree.body)
@@ -102,9 +163,49 @@ def is_use_asked_for(finding: Finding, path: RepoPath, source: bytes, instructio
         return False
     if finding.rule == "surroundings" and name in ("os.environ", "os.environ.get", "os.getenv"):
         return _variable_named(tree, finding.line, instruction)
-    if finding.rule == "dynamic-access":
-        return name == "builtins.getattr:dynamic" and _reads_attribute(tree, finding.line, instruction)
+    if finding.rule == "dynamic-access" and name in ("builtins.getattr:dynamic", "builtins.setattr:dynamic"):
+        reads = name.startswith("builtins.getattr")
+        return _is_on_itself(tree, finding.line, instruction, name.split(".")[1].partition(":")[0]) or (
+            reads and _reads_attribute(tree, finding.line, instruction)
+        )
     return any(kind.is_asked(finding, name, instruction) for kind in _KINDS)
+
+
+def _makes_dictionary(tree: ast.Module, line: int) -> bool:
+    """Whether a line makes a dictionary or a tuple of a dataclass."""
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and line in lines_of(n)]
+    return any(callee_name(c.func) in ("asdict", "astuple") for c in calls)
+
+
+def _is_own_attribute(tree: ast.Module, line: int, name: str) -> bool:
+    """Whether an attribute of a line is one of `self`, or says that rows of a database are read by their names."""
+    nodes = [n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and n.attr == name and line in lines_of(n)]
+    rows = {
+        id(target)
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Assign) and dotted_name(n.value) in ("sqlite3.Row", "Row")
+        for target in n.targets
+    }
+    own = (isinstance(n.value, ast.Name) and n.value.id == "self" for n in nodes)
+    return bool(nodes) and all(is_own or id(n) in rows for n, is_own in zip(nodes, own, strict=True))
+
+
+def _is_named_default(tree: ast.Module, name: str, instruction: str) -> bool:
+    """Whether it is a parameter, or a field of a class, that the instruction names and that is given its default."""
+    if re.match(_GUARDS, name) or not re.search(rf"\b{re.escape(name)}\b", instruction, re.IGNORECASE):
+        return False
+    if any(isinstance(n, ast.keyword) and (n.arg or "").lower() == name.lower() for n in ast.walk(tree)):
+        return False  # it is given to something
+    heads = [n.args for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    given = {a.arg.lower() for h in heads for a in (*h.posonlyargs, *h.args, *h.kwonlyargs)}
+    classes = [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
+    fields = {
+        s.target.id.lower()
+        for c in classes
+        for s in c.body
+        if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)
+    }
+    return name.lower() in given | fields
 
 
 def _leads_elsewhere(tree: ast.Module, functions: Sequence[ast.AST]) -> bool:
@@ -148,6 +249,25 @@ def _variable_named(tree: ast.Module, line: int, instruction: str) -> bool:
             read.append(node.left)
     known = {*re.findall(r"\w{3,}", instruction)}
     return bool(read) and all(isinstance(r, ast.Constant) and r.value in known for r in read)
+
+
+def _asks_clock(function: ast.AST) -> bool:
+    """Whether a function asks what time it is."""
+    clocks = ("today", "now", "utcnow", "time", "localtime", "gmtime", "monotonic", "time_ns")
+    return any(isinstance(n, ast.Call) and not n.args and callee_name(n.func) in clocks for n in ast.walk(function))
+
+
+def _is_on_itself(tree: ast.Module, line: int, instruction: str, called: str) -> bool:
+    """Whether a line looks up methods of `self` that begin alike (`do_NAME`), or sets its attributes by their names."""
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and line in lines_of(n)]
+    used = [c for c in calls if isinstance(c.func, ast.Name) and c.func.id == called and len(c.args) > 1]
+    if not used or not all(isinstance(c.args[0], ast.Name) and c.args[0].id == "self" for c in used):
+        return False
+    if called == "setattr":
+        return re.search(r"\b(?:attribut|field|keyword|option)", instruction, re.IGNORECASE) is not None
+    begins = (c.args[1].values[0] if isinstance(c.args[1], ast.JoinedStr) and c.args[1].values else None for c in used)
+    alike = all(isinstance(b, ast.Constant) and re.fullmatch(r"[a-z]+_", str(b.value)) for b in begins)
+    return alike and re.search(r"\b(?:dispatch|method|command|visit|handle)", instruction, re.IGNORECASE) is not None
 
 
 def _reads_attribute(tree: ast.Module, line: int, instruction: str) -> bool:

@@ -8,6 +8,7 @@ instruction name: a test that differs by a named rename, a line of dependencies 
 
 import ast
 import builtins
+import configparser
 import difflib
 import keyword
 import re
@@ -20,14 +21,15 @@ import pathspec
 
 from localagent.code.names import dotted_name
 from localagent.code.source_text import parse_or_none
-from localagent.code.spans import lines_of
+from localagent.code.spans import first_line, last_line, lines_of
 from localagent.domain.diff import ChangeKind, TreeChange
 from localagent.domain.gate import Allow, Decision, Finding
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import InstructionRules, Permission, Policy
 from localagent.gate import instructed_uses
+from localagent.gate.files import critical_paths, patch_paths
 from localagent.gate.files.editable_paths import NOT_IN_TREE
-from localagent.gate.tests import side_effects
+from localagent.gate.tests import side_effects, tamper_rules
 from localagent.text.visible_text import shortened
 
 _NO_SECTION = (
@@ -42,7 +44,11 @@ _NO_NAMES = frozenset({*keyword.kwlist, *dir(builtins)})
 _PIECE = re.compile(r"\w+|\W+")
 _TAKES_AWAY = re.compile(r"\b(?:remov|delet|drop|retir|get rid|take out|no longer|nobody)", re.IGNORECASE)
 _PYPROJECT = "pyproject.toml"
-_TEXT_LISTS = ("requirements.txt", "requirements-dev.txt", "dev-requirements.txt", "README.md")
+_REPORTS = frozenset({"exception", "print_exc", "format_exc", "print_exception", "format_exception"})
+_ALL_CAUGHT = re.compile(r"\bExceptions?\b|(?i:\b(?:any|every|all|whatever|no)(?: kinds? of)? (?:exception|error)s?\b)")
+_SETUP_CFG = "setup.cfg"
+_NOT_BY_CONTENT = frozenset(r.id for module in (critical_paths, patch_paths, tamper_rules) for r in module.RULES)
+_REQUIREMENTS = re.compile(r"(?:[\w.-]*-)?requirements(?:-[\w.-]*)?\.(?:txt|in)")
 _RUNS_TESTS = ("pytest", "coverage", "tox", "nox", "hatch", "pdm", "poetry")
 
 
@@ -160,7 +166,7 @@ def answered(
     asked = _InstructionContext(instruction=instruction, rules=rules, entries={e.path: e for e in entries})
     found = []
     for decision in decisions:
-        kept = tuple(f for f in decision.findings if not asked.answers(f))
+        kept = tuple(f for f in decision.findings if not (asked.answers(f) or asked.is_moved(f)))
         allowed = decision.answer is Allow.DENY and bool(decision.findings) and not kept
         found.append(replace(decision, answer=Allow.ALLOW if allowed else decision.answer, findings=kept))
     return found
@@ -181,9 +187,12 @@ class _InstructionContext:
         entry = self.entries.get(finding.path)
         match finding.rule:
             case "broad-except" | "bare-except":
-                return entry is not None and _keeps_fault(entry.after, finding.line)
+                return entry is not None and _keeps_fault(entry.after, finding.line, self.instruction)
             case "test-changed" | "test-fixture-changed":
-                return entry is not None and is_named_rename(entry.before, entry.after, self.instruction)
+                return entry is not None and (
+                    is_named_rename(entry.before, entry.after, self.instruction)
+                    or _is_named_rename_at(entry.before, entry.after, finding.line, self.instruction)
+                )
             case "test-gone-with-feature":
                 return _TAKES_AWAY.search(self.instruction) is not None
             case "dependency-edit" | "test-configuration":
@@ -194,17 +203,40 @@ class _InstructionContext:
                 )
         return True
 
+    def is_moved(self, finding: Finding) -> bool:
+        """Whether a finding is of a statement of a module that stood word for word in another file, and went there."""
+        entry = self.entries.get(finding.path) if finding.path is not None else None
+        if entry is None or not finding.line or finding.rule in _NOT_BY_CONTENT:
+            return False
+        at = [s for s in _statements(entry.after) if first_line(s) <= finding.line <= last_line(s)]
+        if len(at) != 1:
+            return False
+        moved = ast.dump(at[0])
+        others = (e for e in self.entries.values() if e.path != entry.path and e.path.is_python)
+        return any(
+            moved in map(ast.dump, _statements(e.before)) and moved not in map(ast.dump, _statements(e.after))
+            for e in others
+        )
+
     def _spelled_out(self, entry: TreeChange) -> bool:
         """Whether the file is named, and no word or number of the new lines is new to file and instruction."""
         if entry.kind is not ChangeKind.MODIFIED or entry.path.name not in self.instruction:
             return False
         if entry.path.name == _PYPROJECT and not _runs_alike(entry.before, entry.after):
             return False
+        if entry.path.name == _SETUP_CFG and not _is_described_alone(entry.before, entry.after):
+            return False
         before, after = _lines(entry.before), _lines(entry.after)
         new = [x[2:] for x in difflib.ndiff(before, after) if x.startswith("+ ")]
         known = {*_WORD.findall(self.instruction), *_WORD.findall("\n".join(before))}
-        listed = entry.path.name in (_PYPROJECT, *_TEXT_LISTS)
+        name = entry.path.name
+        listed = name in (_PYPROJECT, _SETUP_CFG, "README.md") or _REQUIREMENTS.fullmatch(name) is not None
         return listed and all(word in known for line in new for word in _WORD.findall(line))
+
+
+def _statements(source: bytes) -> list[ast.stmt]:
+    tree = parse_or_none(source)
+    return tree.body if tree is not None else []
 
 
 def _lines(data: bytes) -> list[str]:
@@ -218,6 +250,25 @@ def _runs_alike(before: bytes, after: bytes) -> bool:
         return False
     tools = [{k: v for k, v in t.get("tool", {}).items() if k in (*_RUNS_TESTS, "localagent")} for t in (old, new)]
     return tools[0] == tools[1] and old.get("build-system") == new.get("build-system")
+
+
+def _is_described_alone(before: bytes, after: bytes) -> bool:
+    """Whether a setup.cfg differs in what it says of the project alone: not in how it is built, tested or started."""
+    sides = []
+    for data in (before, after):
+        parser = configparser.RawConfigParser(strict=True)
+        try:
+            parser.read_string(data.decode())
+        except (configparser.Error, UnicodeDecodeError):
+            return False
+        sides.append(
+            {
+                s: dict(parser[s])
+                for s in parser.sections()
+                if s not in ("metadata", "options", "options.extras_require")
+            }
+        )
+    return sides[0] == sides[1]
 
 
 def _toml(data: bytes) -> dict[str, Any] | None:
@@ -241,12 +292,40 @@ def is_named_rename(before: bytes, after: bytes, instruction: str) -> bool:
     return len(changed) == 1 and all(a in names and b in names and b not in old for a, b in changed)
 
 
-def _keeps_fault(source: bytes, line: int) -> bool:
-    """Whether the handler at a line does something with what it caught, so that it is not silenced."""
+def _is_named_rename_at(before: bytes, after: bytes, line: int, instruction: str) -> bool:
+    """Whether the one function of its name around a line differs by a named rename, whatever else the file gained."""
+    sides: list[dict[str, list[str]]] = []
+    at = ""
+    for text in (before, after):
+        tree, found = parse_or_none(text), dict[str, list[str]]()
+        for node in ast.walk(tree) if tree is not None else ():
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                found.setdefault(node.name, []).append(
+                    "\n".join(_lines(text)[lines_of(node)[0] - 1 : lines_of(node)[-1]])
+                )
+                at = node.name if text is after and line in lines_of(node) else at
+        sides.append(found)
+    old, new = (found.get(at, []) for found in sides)
+    return len(old) == len(new) == 1 and is_named_rename(old[0].encode(), new[0].encode(), instruction)
+
+
+def _keeps_fault(source: bytes, line: int, instruction: str) -> bool:
+    """Whether the handler at a line does something with what it caught, or the instruction says that all is caught."""
     tree = parse_or_none(source)
     for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, ast.ExceptHandler) and node.name and line in lines_of(node):
-            used = [n for s in node.body for n in ast.walk(s) if isinstance(n, ast.Name) and n.id == node.name]
-            if used:
+        if isinstance(node, ast.ExceptHandler) and line in lines_of(node):
+            inside = [n for s in node.body for n in ast.walk(s)]
+            if any(isinstance(n, ast.Name) and n.id == node.name for n in inside if node.name):
+                return True
+            if any(isinstance(n, ast.Call) and _is_report(n) for n in inside):
+                return True
+            named = isinstance(node.type, ast.Name) and node.type.id == "Exception"
+            if named and _ALL_CAUGHT.search(instruction) is not None:
                 return True
     return False
+
+
+def _is_report(call: ast.Call) -> bool:
+    """`log.exception("...")`, `log.error("...", exc_info=True)`, `traceback.print_exc()`."""
+    told = any(k.arg == "exc_info" and isinstance(k.value, ast.Constant) and k.value.value for k in call.keywords)
+    return told or (isinstance(call.func, ast.Attribute) and call.func.attr in _REPORTS)

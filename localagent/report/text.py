@@ -26,7 +26,7 @@ _HEADLINES = {
     "all-denied": "the gates refused every candidate",
     "ambiguous": "ambiguous: several patches pass, and the tests do not tell which is right",
     "low-confidence": "low confidence: a patch passes every check, but may not be right",
-    "needs-person": "needs review by a person",
+    "needs-person": "needs a person",
     "interrupted": "interrupted; no file was changed",
     "cannot-enforce": "the jail or a gate cannot be enforced here: nothing ran",
     "fault": "internal error",

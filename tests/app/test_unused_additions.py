@@ -14,6 +14,7 @@ BEFORE = b"LIMIT = 3\n\n\ndef f(x):\n    return x\n"
     [
         ("PROBE = 1", ["PROBE"]),
         ("PROBE: int = 1", ["PROBE"]),
+        ("PROBE = {}\nPROBE['x'] = 1", ["PROBE"]),
         ("def probe():\n    return 1", ["probe"]),
         ("class Probe:\n    pass", ["Probe"]),
         ("import pickle as probe", ["probe"]),

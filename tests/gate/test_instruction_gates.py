@@ -12,6 +12,7 @@ from localagent.domain.paths import RepoPath
 from localagent.gate.instruction_gates import for_instruction, instructed, is_named_rename
 from localagent.gate.patch_gates import PatchGates
 from localagent.policy.load import load_policy
+from localagent.repo.diff.write_diff import line_splices
 
 POLICIES = Path(__file__).parents[2] / "policies"
 DEFAULT = load_policy(POLICIES / "default.toml")
@@ -143,6 +144,28 @@ PICK = "def pick(rows, name):\n    return [getattr(row, name) for row in rows]\n
 COLOUR = "import os\n\n\ndef coloured():\n    return not os.environ.get('NO_COLOR')\n"
 RETRY = "import time\n\n\ndef retry(f, wait):\n    time.sleep(wait)\n    return f()\n"
 STDIN = "import sys\n\n\ndef read():\n    return sys.stdin.read()\n"
+DB = "import sqlite3\n\n\ndef f(path):\n    db = sqlite3.connect(path)\n    db.execute('{}')\n"
+VERSION = """\
+import subprocess
+
+
+def version():
+    return subprocess.run(["git", "--version"], capture_output=True, text=True, check=True).stdout
+"""
+TRIED = "def f(g, log):\n    try:\n        g()\n    except Exception:\n        {}\n"
+GROUPED = "import collections\n\n\ndef group(rows):\n    groups = collections.defaultdict(list)\n    return groups\n"
+SHELL = """\
+class Shell:
+    def handle(self, line):
+        name, *args = line.split()
+        return getattr(self, f"do_{name}")(*args)
+
+    def do_echo(self, *args):
+        return args
+"""
+STARTED = (
+    "import subprocess\nimport sys\n\n\ndef test_a():\n    subprocess.run([sys.executable, '-m', 'pkg'], check=True)\n"
+)
 EXPECTED = "import pytest\n\n\ndef test_exit():\n    with pytest.raises(SystemExit):\n        int('1')\n"
 
 
@@ -157,6 +180,16 @@ EXPECTED = "import pytest\n\n\ndef test_exit():\n    with pytest.raises(SystemEx
         ("pkg/new.py", STDIN, "Read from standard input."),
         ("tests/test_new.py", EXPECTED, "Write tests."),
         ("pkg/new.py", "class A:\n    timeout: float | None = None\n", "Give A a timeout."),
+        ("pkg/version.py", VERSION, "Add version() that runs `git --version`."),
+        ("pkg/db.py", DB.format("delete from a where b = 1"), "Delete a row of the database."),
+        ("pkg/db.py", DB.format("select a from b"), "Read the table of the database."),
+        ("pkg/new.py", TRIED.format("log.exception('f')"), "Go on after a failure."),
+        ("pkg/new.py", TRIED.format("return None"), "The answer is None where g raises any Exception."),
+        ("pkg/new.py", GROUPED, "Group the rows."),
+        ("pkg/new.py", "def f(text, strict=False):\n    return text\n", "Add f(text, strict=False)."),
+        ("pkg/new.py", SHELL, "Add a Shell that dispatches to its methods do_NAME."),
+        ("tests/test_new.py", STARTED, "Test that `python -m pkg` works."),
+        ("pkg/new.py", "def f(day):\n    return day.weekday() >= 5\n", "Add f(day): whether it is a weekend day."),
     ],
 )
 def test_plain_uses_are_answered_by_the_words_that_ask_for_them(path: str, text: str, instruction: str) -> None:
@@ -184,7 +217,21 @@ def test_plain_uses_are_answered_by_the_words_that_ask_for_them(path: str, text:
         (COLOUR.replace("'NO_COLOR'", "name"), "No colours where NO_COLOR is set.", "surroundings"),
         (PICK.replace("def", "import os\n\n\ndef").replace("(row,", "(os,"), "An attribute.", "dynamic-access"),
         (PICK.replace("name) for", "name)() for"), "An attribute.", "dynamic-access"),
-        ("import subprocess\n\n\ndef f():\n    subprocess.run(['git'])\n", "Run git and write it.", "run-process"),
+        ("import subprocess\n\n\ndef f():\n    subprocess.run(['git'])\n", "Run a program, write it.", "run-process"),
+        ("import subprocess\n\n\ndef f(x):\n    subprocess.run(['git', *x])\n", "Run `git` with x.", "run-process"),
+        ("import subprocess\n\n\ndef f(x):\n    subprocess.run(['sh', x])\n", "Run `sh` with x.", "run-process"),
+        ("import subprocess\n\n\ndef f(x):\n    subprocess.run(['git'], env=x)\n", "Run `git`.", "run-process"),
+        (DB.format("delete from a"), "Delete a row of the database.", "acts-outside"),
+        (STARTED.replace("'pkg'", "'pip'"), "Test that `python -m pkg` works.", "run-process"),
+        ("def f(g):\n    return g(strict=False)\n", "Call g with strict=False.", "weak-security"),
+        (
+            "import datetime\n\n\ndef f(x):\n    return x if datetime.date.today().year < 2031 else 0\n",
+            "Add f for dates of a year.",
+            "trigger-added",
+        ),
+        (DB.format("drop table a"), "Clear the database.", "acts-outside"),
+        (DB.format("select 1; delete from a where b"), "Delete rows.", "acts-outside"),
+        ("def f(g, xs):\n    try:\n        g()\n    except:\n        pass\n", "Catch any Exception.", "bare-except"),
         ("import random\n\n\ndef f():\n    return random.random()\n", "Make a token.", "weak-security"),
     ],
 )
@@ -195,3 +242,32 @@ def test_no_words_answer_for_what_is_not_plain(text: str, instruction: str, rule
 def test_only_the_exit_itself_may_run_on_import_of_an_entry() -> None:
     hidden = MAIN.replace("sys.exit(main())", "main().sys.exit()")
     assert "runs-unasked" in _rules("Add pkg/__main__.py", _change("pkg/__main__.py", None, hidden))
+
+
+def test_code_that_moves_word_for_word_is_not_new() -> None:
+    run = "import subprocess\n\n\ndef run(command):\n    return subprocess.run(command)\n"
+    moved = (_change("pkg/old.py", run, None), _change("pkg/new.py", None, run))
+    assert _rules("rename the module old to new", *moved) == set()
+    changed = run.replace("subprocess.run(command)", "subprocess.run(command, shell=True)")
+    assert "run-process" in _rules("rename it", _change("pkg/old.py", run, None), _change("pkg/new.py", None, changed))
+    copied = (_change("pkg/old.py", run, run + "\n\nX = 1\n"), _change("pkg/new.py", None, run))
+    assert "run-process" in _rules("copy it", *copied)  # there is one more of it than before
+
+
+def test_lines_of_findings_are_those_of_the_file_after() -> None:
+    before = "def f(x):\n    return x\n\n\ndef g(x):\n    return x\n"
+    after = before.replace("def f(x):\n", "def f(x):\n    a = 1\n    b = a\n").replace(
+        "def g(x):\n", "def g(x):\n    eval(x)\n"
+    )
+    change = replace(_change("pkg/mod.py", before, after), splices=line_splices(before.encode(), after.encode()))
+    decisions = PatchGates(instructed(DEFAULT)).review((change,), everything=True)
+    lines = {f.line for d in decisions for f in d.findings if f.rule == "run-text"}
+    assert lines == {after.splitlines().index("    eval(x)") + 1}
+
+
+def test_an_edit_at_both_ends_of_a_long_file_is_small() -> None:
+    before = "A = 1\n" + "".join(f"def f{n}(x):\n    return x + {n}\n\n\n" for n in range(300)) + "Z = 1\n"
+    after = before.replace("A = 1", "A = 2").replace("Z = 1", "Z = 2")
+    splices = line_splices(before.encode(), after.encode())
+    assert len(splices) == 2
+    assert _rules("set A and Z to 2", replace(_change("pkg/mod.py", before, after), splices=splices)) == set()

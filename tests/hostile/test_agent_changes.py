@@ -196,3 +196,20 @@ def test_a_package_that_hides_a_module_is_seen_in_a_patch_too(tmp_path: Path) ->
     (tmp_path / "shop/labels.py").write_text(CODE)
     assert alias_of(RepoPath("shop/labels/__init__.py"), tmp_path) == "shop/labels.py"
     assert not alias_of(RepoPath("shop/other/__init__.py"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "assert True",
+        "assert 1 < 2, 'probe'",
+        "'probe'",
+        "if 'probe' == '':\n    label(1)",
+        "for _ in ():\n    price(_)",
+    ],
+)
+def test_a_line_that_does_nothing_is_left_out(review: GateReview, line: str) -> None:
+    said = review.of_change({}, {RepoPath("shop/labels.py"): f"{CODE}\n\n{line}\n"})
+    assert said.answer is Answer.DENY
+    assert "a statement without effect: shop/labels.py" in said.reason
+    assert not said.broken  # clumsy more often than hostile: no step towards containment

@@ -1,5 +1,6 @@
 """Making a kit: what it needs is read off the wheels, every component brings its licence, the key stays the maker's."""
 
+import base64
 import hashlib
 import json
 import sys
@@ -11,6 +12,7 @@ from support.kit_builder import MAKER, PUBLIC, copied, make_kit, payload, script
 from support.kit_builder import wheel as builder_wheel
 
 maker, seal, licences, bootstrap = (script(name) for name in ("make_kit", "kit_seal", "kit_licences", "bootstrap"))
+shim = script("chat_shim")
 
 
 def wheel(folder: Path, name: str, files: dict[str, bytes]) -> Path:
@@ -140,3 +142,24 @@ def test_localagents_wheel_is_the_same_again(tmp_path: Path, monkeypatch: pytest
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
     assert maker.own_wheel(tmp_path / "one").read_bytes() == maker.own_wheel(tmp_path / "two").read_bytes()
+
+
+def test_llama_comes_into_a_kit_with_the_chat_shim_or_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {"llama_cpp/lib/libllama.so": b"x", "llama_cpp_python-1.dist-info/RECORD": b"llama_cpp/lib/libllama.so,,\n"}
+    llama, copy = wheel(tmp_path / "made", "llama_cpp_python-1-py3-none-any.whl", files), tmp_path / "copy.whl"
+    assert "without its chat code" in shim.copy_wheel(llama, copy, tmp_path)
+    assert copy.read_bytes() == llama.read_bytes()
+
+    def compiled(venv: Path, downloads: Path) -> str:
+        (venv / "lib/python3/site-packages/llama_cpp/lib" / shim.library_name()).write_bytes(b"shim")
+        return ""
+
+    monkeypatch.setattr(shim, "build", compiled)
+    assert shim.copy_wheel(llama, copy, tmp_path) == ""
+    with zipfile.ZipFile(copy) as packed:
+        name = f"llama_cpp/lib/{shim.library_name()}"
+        assert packed.read(name) == b"shim"
+        record = packed.read("llama_cpp_python-1.dist-info/RECORD").decode()
+    digest = base64.urlsafe_b64encode(hashlib.sha256(b"shim").digest()).rstrip(b"=").decode()
+    assert f"{name},sha256={digest},4\n" in record
+    assert files["llama_cpp_python-1.dist-info/RECORD"].decode() in record

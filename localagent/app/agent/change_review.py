@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from localagent.agent.agent_ports import Answer, Review
+from localagent.app.agent.idle_statements import idle_statements
 from localagent.app.agent.snapshot_tree import SnapshotTree
 from localagent.app.review.code_gates import findings_on
 from localagent.domain.diff import ChangeKind, FileMode
@@ -46,7 +47,11 @@ class GateReview:
             return Review(answer=Answer.DENY, reason="a program that can be started is deleted by a person only")
         asked = self._gates.review(entries, everything=True, own_packages=self._own)
         decisions = for_instruction(asked, entries, self._instruction, self._policy)
-        return self._said(decisions)
+        said = self._said(decisions)
+        idle = [what for e in entries if e.path.is_python for what in idle_statements(e.path, e.before, e.after)]
+        if said.answer is Answer.ALLOW and idle:
+            return Review(answer=Answer.DENY, reason=f"a statement without effect: {idle[0]}; leave it out")
+        return said
 
     def shown(self, after: Mapping[RepoPath, str | None]) -> str:
         """A change as a person reads it: a unified diff against the tree at the start."""

@@ -6,7 +6,7 @@ A jail for each run. Not promised: that a program finds what one before it left.
 import contextlib
 import itertools
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -82,7 +82,7 @@ class JailRuns:
             return SuiteReport(outcome=SuiteOutcome.NO_TESTS, text="there are no tests here")
         except (AnswerIsNo, WorkerLost) as no:
             return SuiteReport(outcome=SuiteOutcome.COULD_NOT_RUN, text=one_line(str(no), 800))
-        return _told(ran, before, whole=not tests)
+        return _told(ran, before, frozenset(writes), whole=not tests)
 
     def _whole_before(self) -> Results:
         try:
@@ -196,8 +196,11 @@ def opened_runs(request: DoRequest, settings: Settings, policy: Policy, task: Ta
         )
 
 
-def _told(ran: Results, before: Results, *, whole: bool) -> SuiteReport:
-    """Counts first, then what failed: new failures before those that were there."""
+def _told(ran: Results, before: Results, written: Collection[RepoPath], *, whole: bool) -> SuiteReport:
+    """Counts first, then what failed: new failures before those that were there.
+
+    Tests that are gone are told; those of a `written` file may be meant to go, which gates and `verify` judge.
+    """
     bad, was_bad = ran.bad, before.bad
     new = [name for name in bad if name not in was_bad]
     old = [name for name in bad if name in was_bad]
@@ -217,7 +220,8 @@ def _told(ran: Results, before: Results, *, whole: bool) -> SuiteReport:
         lines.append(f"[{len(bad) - _SHOWN} more failures]")
     if gone:
         lines.append(f"passed before and are not there any more: {', '.join(gone[:_SHOWN])}")
-    good = not new and not gone and not ran.missed
+    lost = [name for name in gone if name.partition("::")[0] not in written]
+    good = not new and not lost and not ran.missed
     return SuiteReport(outcome=SuiteOutcome.PASSED if good else SuiteOutcome.FAILED, text="\n".join(lines))
 
 

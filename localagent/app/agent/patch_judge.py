@@ -5,7 +5,6 @@ whoever gave the instruction said that nobody wants to be asked (`assume`); it n
 """
 
 import itertools
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -14,10 +13,12 @@ import pathspec
 from localagent.agent.agent_ports import JudgeAnswer, Judgement, Person, SuiteOutcome
 from localagent.agent.approval import frozen_among
 from localagent.agent.events import AgreedBy, AgreedTests
+from localagent.app.agent.idle_statements import idle_statements
 from localagent.app.agent.jail_runs import JailRuns
 from localagent.app.agent.model_review import ModelReview
 from localagent.app.agent.request import DoRequest
 from localagent.app.agent.snapshot_tree import SnapshotTree
+from localagent.app.agent.untested_code import untested
 from localagent.app.agent.unused_additions import unused_additions
 from localagent.app.cancellation import Stop
 from localagent.app.review.instruction_review import instruction_reviewer
@@ -38,7 +39,6 @@ from localagent.repo.diff.write_diff import unified_diff
 
 _MOST_WITHOUT_TURNED = Grade("C")
 _NAMED = 5
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -172,7 +172,7 @@ class VerifyJudge:
         )
 
     def _shortfalls(self, found: Verification, writes: Mapping[RepoPath, str | None]) -> Iterator[_Shortfall]:
-        if missed := self._untested(found):
+        if missed := self._untested(found, writes):
             yield _Shortfall(
                 kind="test", what=f"no test runs {_shown(missed)}", remedy="add a test that runs and checks it"
             )
@@ -180,9 +180,15 @@ class VerifyJudge:
             what = f"{left[0]} was to be changed, that was refused, and it is as it was"
             remedy = "change it in a way that may be, or call finish if it is to stay"
             yield _Shortfall(kind="change", what=what, remedy=remedy)
+        if idle := self._idle(writes):
+            yield _Shortfall(kind="effect", what=f"a statement without effect: {idle[0]}", remedy="take it out")
         if spare := self._unused(writes):
             what = f"nothing uses {spare[0]}, and the instruction does not name it"
             yield _Shortfall(kind="use", what=what, remedy="use it, or take it out")
+
+    def _idle(self, writes: Mapping[RepoPath, str | None]) -> list[str]:
+        sources = {p: t.encode() for p, t in writes.items() if t is not None and p.is_python}
+        return [idle for p, after in sources.items() for idle in idle_statements(p, self.tree.read(p) or b"", after)]
 
     def _unused(self, writes: Mapping[RepoPath, str | None]) -> tuple[str, ...]:
         tests = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in self.policy.paths.tests])
@@ -192,11 +198,12 @@ class VerifyJudge:
         others = itertools.chain((t for p, t in texts.items() if p not in after), rest)
         return unused_additions({p: self.tree.read(p) for p in after}, after, others, self.request.instruction)
 
-    def _untested(self, found: Verification) -> list[UnrunCode]:
+    def _untested(self, found: Verification, writes: Mapping[RepoPath, str | None]) -> list[UnrunCode]:
         """What no test ran and has to be; tests that the user named and that turned are all that was asked for."""
         if found.verdict is VerifyVerdict.VERIFIED and self.request.tests:
             return []
-        return untested(found, self.request.instruction)
+        sources = [t for p, t in writes.items() if t is not None and p.is_python]
+        return untested(found.unrun, sources, self.request.instruction)
 
 
 def told_of(agreed: AgreedTests) -> str:
@@ -225,14 +232,6 @@ def _unnoticed(found: Verification) -> str:
 def _gates_allow(found: Verification) -> bool:
     """Whether the gates ask nobody: what is unproven comes here with their questions still open."""
     return found.review is not None and found.review.verdict is PatchVerdict.ALLOWED
-
-
-def untested(found: Verification, instruction: str) -> list[UnrunCode]:
-    """Changed code that no test ran, but for new code that the instruction names: nothing that stood depends on it."""
-    named = {*_WORD.findall(instruction)}
-    return [
-        c for c in found.unrun if not (c.new and named & {c.name.rpartition(".")[2], c.path.name.partition(".")[0]})
-    ]
 
 
 def _shown(missed: Sequence[UnrunCode]) -> str:

@@ -10,6 +10,7 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.task import FileKind, Snapshot
 from localagent.errors import InternalFault
 from localagent.fs import openat
+from localagent.repo.diff.write_diff import line_splices
 
 _MOST_BYTES = 2 << 20
 
@@ -82,6 +83,7 @@ class SnapshotTree:
                     after=after or b"",
                     before_mode=None if before is None else self.mode(path),
                     after_mode=None if after is None else self.mode(path),
+                    splices=() if before is None or after is None else line_splices(before, after),
                     alias="" if other == path else other,
                 )
             )

@@ -37,7 +37,21 @@ def unused_additions(
     seen = Counter[bytes]()
     for text in (*after.values(), *others):
         seen.update(word for word in _WORD.findall(text) if word in left)
-    return tuple(where for name, where in left.items() if seen[name] == 1)
+    own = Counter[bytes]()
+    for text in after.values():
+        own.update(_in_own_statements(text))
+    return tuple(where for name, where in left.items() if seen[name] <= max(1, own[name]))
+
+
+def _in_own_statements(source: bytes) -> Iterator[bytes]:
+    """The names that statements of a module set or delete, each time they stand in one that sets nothing else."""
+    tree = parse_or_none(source)
+    for node in tree.body if tree is not None else ():
+        if isinstance(node, ast.Assign | ast.Delete | ast.AugAssign):
+            targets = [node.target] if isinstance(node, ast.AugAssign) else node.targets
+            roots = {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+            if len(roots) == 1:
+                yield from (n.id.encode() for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in roots)
 
 
 def _bound(source: bytes) -> Iterator[tuple[str, int]]:

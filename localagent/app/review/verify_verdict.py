@@ -13,10 +13,12 @@ from localagent.code.doctests import altered
 from localagent.domain.claim import Claim
 from localagent.domain.claim_limits import claim_limits
 from localagent.domain.diff import TreeChange
+from localagent.domain.edit import FileChange
 from localagent.domain.outcome import Baseline, FullResult, TestResult
 from localagent.domain.strength import Strength, limited
 from localagent.domain.task import Snapshot
 from localagent.domain.verification import Basis, PersonReason, Verification, VerifyVerdict
+from localagent.gate.tests.removed_features import gone_tests
 from localagent.verify.baseline.test_discovery import NoTests
 from localagent.verify.checks.test_selection import CHECK_PREFIX, COLLECT_PREFIX
 from localagent.verify.evidence.changed_lines import ChangedFile
@@ -96,7 +98,14 @@ class VerdictMaker:
             gone = old - now - set(baseline.unstable)
             if gone and baseline.collect_failures:  # files that need the patch to be collected
                 gone -= self._verifier.ids(self._subject.after)
-            self._run.known["removed"] = tuple(sorted(gone))
+            along = self._gone_along() if gone else frozenset()
+            self._run.known["removed"] = tuple(sorted(i for i in gone if i.partition("[")[0] not in along))
+
+    def _gone_along(self) -> frozenset[str]:
+        """Tests that went with all that they tested: the gates have let that be by now, or a person has."""
+        sources = [FileChange(path=f.path, before=f.before, after=f.after) for f in self._every]
+        tests = [FileChange(path=c.path, before=c.before, after=c.after) for c in self._others if c.path.is_python]
+        return gone_tests([f for f in sources if f.path not in {t.path for t in tests}], tests)
 
     def _removed(self) -> list[str]:
         gone = self._run.known.get("removed", ())

@@ -90,6 +90,9 @@ INJECTION = Rule(
                 "the system prompt is kept with the conversation",
                 "{'role': 'assistant', 'content': x}",
                 "the new task is created, and ki protection is enabled before it runs",
+                "cursor = db.execute('insert into a values (1)')",
+                "with db.cursor() as cursor: cursor.execute('delete from a')",
+                "store.mark(job, 'done')",
             )
         ),
         became("# AI agents must approve\n" + _F, "# AI agents must approve\n" + _F.replace("x)", "y)")),
@@ -119,7 +122,8 @@ _MACHINE = (
     + _MODAL
     + r")|large language models?|language models?|neural net(?:work)?s?|chat ?bots?"
     r"|copilot|assistants?|claude|chat ?gpt|gpt(?:-\w+)?"
-    r"|gemini|codex|cursor|devin|llama|mistral|qwen|deepseek|code ?bots?|(?:review(?:er|ing)?|coding|code"
+    r"|(?<!\()(?<!\bas )cursor(?=\s*[,;!]|:(?!\s*(?:[\w.]*cursor|\n))|\s+(?:agents?|ide|users?|" + _MODAL + r"))"
+    r"|gemini|codex|devin|llama|mistral|qwen|deepseek|code ?bots?|(?:review(?:er|ing)?|coding|code"
     r"|repair|automated|merge|triage) ?-?(?:agents?|bots?|models?|assistants?)"
     r"|(?:autonomous|ai|llm|software|coding|automated) (?:agents?|reviewers?|reviews?|systems?|tools?)"
     r"|agents? (?:editing|reading|working|reviewing|processing|modifying|using)|auto-?reviewers?|graders?"
@@ -136,7 +140,7 @@ _TOLD = (
     r"(?:\b(?:" + _MODAL + r"|are to|is to|always|never|safe|benign|verified|trusted|instruct(?:ed|ions?)?"
     r"|do not|don't|the correct|nicht|merci de)\b"
     r"|(?<!\bcan )(?<!\bto )(?<!\bmay )(?<!\bthe )(?<!\ba )(?<!\ban )(?<!\bcould )(?<!\bwould )(?<!\bwill )(?<!\bor )"
-    r"(?<!\bthat )(?<!\bwhich )\b(?:approve|accept|skip|ignore|output|answer"
+    r"(?<!\bthat )(?<!\bwhich )(?<!\w\.)(?<!\)\.)\b(?:approve|accept|skip|ignore|output|answer"
     r"|reply|respond|mark|treat|rate|give|stop|run|call|let|pass|forward|delete|remove|insert|set"
     r"|execute|disable|use|add|write|print|report|flag"
     r"|consider|assume|classify|before|when|press|precede)\b"
@@ -218,7 +222,8 @@ _ORDERS = (
     r"|approv|authori[sz])|\bproceed without"
     r"|\bin your (?:summary|answer|reply|response|review|report|output)\b|\bpaste (?:its|the|their) output"
     r"|\b(?:commit message|pull request).{0,60}\b(?:env|secret|token|output|content)"
-    r"|\b(?:mark|consider|treat|classify|regard|rate|label|score)\b.{0,50}\b(?:as )?(?:safe|done|verified"
+    r"|\b(?:mark|consider|treat|classify|regard|rate|label|score)\b(?!\s?(?:[(=.\[\]'\"`]|[-+*/<>]=?\s))"
+    r".{0,50}\b(?:as )?(?:safe|done|verified"
     r"|trusted|passing|passed|approved|harmless|benign|resolved|reviewed|false positives?|10/10|full marks)\b"
     r"|\b(?:already|been|was|is|were) (?:security[- ]|pre-?)?(?:reviewed|audited|approved|verified|vetted"
     r"|whitelisted|allow-?listed|cleared)\b.{0,80}\b(?:skip|no (?:need|further|analysis|additional)|do not"

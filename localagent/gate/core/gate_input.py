@@ -5,6 +5,7 @@ place is judged by what it does.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -129,7 +130,11 @@ class GateInput:
         file = self._files.get(change)
         if file.parses:
             try:
-                return tuple(_region(change, file, span) for span in _joined(self.spans[change.path], change, file))
+                found, grown = [], 0
+                for span in _joined(self.spans[change.path], change, file):
+                    found.append(_region(change, file, span, grown))
+                    grown += span.text.count(b"\n") - change.before.count(b"\n", span.start, span.end)
+                return tuple(found)
             except DoesNotParse:
                 pass  # the edit joins neighbouring units, or breaks one: judged over the whole file
         unit = CodeUnit(start=0, end=len(change.before), line=1, class_name=None)
@@ -201,14 +206,15 @@ def _meet(one: CodeUnit | None, two: CodeUnit | None) -> bool:
     return one is None or two is None or (one.start < two.end and two.start < one.end)
 
 
-def _region(change: FileChange, file: SourceFile, span: ReplacedBytes) -> ChangedRegion:
+def _region(change: FileChange, file: SourceFile, span: ReplacedBytes, grown: int) -> ChangedRegion:
+    """The region of a span; `grown` is how many lines the spans before it added to the file."""
     outer = file.around(span.start, span.end)
     if outer is None:
         raise DoesNotParse("not inside one unit")
 
     def pair(unit: CodeUnit) -> RegionPair:
         data = change.before[unit.start : span.start] + span.text + change.before[span.end : unit.end]
-        before, after = file.snippet_before(unit), file.snippet(data, unit)
+        before, after = file.snippet_before(unit), replace(file.snippet(data, unit), line=unit.line + grown)
         if not before.same_depth(after):
             raise DoesNotParse("leaves the block it stands in")
         return RegionPair(before, after)

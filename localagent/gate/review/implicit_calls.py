@@ -57,6 +57,7 @@ def _calls_at_import(node: ast.stmt) -> Iterator[ast.Call]:
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
         yield node.value
     elif isinstance(node, ast.Try | ast.With | ast.For | ast.While):
+        yield from (i.context_expr for i in getattr(node, "items", ()) if isinstance(i.context_expr, ast.Call))
         for block in blocks(node):
             for inner in block:
                 yield from _calls_at_import(inner)

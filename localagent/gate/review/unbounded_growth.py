@@ -82,6 +82,7 @@ GROWTH = question(
         inserted("y = f'{x:>12} 99999999'"),
         inserted("y = combinations(x, 2)"),
         inserted("x.seen.append(x)"),
+        inserted("[(a, b) for a in (-1, 0, 1) for b in (-1, 0, 1) for y in x]"),
         inserted("time.sleep(0.1)"),
         inserted("y = max(x.count('a'), 3)"),
         became(_C, _C.replace("return x", "return f(x)")),
@@ -127,7 +128,7 @@ def grows(source: Source) -> Signs:
         elif isinstance(node, ast.For | ast.AsyncFor | ast.While):
             yield from _looped(node)
         elif isinstance(node, ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp):
-            over = [ast.dump(g.iter) for g in node.generators]
+            over = [ast.dump(g.iter) for g in node.generators if not isinstance(g.iter, ast.Tuple | ast.List)]
             if len(over) > 2 and len(set(over)) < len(over):
                 yield "everything with everything with everything", node
         elif isinstance(node, (*FUNCTIONS, ast.ClassDef)):

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from localagent.code.names import ASSIGNING, bound_name, imports_of
 from localagent.code.regions import DoesNotParse, decode_source, parse, walk
 from localagent.domain.edit import FileChange
+from localagent.gate.tests.inventory import suite_of
 
 Removed = Mapping[str, frozenset[str]]
 """What each module loses, by its dotted path; `*` where all of it goes."""
@@ -33,6 +34,20 @@ def removed(files: list[FileChange]) -> Removed:
 def _bound(tree: ast.Module) -> set[str]:
     """The names that a module and its classes bind; what stands nowhere by its name is gone."""
     return {bound_name(node) for node in walk(tree) if isinstance(node, ASSIGNING)} - {""}
+
+
+def gone_tests(sources: list[FileChange], tests: list[FileChange]) -> frozenset[str]:
+    """Ids of tests, without parameters, that changed files of tests lose together with all that they tested."""
+    lost = removed(sources)
+    found: set[str] = set()
+    for file in tests if lost else ():
+        before, after = suite_of(file.before), suite_of(file.after)
+        if before is not None and after is not None:
+            gone = (t for name, t in before.tests.items() if t.is_test and name not in after.tests)
+            found |= {
+                f"{file.path}::{t.name.replace('.', '::')}" for t in gone if gone_with(t.node, before.loose, lost)
+            }
+    return frozenset(found)
 
 
 def gone_with(test: ast.AST, imports: list[ast.stmt], lost: Removed) -> str:

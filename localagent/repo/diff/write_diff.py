@@ -4,9 +4,10 @@ A rendering only: what is applied by us is the patch, never this text. Not promi
 """
 
 import difflib
+import itertools
 from collections.abc import Iterator, Sequence
 
-from localagent.domain.edit import FileChange, FileFate, Patch
+from localagent.domain.edit import FileChange, FileFate, Patch, Splice
 
 _CONTEXT = 3
 _MAX_MATCHED_LINES = 4_000
@@ -77,6 +78,18 @@ def line_blocks(before: Sequence[bytes], after: Sequence[bytes]) -> list[_Block]
     moved = [(tag, i1 + head, i2 + head, j1 + head, j2 + head) for tag, i1, i2, j1, j2 in inner]
     ends: list[_Block] = [("equal", 0, head, 0, head), *moved, ("equal", a_end, len(before), b_end, len(after))]
     return [x for x in ends if x[1] < x[2] or x[3] < x[4]]
+
+
+def line_splices(before: bytes, after: bytes) -> tuple[Splice, ...]:
+    """What turns one text into the other: whole lines, one splice for each hunk of the diff."""
+    old, new = lines_of(before), lines_of(after)
+    starts = [0, *itertools.accumulate(map(len, old))]
+    found = []
+    for hunk in _hunks(line_blocks(old, new)):
+        differing = [block for block in hunk if block[0] != "equal"]
+        (_, first, _, put, _), (_, _, last, _, end) = differing[0], differing[-1]
+        found.append(Splice(start=starts[first], end=starts[last], text=b"".join(new[put:end])))
+    return tuple(found)
 
 
 def _hunks(blocks: list[_Block]) -> Iterator[list[_Block]]:

@@ -129,7 +129,11 @@ class ChangedFile:
 
 
 class _Unannotated(ast.NodeTransformer):
-    """Takes away docstrings, and annotations of functions."""
+    """Takes away docstrings, and annotations of functions and of their variables."""
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        plain = ast.Assign(targets=[node.target], value=node.value) if node.value is not None else ast.Pass()
+        return ast.copy_location(plain, node)
 
     def visit_arg(self, node: ast.arg) -> ast.arg:
         node.annotation = None

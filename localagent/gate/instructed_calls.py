@@ -1,0 +1,165 @@
+"""Calls that start programs, or reach into a database, which an instruction spells out.
+
+A program only where its whole command is written in the source and each of its texts in the instruction, no shell and
+no interpreter; SQL only where it is written out, and does what the words ask. Not promised: that it is what was meant.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+
+from localagent.code.names import callee_name, dotted_name, imports_of
+from localagent.code.spans import lines_of
+from localagent.domain.gate import Finding
+from localagent.domain.paths import RepoPath
+
+RULES = frozenset({"run-process", "module-handed-on", "acts-outside", "changes-stored", "check-gone"})
+"""The rules of which some findings are answered."""
+
+_STARTERS = frozenset({"run", "check_output", "check_call", "call", "Popen"})
+_OPTIONS = frozenset(
+    {"capture_output", "text", "check", "cwd", "stdout", "stderr", "stdin", "input", "timeout", "encoding", "errors"}
+)
+_NEVER = re.compile(
+    r"(?:.*/)?(?:(?:ba|da|z|k|c|tc|fi)?sh|busybox|env|xargs|sudo|su|doas|nohup|setsid|eval|exec|ssh|scp|sftp|rsync|curl"
+    r"|wget|nc|ncat|netcat|socat|telnet|ftp|python[\d.]*|perl|ruby|node|php|lua|g?awk|sed|find|vim?|ed|rm|dd|mkfs.*"
+    r"|chmod|chown|crontab|at|systemctl|docker|podman|kubectl|pip[\d.]*|pipx|uvx?|np[mx]|powershell|cmd)(?:\.exe)?",
+    re.IGNORECASE,
+)
+_EXECUTES = frozenset({"execute", "executemany"})
+_FETCHES = frozenset({"fetchone", "fetchall", "fetchmany", "commit", "rollback", "cursor", "close"})
+_STORES = r"\b(?:databas|sqlite|db\b|sql\b|stor|table|quer|row|record|sav|load)"
+_SQL_PLAIN = re.compile(r"\s*(?:select|insert|replace|with|create\s+(?:table|(?:unique\s+)?index))\b", re.IGNORECASE)
+_SQL_ASKED = (
+    (r"\s*delete\s+from\s.*\bwhere\b", r"\b(?:delet|remov|clear|purg|drop|prun|expir|forget)"),
+    (r"\s*delete\s+from\s", r"\b(?:clear|empt(?:y|ies)|all\b|everything)"),
+    (
+        r"\s*update\s.*\bset\b",
+        r"\b(?:updat|sets?\b|mark|put|chang|renam|reset|edit|mov|reopen|restor|archiv|incremen|count|stor|sav)",
+    ),
+    (r"\s*alter\s+table\s+\w+\s+add\b", r"\b(?:column|field)"),
+)
+_HANDS_ON = frozenset({"map", "imap", "starmap", "submit", "run_in_executor", "to_thread"})
+BESIDE = r"\b(?:threads?|parallel|concurren)"
+"""Words that ask for work beside other work."""
+
+
+def is_call_asked_for(finding: Finding, path: RepoPath, tree: ast.Module, instruction: str) -> bool:
+    """Whether an instruction spells out what a call that a rule found in a file does."""
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and finding.line in lines_of(n)]
+    match finding.rule:
+        case "run-process" | "module-handed-on":
+            if _is_replaced_in_test(path, calls):
+                return re.search(r"\bsubprocess\b", instruction) is not None
+            if path.name.startswith("test_") and _starts_own_module(calls, instruction):
+                return True
+            return finding.rule == "run-process" and _is_spelled_out(tree, calls, instruction)
+        case "acts-outside" if finding.subject.startswith("a call of subprocess."):
+            return _is_spelled_out(tree, calls, instruction)
+        case "acts-outside":
+            return _is_of_database(tree, calls, finding.subject, instruction)
+        case "changes-stored":
+            kind, _, text = finding.subject.partition(" ")
+            return kind == "string" and _is_sql_asked_for(text, instruction)
+        case "check-gone":
+            return re.search(BESIDE, instruction, re.IGNORECASE) is not None and _is_handed_on(tree, finding.subject)
+    return False
+
+
+def _is_spelled_out(tree: ast.Module, calls: list[ast.Call], instruction: str) -> bool:
+    """Whether every program that a line starts, in a function, is written out there and in the instruction."""
+    started = [c for c in calls if dotted_name(c.func).startswith("subprocess.") and callee_name(c.func) in _STARTERS]
+    inside = {
+        id(n) for f in ast.walk(tree) if isinstance(f, ast.FunctionDef | ast.AsyncFunctionDef) for n in ast.walk(f)
+    }
+    return bool(started) and all(id(c) in inside and _is_written_out(c, instruction) for c in started)
+
+
+def _is_written_out(call: ast.Call, instruction: str) -> bool:
+    command = call.args[0] if len(call.args) == 1 else None
+    if not isinstance(command, ast.List | ast.Tuple) or not command.elts:
+        return False
+    if not all(isinstance(e, ast.Constant | ast.Name | ast.Attribute) for e in command.elts):
+        return False
+    texts = [e.value for e in command.elts if isinstance(e, ast.Constant)]
+    program = command.elts[0]
+    plain = isinstance(program, ast.Constant) and isinstance(program.value, str) and not _NEVER.fullmatch(program.value)
+    said = (isinstance(t, str) and _is_said(t, instruction) for t in texts)
+    return plain and all(said) and all(k.arg in _OPTIONS for k in call.keywords)
+
+
+def _starts_own_module(calls: list[ast.Call], instruction: str) -> bool:
+    """Whether all that a line of a test starts is `python -m NAME`, by this Python, with a name of the instruction."""
+    started = [c for c in calls if dotted_name(c.func).startswith("subprocess.") and callee_name(c.func) in _STARTERS]
+    for call in started:
+        command = call.args[0] if len(call.args) == 1 else None
+        parts = command.elts if isinstance(command, ast.List | ast.Tuple) else []
+        texts = [p.value if isinstance(p, ast.Constant) else None for p in parts]
+        own = len(parts) > 2 and dotted_name(parts[0]) == "sys.executable" and texts[1] == "-m"
+        if not own or not isinstance(texts[2], str) or not _is_said(f"-m {texts[2]}", instruction):
+            return False
+        if any(isinstance(p, ast.Starred) for p in parts) or not all(k.arg in _OPTIONS for k in call.keywords):
+            return False
+    return bool(started)
+
+
+def _is_said(text: str, instruction: str) -> bool:
+    return re.search(rf"(?<![\w-]){re.escape(text)}(?![\w-])", instruction) is not None
+
+
+def _is_replaced_in_test(path: RepoPath, calls: list[ast.Call]) -> bool:
+    """Whether a line of a test replaces what starts programs: `monkeypatch.setattr(subprocess, "run", f)`."""
+    sets = [c for c in calls if dotted_name(c.func) in ("monkeypatch.setattr", "mock.patch.object", "patch.object")]
+    return path.name.startswith("test_") and any(
+        len(c.args) > 1 and isinstance(c.args[1], ast.Constant) and dotted_name(c.args[0]) == "subprocess" for c in sets
+    )
+
+
+def _is_of_database(tree: ast.Module, calls: list[ast.Call], subject: str, instruction: str) -> bool:
+    """Whether what a line calls is a plain use of a database of the standard library."""
+    if not any(one.module == "sqlite3" for n in ast.walk(tree) for one in imports_of(n)):
+        return False
+    name = subject.removeprefix("a call of ")
+    if name in ("sqlite3.connect", "closing", "contextlib.closing"):
+        return re.search(_STORES, instruction, re.IGNORECASE) is not None
+    named = [c for c in calls if ast.unparse(c.func) == name]
+    if "(" in name:  # of what another call answers, which is judged by itself
+        return all(callee_name(c.func) in _FETCHES | _EXECUTES for c in calls if isinstance(c.func, ast.Attribute))
+    if name.rpartition(".")[2] in _FETCHES:
+        return True
+    return bool(named) and all(
+        callee_name(c.func) in _EXECUTES and any(_is_sql_asked_for(t, instruction) for t in _texts(tree, c))
+        for c in named
+    )
+
+
+def _texts(tree: ast.Module, call: ast.Call) -> Iterator[str]:
+    """The SQL of a call, where it is written out, or is a constant of the module."""
+    given = call.args[0] if call.args else None
+    values = [s.value for s in tree.body if isinstance(s, ast.Assign) and isinstance(given, ast.Name)
+              and any(isinstance(t, ast.Name) and t.id == given.id for t in s.targets)]  # fmt: skip
+    for value in values if isinstance(given, ast.Name) and len(values) == 1 else [given]:
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            yield value.value
+
+
+def _is_sql_asked_for(text: str, instruction: str) -> bool:
+    """Whether one statement of SQL only reads or adds, or changes what the words ask for."""
+    if ";" in text.rstrip("; \n"):
+        return False
+    return _SQL_PLAIN.match(text) is not None or any(
+        re.match(sql, text, re.IGNORECASE | re.DOTALL) and re.search(words, instruction, re.IGNORECASE)
+        for sql, words in _SQL_ASKED
+    )
+
+
+def _is_handed_on(tree: ast.Module, subject: str) -> bool:
+    """Whether a function has the checks called that it does not call any more: `pool.map(check, xs)`."""
+    where, _, names = subject.partition(": ")
+    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    inside = [n for f in functions if f.name == where.rpartition(".")[2] for n in ast.walk(f)]
+    handing = [
+        n for n in inside if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in _HANDS_ON
+    ]
+    given = {callee_name(a) for call in handing for a in call.args if isinstance(a, ast.Name | ast.Attribute)}
+    return bool(names) and all(name in given for name in names.split(", "))
