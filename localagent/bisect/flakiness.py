@@ -31,4 +31,3 @@ def passes_needed(at_bad: RunCounts, error: float) -> int:
         if chance_on_bad(at_bad + RunCounts(passed=passed)) <= error * chance_on_bad(at_bad):
             return passed
     return _MOST_PASSES
-

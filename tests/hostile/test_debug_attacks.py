@@ -1,8 +1,10 @@
 """Repositories that attack whoever debugs, reproduces or explains them: a clear answer, nothing outside, no change."""
 
 import json
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 from support.fix_builder import home, tree_of
 from support.git_builder import Repo, armed
@@ -27,6 +29,11 @@ def pytest_runtest_setup():
         except OSError:
             pass
 """
+
+
+def in_jail(pid: int) -> list[psutil.Process]:
+    """The processes below one that run tests."""
+    return [p for p in psutil.Process(pid).children(recursive=True) if any("_la_worker" in w for w in p.cmdline())]
 
 
 @pytest.mark.parametrize("verb", ["debug", "reproduce"])
@@ -64,3 +71,22 @@ def test_a_conftest_that_kills_whatever_runs_it_is_an_answer(verb: str) -> None:
         assert "its jail ended" in told or "ended the interpreter" in told, told
         assert '"passes"' not in ran.out
         assert tree_of(h.repo) == before
+
+
+@pytest.mark.parametrize("verb", ["debug", "reproduce"])
+def test_killed_in_the_middle_nothing_stays_behind(verb: str) -> None:
+    """SIGKILL while a test of the repository runs in the jail: it ends with us, and the next run begins as ever."""
+    slow = "import time\n" + TEST.replace("    assert", "    time.sleep(600)\n    assert")
+    with home({"m.py": CODE, "test_m.py": slow}) as h:
+        before = tree_of(h.repo)
+        with h.start(verb, "test_m.py::test_half", "--repo", str(h.repo), "--max-seconds", "300") as process:
+            while not (inside := in_jail(process.pid)):
+                assert process.poll() is None
+                time.sleep(0.05)
+            process.kill()
+        for child in inside:
+            child.wait(60)
+        assert tree_of(h.repo) == before
+        h.write({"test_m.py": TEST})
+        again = h.run("explain", "m.py:2", "--repo", str(h.repo))
+        assert (again.code, "half" in again.out) == (0, True)
