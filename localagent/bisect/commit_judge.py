@@ -37,7 +37,7 @@ class CommitJudge:
         self._git, self._bad = git, bad
         self._runner, self._cache, self._tests = runner, cache, tests
         self._scratch = scratch
-        self._own_first = False
+        self._by_own: list[str] = []  # commits that only their own tests could judge
 
     def sample(self, commit: str, times: int, running: RunningJails) -> tuple[TreeRun, ...]:
         """So many runs of a commit with the carried tests, known ones first. AnswerIsNo where it has no tree."""
@@ -97,17 +97,21 @@ class CommitJudge:
     def _judged(self, lay: "_Lay", symptom: Symptom, wanting: _Wanting, running: RunningJails) -> CommitJudgement:
         """By the carried tests, or the commit's own where those say nothing.
 
-        Where the last commit was judged by its own, those come first: it is seldom the only one.
+        Those come first where a newer commit needed them: what it does not have yet an older one seldom has.
         """
-        own_first = self._own_first and lay.own_tests()
+        own_first = any(self._leads_to(lay.commit, newer) for newer in self._by_own[-3:]) and lay.own_tests()
         order = (TestVersion.OWN, TestVersion.CARRIED) if own_first else (TestVersion.CARRIED, TestVersion.OWN)
         first = self._in_version(lay, order[0], symptom, wanting, running)
         if first.verdict is not CommitVerdict.SKIP or not lay.own_tests():
             return first
         other = self._in_version(lay, order[1], symptom, wanting, running)
         told = replace(other if other.verdict is not CommitVerdict.SKIP else first, runs=first.runs + other.runs)
-        self._own_first = told.version is TestVersion.OWN and told.verdict is not CommitVerdict.SKIP
+        if told.version is TestVersion.OWN and told.verdict is not CommitVerdict.SKIP:
+            self._by_own.append(lay.commit)
         return told
+
+    def _leads_to(self, commit: str, newer: str) -> bool:
+        return self._git.asks("merge-base", "--is-ancestor", commit, newer) is not None
 
     def _in_version(
         self, lay: "_Lay", version: TestVersion, symptom: Symptom, wanting: _Wanting, running: RunningJails
@@ -144,7 +148,7 @@ class _Lay:
     """One commit's tree, laid out when it is first needed and removed at the end."""
 
     def __init__(self, judge: CommitJudge, commit: str) -> None:
-        self._judge, self._commit = judge, commit
+        self._judge, self.commit = judge, commit
         self._stores: list[Path] = []
         self._tree: Snapshot | None = None
         self._carried: Snapshot | None = None
@@ -181,15 +185,15 @@ class _Lay:
     def _tree_id(self) -> str:
         git = self._judge._git
         prefix = git.run("rev-parse", "--show-prefix").decode("utf-8", "surrogateescape").rstrip("\n").rstrip("/")
-        out = git.asks("rev-parse", "--quiet", "--verify", f"{self._commit}:{prefix}")
+        out = git.asks("rev-parse", "--quiet", "--verify", f"{self.commit}:{prefix}")
         if out is None:
-            raise AnswerIsNo(f"the commit {self._commit[:12]} does not hold {prefix!r}")
+            raise AnswerIsNo(f"the commit {self.commit[:12]} does not hold {prefix!r}")
         return out.decode("ascii").strip()
 
     def _taken(self) -> Snapshot:
         if self._tree is None:
             store = self._new_store()
-            self._tree = take_commit(self._judge._git, self._commit, store)
+            self._tree = take_commit(self._judge._git, self.commit, store)
         return self._tree
 
     def _laid_over(self) -> Snapshot:
@@ -209,7 +213,7 @@ class _Lay:
             self._names = {}
             for path in judge._tests.files:
                 entry = tree.entries.get(path)
-                older = path if entry is not None else renamed_from(judge._git, self._commit, judge._bad, path)
+                older = path if entry is not None else renamed_from(judge._git, self.commit, judge._bad, path)
                 if older is not None and older in tree.entries and tree.entries[older].kind is FileKind.REGULAR:
                     self._names[path] = older
         return self._names
