@@ -37,5 +37,8 @@ def give_up_reason(run: RunContext) -> tuple[Verdict, str]:
     )
     baseline = s.seconds.get(Stage.BASELINE.value, 0.0)
     slow = late and baseline > SLOW_BASELINE_SHARE * run.task.budget.max_seconds
-    said = repair_reasons.gave_up(used_up, s.verified, len(s.rejected), baseline_seconds=baseline if slow else 0.0)
+    failing = next(iter(run.baseline.failing), "TEST")
+    said = repair_reasons.gave_up(
+        used_up, s.verified, len(s.rejected), failing, baseline_seconds=baseline if slow else 0.0
+    )
     return Verdict.GAVE_UP, said
