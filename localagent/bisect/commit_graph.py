@@ -5,15 +5,16 @@ takes seconds, as long as few of its branches are open side by side.
 """
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from localagent.errors import AnswerIsNo
 
 MOST_SET_BYTES = 1 << 29
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class CommitGraph:
     """Commits with their parents. In `parents`, which may name commits outside, every commit follows its parents."""
 
@@ -40,27 +41,33 @@ class CommitGraph:
         """Some commits, parents first."""
         return [commit for commit in self.parents if commit in commits]
 
-    def weights(self, suspects: Collection[str]) -> dict[str, int]:
-        """How many suspects each suspect has among itself and its ancestors: what is left where it is bad."""
-        order = self.in_order(suspects)
-        if self._linear(order):
-            return {commit: n for n, commit in enumerate(order, 1)}
-        return dict(self._counted(order))
+    def ancestor_sets(self, commits: Collection[str]) -> dict[str, int]:
+        """Of some commits the ancestors in the graph and themselves, as bits by their number in `parents`.
 
-    def _linear(self, order: Sequence[str]) -> bool:
-        return all(before in self.parents[after] for before, after in itertools.pairwise(order))
+        AnswerIsNo where too many branches are open side by side.
+        """
+        if self._linear:
+            number = {commit: n for n, commit in enumerate(self.parents)} if len(commits) > 1 else {}
+            return {c: (2 << (number[c] if number else list(self.parents).index(c))) - 1 for c in commits}
+        wanted = set(commits)
+        return {commit: older for commit, older in self._sets(wanted) if commit in wanted}
 
-    def _counted(self, order: Sequence[str]) -> Iterator[tuple[str, int]]:
-        held = {commit: list(self.parents[commit]) for commit in order}
-        children = dict.fromkeys(order, 0)
-        for parents in held.values():
+    @cached_property
+    def _linear(self) -> bool:
+        return all(before in self.parents[after] for before, after in itertools.pairwise(self.parents))
+
+    def _sets(self, wanted: Collection[str]) -> Iterator[tuple[str, int]]:
+        """All up to the last wanted one; each set is held until the last child of its commit has its own."""
+        children = dict.fromkeys(self.parents, 0)
+        for parents in self.parents.values():
             for parent in parents:
                 if parent in children:
                     children[parent] += 1
         sets: dict[str, int] = {}
-        for number, commit in enumerate(order):
+        left = len(wanted)
+        for number, (commit, parents) in enumerate(self.parents.items()):
             own = 1 << number
-            for parent in held[commit]:
+            for parent in parents:
                 own |= sets.get(parent, 0)
                 if parent in children:
                     children[parent] -= 1
@@ -72,4 +79,7 @@ class CommitGraph:
                     f"the history has {len(sets):,} branches open side by side: too many to weigh",
                     remedy="follow first parents alone with --first-parent, or name a newer --good",
                 )
-            yield commit, own.bit_count()
+            yield commit, own
+            left -= commit in wanted
+            if not left:
+                return

@@ -7,14 +7,14 @@ not have yet, its own version of the same tests is asked, under the name that it
 import itertools
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from localagent.bisect.carried_tests import CarriedTests, renamed_specs
 from localagent.bisect.result_cache import ResultCache
 from localagent.bisect.symptom import COLLECT_PREFIX, Symptom, TreeRun
 from localagent.bisect.tree_runner import RunningJails, TreeRunner
-from localagent.domain.bisection import CommitJudgement, CommitVerdict, TestVersion
+from localagent.domain.bisection import CommitJudgement, CommitVerdict, RunCounts, TestVersion
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import FileKind, Snapshot
 from localagent.errors import AnswerIsNo
@@ -25,18 +25,7 @@ from localagent.repo.git import Git
 from localagent.repo.snapshot import CannotCopy
 
 _numbers = itertools.count()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RunPlan:
-    """How often a commit runs. `passes` make it good, where the failure comes and goes; `times` confirm a verdict.
-
-    `steady`: at the bad commit the tests always fail, so that one pass proves a commit good.
-    """
-
-    steady: bool = True
-    passes: int = 1
-    times: int = 1
+_Wanting = Callable[[Sequence[CommitVerdict]], bool]
 
 
 class CommitJudge:
@@ -48,18 +37,40 @@ class CommitJudge:
         self._git, self._bad = git, bad
         self._runner, self._cache, self._tests = runner, cache, tests
         self._scratch = scratch
+        self._by_own: list[str] = []  # commits that only their own tests could judge
 
     def sample(self, commit: str, times: int, running: RunningJails) -> tuple[TreeRun, ...]:
         """So many runs of a commit with the carried tests, known ones first. AnswerIsNo where it has no tree."""
         with _Lay(self, commit) as lay:
             return self._runs(lay, TestVersion.CARRIED, lambda runs: len(runs) < times, running)[0]
 
-    def judge(self, commit: str, symptom: Symptom, plan: RunPlan, running: RunningJails) -> CommitJudgement:
-        """The verdict. Interrupted where it was cancelled; what a commit does is never an exception."""
+    def traced(self, commit: str, running: RunningJails) -> TreeRun:
+        """One run more with the carried tests that tells the files they use; a known one where there is one."""
+        with _Lay(self, commit) as lay:
+            key = lay.key(TestVersion.CARRIED)
+            runs = self._cache.runs(key)
+            found = next((run for run in runs if run.ran), None) or lay.run(TestVersion.CARRIED, running, trace=True)
+            if found.ran and found not in runs and runs and found.bad == runs[0].bad:
+                self._cache.keep(key, (*runs, found))
+            return found
+
+    def judge(
+        self, commit: str, symptom: Symptom, running: RunningJails, *, times: int = 1, until_bad: bool = False
+    ) -> CommitJudgement:
+        """The verdict of so many runs, known ones first; `until_bad`: of no more after one that fails.
+
+        Interrupted where it was cancelled; what a commit does is never an exception.
+        """
         begin = time.monotonic()
+
+        def wanting(verdicts: Sequence[CommitVerdict]) -> bool:
+            if CommitVerdict.SKIP in verdicts or (until_bad and CommitVerdict.BAD in verdicts):
+                return False
+            return len(verdicts) < times
+
         with _Lay(self, commit) as lay:
             try:
-                found = self._judged(lay, symptom, plan, running)
+                found = self._judged(lay, symptom, wanting, running)
             except CannotCopy:
                 raise
             except AnswerIsNo as no:
@@ -83,29 +94,38 @@ class CommitJudge:
         """A commit's tree in a store that whoever asks removes."""
         return take_commit(self._git, commit, self._fresh())
 
-    def _judged(self, lay: "_Lay", symptom: Symptom, plan: RunPlan, running: RunningJails) -> CommitJudgement:
-        found = self._in_version(lay, TestVersion.CARRIED, symptom, plan, running)
-        if found.verdict is not CommitVerdict.SKIP or not lay.own_tests():
-            return found
-        own = self._in_version(lay, TestVersion.OWN, symptom, plan, running)
-        return own if own.verdict is not CommitVerdict.SKIP else replace(found, runs=found.runs + own.runs)
+    def _judged(self, lay: "_Lay", symptom: Symptom, wanting: _Wanting, running: RunningJails) -> CommitJudgement:
+        """By the carried tests, or the commit's own where those say nothing.
+
+        Those come first where a newer commit needed them: what it does not have yet an older one seldom has.
+        """
+        own_first = any(self._leads_to(lay.commit, newer) for newer in self._by_own[-3:]) and lay.own_tests()
+        order = (TestVersion.OWN, TestVersion.CARRIED) if own_first else (TestVersion.CARRIED, TestVersion.OWN)
+        first = self._in_version(lay, order[0], symptom, wanting, running)
+        if first.verdict is not CommitVerdict.SKIP or not lay.own_tests():
+            return first
+        other = self._in_version(lay, order[1], symptom, wanting, running)
+        told = replace(other if other.verdict is not CommitVerdict.SKIP else first, runs=first.runs + other.runs)
+        if told.version is TestVersion.OWN and told.verdict is not CommitVerdict.SKIP:
+            self._by_own.append(lay.commit)
+        return told
+
+    def _leads_to(self, commit: str, newer: str) -> bool:
+        return self._git.asks("merge-base", "--is-ancestor", commit, newer) is not None
 
     def _in_version(
-        self, lay: "_Lay", version: TestVersion, symptom: Symptom, plan: RunPlan, running: RunningJails
+        self, lay: "_Lay", version: TestVersion, symptom: Symptom, wanting: _Wanting, running: RunningJails
     ) -> CommitJudgement:
-        def wanting(runs: Sequence[TreeRun]) -> bool:
-            verdicts = [symptom.verdict(run)[0] for run in runs]
-            if CommitVerdict.SKIP in verdicts:
-                return False
-            if plan.steady:
-                return CommitVerdict.GOOD not in verdicts and len(verdicts) < plan.times
-            return CommitVerdict.BAD not in verdicts and len(verdicts) < plan.passes
-
-        runs, fresh = self._runs(lay, version, wanting, running)
+        runs, fresh = self._runs(lay, version, lambda runs: wanting([symptom.verdict(run)[0] for run in runs]), running)
         told = [symptom.verdict(run) for run in runs]
-        deciding = CommitVerdict.GOOD if plan.steady else CommitVerdict.BAD
-        verdict, reason = next((x for x in told if x[0] is deciding), None) or told[-1]
-        return CommitJudgement(verdict=verdict, reason=reason, version=version, runs=fresh)
+        verdicts = [verdict for verdict, _ in told]
+        if CommitVerdict.SKIP in verdicts:
+            verdict, reason = told[verdicts.index(CommitVerdict.SKIP)]
+            return CommitJudgement(verdict=verdict, reason=reason, version=version, runs=fresh)
+        counts = RunCounts(failed=verdicts.count(CommitVerdict.BAD), passed=verdicts.count(CommitVerdict.GOOD))
+        deciding = CommitVerdict.BAD if counts.failed else CommitVerdict.GOOD
+        verdict, reason = told[verdicts.index(deciding)]
+        return CommitJudgement(verdict=verdict, reason=reason, version=version, runs=fresh, counts=counts)
 
     def _runs(
         self, lay: "_Lay", version: TestVersion, wanting: Callable[[Sequence[TreeRun]], bool], running: RunningJails
@@ -128,7 +148,7 @@ class _Lay:
     """One commit's tree, laid out when it is first needed and removed at the end."""
 
     def __init__(self, judge: CommitJudge, commit: str) -> None:
-        self._judge, self._commit = judge, commit
+        self._judge, self.commit = judge, commit
         self._stores: list[Path] = []
         self._tree: Snapshot | None = None
         self._carried: Snapshot | None = None
@@ -153,10 +173,10 @@ class _Lay:
         carried = self._judge._tests
         return bool(carried.files) and len(names) == len(carried.files) and not carried.same_in(self._taken())
 
-    def run(self, version: TestVersion, running: RunningJails) -> TreeRun:
+    def run(self, version: TestVersion, running: RunningJails, *, trace: bool = False) -> TreeRun:
         runner = self._judge._runner
         if version is TestVersion.CARRIED:
-            return runner.run(self._laid_over(), running)
+            return runner.run(self._laid_over(), running, trace=trace)
         names = self._own_names()
         task = replace(runner.task, tests=renamed_specs(runner.task.tests, names))
         run = replace(runner, task=task).run(self._taken(), running)
@@ -165,15 +185,15 @@ class _Lay:
     def _tree_id(self) -> str:
         git = self._judge._git
         prefix = git.run("rev-parse", "--show-prefix").decode("utf-8", "surrogateescape").rstrip("\n").rstrip("/")
-        out = git.asks("rev-parse", "--quiet", "--verify", f"{self._commit}:{prefix}")
+        out = git.asks("rev-parse", "--quiet", "--verify", f"{self.commit}:{prefix}")
         if out is None:
-            raise AnswerIsNo(f"the commit {self._commit[:12]} does not hold {prefix!r}")
+            raise AnswerIsNo(f"the commit {self.commit[:12]} does not hold {prefix!r}")
         return out.decode("ascii").strip()
 
     def _taken(self) -> Snapshot:
         if self._tree is None:
             store = self._new_store()
-            self._tree = take_commit(self._judge._git, self._commit, store)
+            self._tree = take_commit(self._judge._git, self.commit, store)
         return self._tree
 
     def _laid_over(self) -> Snapshot:
@@ -193,7 +213,7 @@ class _Lay:
             self._names = {}
             for path in judge._tests.files:
                 entry = tree.entries.get(path)
-                older = path if entry is not None else renamed_from(judge._git, self._commit, judge._bad, path)
+                older = path if entry is not None else renamed_from(judge._git, self.commit, judge._bad, path)
                 if older is not None and older in tree.entries and tree.entries[older].kind is FileKind.REGULAR:
                     self._names[path] = older
         return self._names

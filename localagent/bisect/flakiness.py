@@ -1,29 +1,33 @@
-"""How often a test must pass before a commit counts as good, from how often it failed at the bad commit.
+"""How likely runs of the tests are at bad and at good commits, where nobody knows how far the tests can be trusted.
 
-The rate is Laplace's estimate (failed + 1) / (tried + 2), so that a few failures of a few runs are not taken for all.
+Most tests are steady. Of the others the rate is unknown: one of a few, all as likely. At a bad commit a test passes
+now and then, at a good one it fails now and then in the same way, which is rarer.
 """
 
-import math
+from localagent.domain.bisection import RunCounts
 
-from localagent.bisect.commit_judge import RunPlan
-from localagent.domain.bisection import BisectionConfidence
-
-FIRST_RUNS = 3
-MORE_RUNS = 9  # where the first ones do not agree
-CONFIRMING_RUNS = 5
-WANTED = 0.95
+FIRST_RUNS = 2
+MORE_RUNS = 8  # where the first ones do not agree
+_STEADY_ON_BAD, _PASSES_ON_BAD = 0.9, (0.1, 0.3, 0.5, 0.7, 0.9)
+_STEADY_ON_GOOD, _FAILS_ON_GOOD = 0.8, (0.1, 0.3, 0.4)
 _MOST_PASSES = 40
 
 
-def plan_of(failed: int, tried: int, steps: int) -> tuple[RunPlan, BisectionConfidence]:
-    """How often commits run in a search of about so many steps, and how sure its answer is."""
-    if failed == tried:
-        return RunPlan(), BisectionConfidence(failed=failed, tried=tried, good_runs=1, probability=1.0)
-    rate = (failed + 1) / (tried + 2)
-    each = (1 - WANTED) / max(1, steps)
-    passes = min(_MOST_PASSES, max(1, math.ceil(math.log(each) / math.log(1 - rate))))
-    sure = max(0.0, 1 - max(1, steps) * (1 - rate) ** passes)
-    return (
-        RunPlan(steady=False, passes=passes),
-        BisectionConfidence(failed=failed, tried=tried, good_runs=passes, probability=round(sure, 3)),
-    )
+def chance_on_bad(runs: RunCounts) -> float:
+    """Probability of such runs, in this order, at commits that are bad."""
+    shaky = sum((1 - rate) ** runs.failed * rate**runs.passed for rate in _PASSES_ON_BAD) / len(_PASSES_ON_BAD)
+    return (0.0 if runs.passed else _STEADY_ON_BAD) + (1 - _STEADY_ON_BAD) * shaky
+
+
+def chance_on_good(runs: RunCounts) -> float:
+    """Probability of such runs, in this order, at commits that are good."""
+    shaky = sum(rate**runs.failed * (1 - rate) ** runs.passed for rate in _FAILS_ON_GOOD) / len(_FAILS_ON_GOOD)
+    return (0.0 if runs.failed else _STEADY_ON_GOOD) + (1 - _STEADY_ON_GOOD) * shaky
+
+
+def passes_needed(at_bad: RunCounts, error: float) -> int:
+    """How often a commit must pass until it is bad with at most this probability, from the runs at the bad end."""
+    for passed in range(1, _MOST_PASSES):
+        if chance_on_bad(at_bad + RunCounts(passed=passed)) <= error * chance_on_bad(at_bad):
+            return passed
+    return _MOST_PASSES

@@ -48,7 +48,7 @@ class ParallelSearch:
                 self._start(commit)
             while self._running:
                 commit, judgement = self._next()
-                search.record(commit, judgement.verdict)
+                search.record(commit, judgement.verdict, judgement.counts)
                 self._tell(commit, judgement)
                 self._drop_needless(search.state())
         return state

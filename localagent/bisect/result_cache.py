@@ -11,10 +11,12 @@ from typing import Any
 
 from localagent.bisect.symptom import SymptomObservation, TreeRun
 from localagent.domain.outcome import Outcome
+from localagent.domain.paths import RepoPath
+from localagent.errors import UsageFault
 from localagent.fs.atomic_files import RecordDamaged, read_bounded, write_private
 from localagent.text.strict_json import canonical, load
 
-_SCHEMA = 1
+_SCHEMA = 2
 _MOST_BYTES = 16 << 20
 
 
@@ -30,7 +32,7 @@ class ResultCache:
         try:
             value = load(read_bounded(self._path(tree), _MOST_BYTES))
             return tuple(_run_of(item) for item in value["runs"])
-        except (FileNotFoundError, RecordDamaged, ValueError, KeyError, TypeError, AttributeError):
+        except (FileNotFoundError, RecordDamaged, UsageFault, ValueError, KeyError, TypeError, AttributeError):
             return ()
 
     def keep(self, tree: Sequence[str], runs: Sequence[TreeRun]) -> None:
@@ -38,7 +40,12 @@ class ResultCache:
         path = self._path(tree)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         told = [
-            {"problem": run.problem, "seen": {n: [seen.outcome.value, seen.kind] for n, seen in run.seen.items()}}
+            {
+                "problem": run.problem,
+                "seen": {n: [seen.outcome.value, seen.kind] for n, seen in run.seen.items()},
+                "ran": run.ran,
+                "imported": run.imported,
+            }
             for run in runs
             if not run.lost
         ]
@@ -54,4 +61,5 @@ def _run_of(value: Any) -> TreeRun:
         str(name): SymptomObservation(outcome=Outcome(outcome), kind=str(kind))
         for name, (outcome, kind) in value["seen"].items()
     }
-    return TreeRun(seen=seen, problem=str(value["problem"]))
+    ran, imported = (tuple(RepoPath(path) for path in value[name]) for name in ("ran", "imported"))
+    return TreeRun(seen=seen, problem=str(value["problem"]), ran=ran, imported=imported)

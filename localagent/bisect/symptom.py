@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from localagent.domain.bisection import CommitVerdict
 from localagent.domain.outcome import Failure, Outcome
+from localagent.domain.paths import RepoPath
 
 COLLECT_PREFIX = "collect:"
 CHECK_PREFIX = "check:"
@@ -27,12 +28,15 @@ class SymptomObservation:
 class TreeRun:
     """What one run showed, by id. `problem`: why nothing could be run, "" where something was.
 
-    `lost`: that was the jail's or the machine's fault, and may be otherwise another time.
+    `lost`: that was the jail's or the machine's fault, and may be otherwise another time. Of a traced run,
+    `ran` are the files of which failing tests executed lines, `imported` the others that were loaded for them.
     """
 
     seen: Mapping[str, SymptomObservation] = field(default_factory=dict)
     problem: str = ""
     lost: bool = False
+    ran: tuple[RepoPath, ...] = ()
+    imported: tuple[RepoPath, ...] = ()
 
     @property
     def bad(self) -> dict[str, str]:

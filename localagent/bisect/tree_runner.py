@@ -2,8 +2,7 @@
 
 import threading
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from localagent.bisect.symptom import (
@@ -55,15 +54,18 @@ class TreeRunner:
             )
         )
 
-    def run(self, tree: Snapshot, running: "RunningJails") -> TreeRun:
-        """What the tests show. Interrupted where it was cancelled; a problem, never an exception, for what they do."""
+    def run(self, tree: Snapshot, running: "RunningJails", *, trace: bool = False) -> TreeRun:
+        """What the tests show, where `trace` with the files that they use.
+
+        Interrupted where it was cancelled; a problem, never an exception, for what they do.
+        """
         pool = self.pool(tree)
         running.add(pool)
         try:
             with pool.start({}, WorkerUse.FULL) as worker:
                 until = time.monotonic() + self.seconds
                 with killed_at(until, worker.client.kill):
-                    return self._in(worker, pool.place, until)
+                    return self._in(worker, pool.place, until, trace)
         except WorkerLost as lost:
             pool.check()
             return TreeRun(problem=f"its jail ended: {lost}", lost=True)
@@ -74,15 +76,14 @@ class TreeRunner:
         finally:
             running.remove(pool)
 
-    def _in(self, worker: JailWorker, place: WorkerSpec, until: float) -> TreeRun:
-        seen: dict[str, SymptomObservation] = {}
-        if self.task.tests:
-            seen.update(self._tests(worker, place, until))
+    def _in(self, worker: JailWorker, place: WorkerSpec, until: float, trace: bool) -> TreeRun:
+        found = self._tests(worker, place, until, trace) if self.task.tests else TreeRun()
+        seen, ran_files, imported = dict(found.seen), set(found.ran), set(found.imported)
         for command in self.task.checks:
             words = check_commands.split(command)
             words = (place.executable, *words[1:]) if words[0] in ("python", "python3") else words
             left = max(1.0, until - time.monotonic())
-            ran = worker.client.command(words, trace=False, cpu_seconds=left, wall_seconds=left)
+            ran = worker.client.command(words, trace=trace, cpu_seconds=left, wall_seconds=left)
             if reason := refused_status(ran.status):
                 return TreeRun(problem=f"{command} {reason}")
             failure = (
@@ -92,24 +93,38 @@ class TreeRunner:
             )
             name = CHECK_PREFIX + command
             seen[name] = observed(name, ran.outcome, failure)
-        return TreeRun(seen=seen)
+            if not ran.outcome.good:
+                ran_files.update(ran.lines or ())
+        return TreeRun(seen=seen, ran=tuple(sorted(ran_files)), imported=tuple(sorted(imported - ran_files)))
 
-    def _tests(self, worker: JailWorker, place: WorkerSpec, until: float) -> Mapping[str, SymptomObservation]:
-        suite, collection = Collecting(place, self.task).first(worker)
+    def _tests(self, worker: JailWorker, place: WorkerSpec, until: float, trace: bool) -> TreeRun:
+        collecting = Collecting(place, self.task)
+        collecting.request = replace(collecting.request, trace=trace)
+        suite, collection = collecting.first(worker)
         seen = {
             COLLECT_PREFIX + path: observed(COLLECT_PREFIX + path, Outcome.ERROR, failure)
             for path, failure in collection.errors.items()
         }
         left = max(1.0, until - time.monotonic())
         request = RunRequest(
-            items=(), inline=True, hard_budget=True, cpu_seconds=left, wall_seconds=left, budget_seconds=left
+            items=(),
+            trace=trace,
+            inline=True,
+            hard_budget=True,
+            cpu_seconds=left,
+            wall_seconds=left,
+            budget_seconds=left,
         )
         results = suite.run(collection.items, request).results
         seen.update({name: observed(name, result.outcome, result.failure) for name, result in results.items()})
         for item in collection.items:
             if item.id not in results:
                 seen[item.id] = SymptomObservation(outcome=Outcome.TIMED_OUT, kind="TimeLimit")
-        return seen
+        failing = [result for result in results.values() if not result.outcome.good]
+        ran = {path for result in failing for path in result.lines or ()}
+        if collection.errors:  # what a file that is not collected needs is what was imported for it
+            ran |= set(collection.import_lines)
+        return TreeRun(seen=seen, ran=tuple(ran), imported=tuple(collection.import_lines))
 
 
 class RunningJails:

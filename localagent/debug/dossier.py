@@ -8,7 +8,7 @@ from typing import Any
 from localagent.debug.departure import Departure
 from localagent.debug.exception_meanings import meaning_of
 from localagent.debug.explanation import change_text
-from localagent.debug.value_outcomes import ValueExperiment
+from localagent.debug.value_outcomes import ValueExperiment, ValueOutcome
 from localagent.domain.failure_run import FailureRun, WrittenValue
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
@@ -28,6 +28,9 @@ class HypothesisOutcome(StrEnum):
     CONFIRMED = "confirmed"  # the tests pass, no edit tried elsewhere does it, and the trace suspects it first, too
     POSSIBLE = "possible"  # a hint: an edit elsewhere does it, or the trace suspects others, or others were not run
     REFUTED = "refuted"  # some tests still fail, or others broke: of this edit, not of the statement
+
+
+_POSSIBLE = HypothesisOutcome.POSSIBLE
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -95,6 +98,7 @@ def _head(d: Dossier) -> Iterator[str]:
 
 def _sections(d: Dossier) -> Iterator[tuple[str, list[str]]]:
     for title, body in (
+        ("Where to look first", look_first(d)),
         ("Frames, outermost first", _frames(d)),
         ("Last writes of the names in the failing statement", _writes(d)),
         ("Where it departs from the nearest test that passes", _departure(d)),
@@ -105,6 +109,27 @@ def _sections(d: Dossier) -> Iterator[tuple[str, list[str]]]:
         told = list(body)
         if told:
             yield title, told
+
+
+def look_first(d: Dossier) -> Iterator[str]:
+    """The statements that most speaks for, and what: experiments before ranks. What was not shown is said."""
+    confirmed = [h for h in d.hypotheses if h.outcome is HypothesisOutcome.CONFIRMED]
+    for one in confirmed:
+        yield f"{one.path}:{one.line}: with {one.experiment} {one.shown}"
+    if confirmed:
+        return
+    yield "no experiment confirmed a cause; the best hints:" if d.suspects else "nothing points at a statement"
+    hints = [(h.path, h.line, f"with {h.experiment} {h.shown}") for h in d.hypotheses if h.outcome is _POSSIBLE]
+    hints += [
+        (v.forced.path, v.forced.line, f"this condition decides: {v.sentence}")
+        for v in d.values
+        if v.outcome is ValueOutcome.PASSES and v.forced.is_condition
+    ]
+    hints += [(s.suspicion.path, s.suspicion.line, s.text or s.suspicion.why) for s in d.suspects]
+    for path, line, why in list({(path, line): (path, line, why) for path, line, why in reversed(hints)}.values())[
+        ::-1
+    ][:3]:
+        yield f"{path}:{line}: {why}"
 
 
 def _frames(d: Dossier) -> Iterator[str]:
@@ -158,6 +183,7 @@ def dossier_json(d: Dossier) -> dict[str, Any]:
         "frames": [
             {"path": f.path, "line": f.line, "function": f.function, "locals": dict(f.values)} for f in frames
         ],
+        "look_first": list(look_first(d)),
         "writes": [{"path": w.path, "line": w.line, "name": w.name, "value": w.value} for w in d.writes],
         "departure": None
         if d.departure is None

@@ -38,14 +38,29 @@ class TestVersion(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RunCounts:
+    """Runs of the tests that failed in the way that is looked for, and that passed."""
+
+    failed: int = 0
+    passed: int = 0
+
+    def __add__(self, other: "RunCounts") -> "RunCounts":
+        return RunCounts(failed=self.failed + other.failed, passed=self.passed + other.passed)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class CommitJudgement:
-    """The verdict on a commit and why. `runs`: how often its tests ran here; 0 where all was known from before."""
+    """The verdict on a commit and why. `runs`: how often its tests ran here; 0 where all was known from before.
+
+    `counts`: all its runs that said something, those from before as well.
+    """
 
     verdict: CommitVerdict
     reason: str
     version: TestVersion = TestVersion.CARRIED
     runs: int = 0
     seconds: float = 0.0
+    counts: RunCounts = field(default_factory=RunCounts)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,15 +77,14 @@ class CommitSummary:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BisectionConfidence:
-    """How sure the verdicts are. `failed` of `tried` runs failed at the bad commit.
+    """How sure the answer is. `failed` of `tried` runs failed at the bad commit.
 
-    `good_runs`: passes that a commit needs to count as good; `probability`: that no bad commit passed so often by
-    chance, over the whole search.
+    `probability`: that the commit that was found is the first bad one, where the runs may mislead; of an open search
+    that of the likeliest commit.
     """
 
     failed: int
     tried: int
-    good_runs: int
     probability: float
 
 

@@ -128,17 +128,42 @@ def changes_of(git: Git, commit: str, parent: str) -> tuple[TreeChange, ...]:
     return tuple(found)
 
 
+def commits_changing(
+    git: Git, bad: str, goods: Sequence[str], paths: Sequence[RepoPath], *, first_parent: bool
+) -> frozenset[str]:
+    """Of the commits that lead to `bad` and to no good one those that change one of the files.
+
+    Without `first_parent` no merges are among them. AnswerIsNo where the list is too long, or git takes too long.
+    """
+    if not paths:
+        return frozenset()
+    options = ["--full-history", "--first-parent" if first_parent else "--no-merges"]
+    excluded = [f"^{good}" for good in goods]
+    out = git.read_bounded("rev-list", *options, bad, *excluded, "--", *paths, most_bytes=_LIST_BYTES)
+    if out is None:
+        raise AnswerIsNo(f"more than {MOST_COMMITS:,} commits lead to {bad[:12]}")
+    return frozenset(out.decode("ascii").split())
+
+
 def renamed_from(git: Git, older: str, newer: str, path: RepoPath) -> RepoPath | None:
-    """The name that a file of the newer commit had in the older one, by git's detection of renames; None if none."""
+    """The name that a file of the newer commit had in the older one; None if none."""
+    return renames(git, older, newer).get(path)
+
+
+def renames(git: Git, older: str, newer: str) -> dict[RepoPath, RepoPath]:
+    """The older names of files by the newer ones, by git's detection of renames."""
     out = git.read_bounded(
         "diff-tree", "--relative", "-r", "-z", "-M", "--name-status", "--diff-filter=R", "-l2000", older, newer, "--",
         most_bytes=_SUMMARY_BYTES,
     )  # fmt: skip
     fields = (out or b"").decode("utf-8", "surrogateescape").split("\0")
+    found = {}
     for old, new in zip(fields[1::3], fields[2::3], strict=False):
-        if new == path:
-            return RepoPath(old)
-    return None
+        try:
+            found[RepoPath(new)] = RepoPath(old)
+        except UsageFault:  # git itself makes no such tree; no private copy holds it
+            continue
+    return found
 
 
 def read_bisect_log(git: Git, text: str, option: str = "--log") -> BisectLog:

@@ -28,10 +28,12 @@ def bisect_text(result: BisectResult) -> str:
 
 
 def bisect_log(result: BisectResult) -> str:
-    """The verdicts as `git bisect replay` takes them."""
+    """The verdicts as `git bisect replay` takes them: to it the last bad commit is the oldest one."""
     lines = ["git bisect start", f"git bisect bad {result.bad}"]
     lines += [f"git bisect good {good}" for good in result.good]
-    lines += [f"git bisect {judgement.verdict.value} {commit}" for commit, judgement in result.judged.items()]
+    found = result.first_bad.commit if result.first_bad is not None else ""
+    judged = sorted(result.judged.items(), key=lambda item: item[0] == found)
+    lines += [f"git bisect {judgement.verdict.value} {commit}" for commit, judgement in judged]
     return "\n".join(dict.fromkeys(lines)) + "\n"
 
 

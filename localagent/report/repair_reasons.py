@@ -1,5 +1,6 @@
 """What a repair says to people: why it ended as it did, and what to know of a patch that was taken."""
 
+import shlex
 from collections.abc import Collection, Sequence
 
 from localagent.domain.behaviour import Crash
@@ -14,7 +15,6 @@ ASSUMED = (
     "would have been asked"
 )
 FIRST = "the first patch that passes every check was taken (--first): it was compared with no other"
-_MORE = "`localagent debug TEST` shows the values at the failure and the most suspicious statements"
 _SHOWN = 5
 _SHOWN_PATCHES = 4
 
@@ -126,10 +126,13 @@ def not_all_run(ran: int, not_run: int) -> str:
     )
 
 
-def gave_up(used_up: str, verified: int, rejected: int, unchecked: int = 0, *, baseline_seconds: float = 0.0) -> str:
-    """What is used up, and what came of it; `baseline_seconds`: where running the tests took most of the time.
+def gave_up(
+    used_up: str, verified: int, rejected: int, unchecked: int = 0, *, failing: str, baseline_seconds: float = 0.0
+) -> str:
+    """What is used up, what came of it, and how to look on at `failing`, an id of the baseline.
 
     `rejected` and `unchecked`: how many plausible ones failed the full check, and for how many it came too late.
+    `baseline_seconds`: where running the tests took most of the time.
     """
     tail = f"; {rejected} plausible ones failed the full check" if rejected else ""
     if unchecked:
@@ -137,7 +140,15 @@ def gave_up(used_up: str, verified: int, rejected: int, unchecked: int = 0, *, b
         tail += " (--max-seconds)"
     if baseline_seconds:
         tail += f"; running the tests without a patch took {baseline_seconds:.0f} s, so give it more (--max-seconds)"
-    return f"gave up: {used_up} is used up after {verified} candidates{tail}; {_MORE}"
+    look = f"{_debug_command(failing)} shows where to look and what experiments say"
+    return f"gave up: {used_up} is used up after {verified} candidates{tail}; {look}"
+
+
+def _debug_command(failing: str) -> str:
+    kind, _, rest = failing.partition(":")
+    if kind == "check":
+        return f"`localagent debug --check {shlex.quote(rest)}`"
+    return f"`localagent debug {shlex.quote(rest if kind == 'collect' else failing)}`"
 
 
 def _patches(patches: Sequence[Candidate]) -> str:

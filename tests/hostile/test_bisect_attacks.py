@@ -5,27 +5,9 @@ from pathlib import Path
 
 import pytest
 from support.fix_builder import home, tree_of
-from support.git_builder import Repo
+from support.git_builder import Repo, armed
 
 pytestmark = pytest.mark.long
-
-
-def _armed(repo: Repo, mark: Path) -> None:
-    """Everything of a repository's configuration that git may start; each leaves the mark outside."""
-    touch = f"touch {mark}"
-    for name in ("core.fsmonitor", "core.sshCommand", "core.pager", "diff.external", "core.editor", "gpg.program"):
-        repo.git("config", name, touch)
-    repo.git("config", "filter.evil.smudge", touch)
-    repo.git("config", "filter.evil.clean", touch)
-    repo.git("config", "filter.evil.process", touch)
-    repo.git("config", "diff.evil.textconv", touch)
-    repo.git("config", "diff.evil.command", touch)
-    repo.git("config", "log.showSignature", "true")
-    for hook in ("post-checkout", "reference-transaction", "pre-commit", "post-index-change"):
-        path = repo.folder / ".git" / "hooks" / hook
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(f"#!/bin/sh\n{touch}\n")
-        path.chmod(0o755)
 
 
 def test_nothing_of_the_repository_runs_outside(tmp_path: Path) -> None:
@@ -48,7 +30,7 @@ def test_nothing_of_the_repository_runs_outside(tmp_path: Path) -> None:
             repo.git("update-index", "--add", "--cacheinfo", f"160000,{head},sub")
             repo.commit(str(n))
             commits.append(repo.git("rev-parse", "HEAD").decode().strip())
-        _armed(repo, mark)
+        armed(repo, mark)
         before = tree_of(h.repo)
         ran = h.run("bisect", "--repo", str(h.repo), "--test", "test_m.py", "--good", commits[0], "--json")
         told = json.loads(ran.out)

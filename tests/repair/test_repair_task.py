@@ -465,6 +465,7 @@ def test_the_budget_of_candidates_is_never_exceeded() -> None:
     controls = 2
     assert len(lab.quick_runs) == 5 + controls
     assert "budget of candidates" in result.reason
+    assert "`localagent debug b` shows where to look" in result.reason
 
 
 def test_where_the_baseline_took_all_the_time_nothing_is_searched_and_that_is_said() -> None:

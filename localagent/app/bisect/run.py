@@ -20,13 +20,20 @@ from localagent.app.command_rules import refuse_denied
 from localagent.app.policies import open_policy
 from localagent.app.settings import Settings
 from localagent.bisect.commit_graph import CommitGraph
-from localagent.bisect.commit_judge import RunPlan
-from localagent.bisect.flakiness import CONFIRMING_RUNS, FIRST_RUNS, MORE_RUNS, plan_of
+from localagent.bisect.flakiness import FIRST_RUNS, MORE_RUNS, passes_needed
+from localagent.bisect.guilty_prior import guilty_prior
 from localagent.bisect.parallel_search import ParallelSearch
 from localagent.bisect.search import Bisection, SearchState, steps_left
 from localagent.bisect.symptom import Symptom, TreeRun, symptom_of
 from localagent.bisect.tree_runner import RunningJails
-from localagent.domain.bisection import BisectEnd, BisectionConfidence, BisectResult, CommitJudgement, CommitVerdict
+from localagent.domain.bisection import (
+    BisectEnd,
+    BisectionConfidence,
+    BisectResult,
+    CommitJudgement,
+    CommitVerdict,
+    RunCounts,
+)
 from localagent.domain.task import Event
 from localagent.errors import AnswerIsNo, Interrupted, UsageFault
 from localagent.fs.atomic_files import RecordDamaged, read_bounded, write_private
@@ -46,6 +53,12 @@ from localagent.text.strict_json import dump, load
 
 _SESSION_BYTES = 4 << 20
 _GALLOP_STEPS = 12
+_WRONG = 0.05  # how likely an answer may be wrong because of runs that mislead
+_SAID = {  # what a log says counts as so many runs: it can be wrong, too
+    CommitVerdict.BAD: RunCounts(failed=4),
+    CommitVerdict.GOOD: RunCounts(passed=4),
+    CommitVerdict.SKIP: RunCounts(),
+}
 
 
 def session_path(settings: Settings, repo: Path) -> Path:
@@ -108,8 +121,8 @@ class _Bisecting:
     goods: tuple[str, ...]
     begin: float = field(default_factory=time.monotonic)
     symptom: Symptom = field(default_factory=lambda: Symptom(kinds={}))
-    plan: RunPlan = field(default_factory=RunPlan)
-    confidence: BisectionConfidence | None = None
+    at_bad: RunCounts = field(default_factory=RunCounts)
+    traced: TreeRun = field(default_factory=TreeRun)
     judged: dict[str, CommitJudgement] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     commits: int = 0
@@ -127,11 +140,9 @@ class _Bisecting:
         if no is not None:
             return no
         self.goods = self._ancestors(self.goods)
-        bad_now = self.bad
         if not self.goods:
             chain = list(reversed(self._parents((), first_parent=True)))
             end = self.search.gallop(chain)
-            bad_now = end.bad
             if end.good is None:
                 if all(j.verdict is CommitVerdict.BAD for j in self.judged.values()):
                     return self._no_good(chain[-1])
@@ -139,21 +150,29 @@ class _Bisecting:
                 self.goods = (end.good,)
         graph = CommitGraph(parents=self._parents(self.goods, first_parent=self.request.first_parent))
         self.commits = len(graph)
-        self.bisection = search = Bisection(graph, self.bad)
-        for commit, verdict in (*log.verdicts, *((c, j.verdict) for c, j in self.judged.items())):
+        first_parent = self.request.first_parent
+        prior = guilty_prior(self.parts.git, self.bad, self.goods, graph, self.traced, first_parent=first_parent)
+        self.bisection = search = Bisection(graph, self.bad, prior, self.at_bad)
+        for commit, verdict in log.verdicts:
             if commit in graph and commit != self.bad:
-                search.record(commit, verdict)
-        if bad_now != self.bad:
-            search.record(bad_now, CommitVerdict.BAD)
+                search.record(commit, verdict, _SAID[verdict])
+        for commit, judgement in self.judged.items():
+            if commit in graph and commit != self.bad:
+                search.record(commit, judgement.verdict, judgement.counts)
         return self._searched(search)
 
     def judge(self, commit: str, running: RunningJails) -> CommitJudgement:
-        """On a thread of the search."""
-        return self.parts.judge.judge(commit, self.symptom, self.plan, running)
+        """On a thread of the search: one run more than are known; galloping as many as make a good commit sure."""
+        if self.bisection is None:
+            passes = passes_needed(self.at_bad, _WRONG / _GALLOP_STEPS)
+            return self.parts.judge.judge(commit, self.symptom, running, times=passes, until_bad=True)
+        known = self.judged.get(commit)
+        times = 1 if known is None else known.counts.failed + known.counts.passed + 1
+        return self.parts.judge.judge(commit, self.symptom, running, times=times)
 
     def tell(self, commit: str, judgement: CommitJudgement) -> None:
         """Note a verdict and show it."""
-        self.judged[commit] = judgement
+        self._take(commit, judgement)
         state = self.bisection.state() if self.bisection is not None else None
         self.sink.emit(
             Event(
@@ -181,15 +200,17 @@ class _Bisecting:
     def _measure_bad(self) -> BisectResult | None:
         """How it fails at the bad end, and how often; an answer where it does not."""
         self._stage("running the tests at the bad commit")
-        runs = self.parts.judge.sample(self.bad, FIRST_RUNS, self.ending)
+        runs = self.parts.judge.sample(self.bad, 1, self.ending)
         if runs[0].problem:
             raise AnswerIsNo(
                 f"the tests cannot be run at the bad commit {self.bad[:12]}: {runs[0].problem}",
                 remedy="name tests that run there, or the project's interpreter with --python",
             )
+        self.traced = self.parts.judge.traced(self.bad, self.ending)
+        runs = self.parts.judge.sample(self.bad, FIRST_RUNS, self.ending)
         if len({tuple(sorted(run.bad.items())) for run in runs}) > 1:
             runs = self.parts.judge.sample(self.bad, FIRST_RUNS + MORE_RUNS, self.ending)
-        self.bad_runs = len(runs)
+        self.bad_runs = len(runs) + (self.traced not in runs)
         symptom = symptom_of(runs, any_failure=self.request.any_failure)
         if not symptom.kinds:
             return self.answer(
@@ -198,17 +219,14 @@ class _Bisecting:
                 remedy="name a commit at which they fail with --bad",
             )
         self.symptom = symptom
-        self._plan_for(_GALLOP_STEPS, runs)
-        return None
-
-    def _plan_for(self, steps: int, runs: Sequence[TreeRun]) -> None:
-        failed = sum(self.symptom.verdict(run)[0] is CommitVerdict.BAD for run in runs)
-        self.plan, self.confidence = plan_of(failed, len(runs), steps)
-        if failed < len(runs):
+        verdicts = [symptom.verdict(run)[0] for run in runs]
+        self.at_bad = RunCounts(failed=verdicts.count(CommitVerdict.BAD), passed=verdicts.count(CommitVerdict.GOOD))
+        if self.at_bad.passed:
             self.warnings.append(
-                f"the failure comes and goes: {failed} of {len(runs)} runs fail at the bad commit; a commit is "
-                f"good after {self.plan.passes} passes (that is right with probability {self.confidence.probability})"
+                f"the failure comes and goes: {self.at_bad.failed} of {len(runs)} runs fail at the bad commit; "
+                "commits are run as often as the answer needs"
             )
+        return None
 
     def _ancestors(self, goods: Sequence[str]) -> tuple[str, ...]:
         """Good commits that lead to the bad one: where one does not, the commits where the two part."""
@@ -265,25 +283,18 @@ class _Bisecting:
     def _searched(self, search: Bisection) -> BisectResult:
         """The answer that the verdicts give, once the commit that is found was confirmed."""
         self._stage(f"searching {self.commits:,} commits, about {steps_left(search.state())} steps")
-        while True:
-            state = self.search.bisect(search)
-            if not state.found:
-                return self._undecided(state)
-            if state.head == self.bad or not self.plan.steady:
-                break
-            confirmed = self._once_more(state.head)
-            self._take(state.head, confirmed)
-            search.record(state.head, confirmed.verdict)
-            if confirmed.verdict is CommitVerdict.BAD:
-                break
-            self.warnings.append(f"{state.head[:12]} fails only sometimes, and passed when it was run again")
+        state = self.search.bisect(search)
+        for commit, judgement in self.judged.items():
+            if judgement.counts.failed and judgement.counts.passed:
+                told = f"{judgement.counts.failed} of {judgement.counts.failed + judgement.counts.passed} runs"
+                self.warnings.append(f"{commit[:12]} fails only sometimes ({told})")
+            if commit in search.graph:
+                self.judged[commit] = replace(judgement, verdict=search.verdict(commit))
+        if not state.found:
+            return self._undecided(state)
         if not any(j.verdict is CommitVerdict.GOOD for j in self.judged.values()) and (no := self._good_fails(state)):
             return no
         return self._found(state)
-
-    def _once_more(self, commit: str) -> CommitJudgement:
-        plan = replace(self.plan, times=CONFIRMING_RUNS)
-        return self.parts.judge.judge(commit, self.symptom, plan, self.ending)
 
     def _take(self, commit: str, judgement: CommitJudgement) -> None:
         before = self.judged.get(commit)
@@ -313,6 +324,13 @@ class _Bisecting:
     def _undecided(self, state: SearchState) -> BisectResult:
         reasons = [self.judged[c].reason for c in state.suspects if c in state.skipped and c in self.judged]
         common = max(set(reasons), key=reasons.count) if reasons else "skipped"
+        if not state.skipped:
+            return self.answer(
+                BisectEnd.UNDECIDED,
+                f"any of {len(state.suspects)} commits may be the first bad one: the failure comes and goes too often",
+                suspects=tuple(reversed(state.suspects)),
+                remedy="name tests that fail more often, or a --check that runs them several times",
+            )
         untested = len(state.suspects) - len(state.skipped) - 1
         more = f", {untested} were not tried after that" if untested else ""
         return self.answer(
@@ -372,9 +390,18 @@ class _Bisecting:
             tested=1 + len([c for c in self.judged if c != self.bad]),
             runs=self.bad_runs + sum(j.runs for j in self.judged.values()),
             symptom=self.symptom.kinds,
-            confidence=self.confidence,
+            confidence=self._confidence(),
             seconds=round(time.monotonic() - self.begin, 3),
             warnings=tuple(dict.fromkeys((*self.warnings, *notes))),
+        )
+
+    def _confidence(self) -> BisectionConfidence | None:
+        if self.bisection is None:
+            return None
+        return BisectionConfidence(
+            failed=self.at_bad.failed,
+            tried=self.at_bad.failed + self.at_bad.passed,
+            probability=round(self.bisection.probability(self.bisection.state().head), 3),
         )
 
     def _stage(self, text: str) -> None:

@@ -52,7 +52,7 @@ def run_reproduce(request: ReproduceRequest, settings: Settings, sink: Sink, sto
         return work.interrupted() if work is not None else _interrupted(request.target)
     except AnswerIsNo as no:
         return Reproduction(
-            status=ReproductionStatus.PASSES, test=request.target, reason=str(no), remedy=no.remedy or ""
+            status=ReproductionStatus.NOT_RUN, test=request.target, reason=str(no), remedy=no.remedy or ""
         )
 
 

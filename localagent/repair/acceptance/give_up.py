@@ -37,7 +37,13 @@ def give_up_reason(run: RunContext) -> tuple[Verdict, str]:
     )
     baseline = s.seconds.get(Stage.BASELINE.value, 0.0)
     slow = late and baseline > SLOW_BASELINE_SHARE * run.task.budget.max_seconds
-    unsaid = sum(full.late for full in s.rejected.values())
-    seconds = baseline if slow else 0.0
-    said = repair_reasons.gave_up(used_up, s.verified, len(s.rejected) - unsaid, unsaid, baseline_seconds=seconds)
+    unchecked = sum(full.late for full in s.rejected.values())
+    said = repair_reasons.gave_up(
+        used_up,
+        s.verified,
+        len(s.rejected) - unchecked,
+        unchecked,
+        failing=next(iter(run.baseline.failing), "TEST"),
+        baseline_seconds=baseline if slow else 0.0,
+    )
     return Verdict.GAVE_UP, said

@@ -165,7 +165,8 @@ class BaselineRunner:
                 f"the tests could not be run: {lost}",
                 remedy="give it more time (--max-seconds) or fewer tests (--test); on a busy machine all takes longer"
                 if lost.ending is JailOutcome.WALL
-                else f"see whether {self._rooms.place.executable} -m pytest works in a plain shell",
+                else "a test or a conftest.py may end the process that runs it: read these first; "
+                f"then see whether {self._rooms.place.executable} -m pytest works",
             ) from lost
 
     def _in(self, room: JailWorker, begin: float) -> Baseline:

@@ -353,7 +353,7 @@ class WorkerClient:
         except WireFault as fault:
             raise self._lost(str(fault)) from None
         except (WireClosed, OSError, ValueError):
-            raise self._lost("its jail ended", None) from None
+            raise self._lost("is gone: its jail ended", None) from None
         if answer.get("nonce") != self._nonce or answer.get("seq") != self._number:
             raise self._lost("answered with a wrong nonce or number")
         return answer
