@@ -1,6 +1,7 @@
 """What the index stores of one file: computed in a confined child from path and bytes alone, handed over as JSON."""
 
 import base64
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from localagent.code.graph.collect_facts import collect_facts
@@ -8,9 +9,11 @@ from localagent.code.graph.facts import FORMAT as FACTS_FORMAT
 from localagent.code.graph.facts import Unreadable, encoded
 from localagent.code.index.chunks import PYTHON, Chunk, ChunkKind, chunks_of
 from localagent.code.index.identifiers import terms
+from localagent.code.index.languages import installed_languages, language_chunks
 from localagent.code.source_text import parse_or_reason
 
-FORMAT = f"2.{FACTS_FORMAT}"  # raised whenever what is extracted changes: an index of another format is built anew
+# Raised whenever what is extracted changes: an index of another format is built anew.
+FORMAT = ".".join(("3", str(FACTS_FORMAT), *installed_languages()))
 _NOISE_TEXT = """
 and as assert async await break case class continue def del elif else except false finally for from global if
 import in is lambda none nonlocal not or pass raise return self cls true try while with yield
@@ -37,10 +40,9 @@ def extract(path: str, raw: bytes) -> dict[str, object]:
     """The chunks of a file and, of Python, its facts (`code.graph.facts`), as JSON; `note` says what it has not."""
     if b"\0" in raw[:_BINARY_PREFIX]:  # as git decides it
         return {"chunks": []}
-    where = " ".join(terms(path))
     tree = parse_or_reason(raw) if path.endswith(PYTHON) else None
-    chunks = chunks_of(path, raw, None if isinstance(tree, str) else tree)
-    value: dict[str, object] = {"chunks": [_row(chunk, where) for chunk in chunks]}
+    chunks = language_chunks(path, raw) or chunks_of(path, raw, None if isinstance(tree, str) else tree)
+    value: dict[str, object] = {"chunks": _rows(path, chunks)}
     if tree is not None:
         facts = collect_facts(raw, tree)
         if isinstance(facts, Unreadable):
@@ -48,6 +50,11 @@ def extract(path: str, raw: bytes) -> dict[str, object]:
         else:
             value["facts"] = base64.b64encode(encoded(facts)).decode("ascii")
     return value
+
+
+def extract_text(path: str, raw: bytes) -> dict[str, object]:
+    """The same of a file at which a parser fails: windows of its text."""
+    return {"chunks": _rows(path, chunks_of(path, raw))}
 
 
 def stored_chunks(value: object) -> list[StoredChunk]:
@@ -83,6 +90,11 @@ def _stored(row: object) -> StoredChunk:
                 summary=summary, fields=tuple(map(str, fields)),
             )  # fmt: skip
     raise ValueError("not a chunk")
+
+
+def _rows(path: str, chunks: Iterable[Chunk]) -> list[list[object]]:
+    where = " ".join(terms(path))
+    return [_row(chunk, where) for chunk in chunks]
 
 
 def _row(chunk: Chunk, where: str) -> list[object]:

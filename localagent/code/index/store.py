@@ -189,6 +189,27 @@ class Store:
             return None
         return KINDS[row[1]].value, str(row[2]), heads_of(self.connection, [row[0]])[row[0]][0]
 
+    def definitions(self, tree: int, name: str) -> list[tuple[str, StoredChunk]]:
+        """(path, definition) of the functions and classes of a tree whose qualified name is, or ends with, a name."""
+        rows = self.connection.execute(
+            "SELECT c.id, m.path, c.kind, c.first_line, c.last_line, c.name FROM chunk c"
+            " JOIN member m INDEXED BY member_file ON m.file=c.file AND m.tree=?"
+            " WHERE c.last_name=? ORDER BY m.path, c.first_line",
+            (tree, name.rpartition(".")[2].lower()),
+        )
+        fit = [row for row in rows if f".{row[5]}".endswith(f".{name}")]
+        heads = heads_of(self.connection, (row[0] for row in fit))
+        return [
+            (
+                native_path(path),
+                StoredChunk(
+                    kind=KINDS[kind], first_line=first, last_line=last, name=full, signature=heads[chunk][0],
+                    summary=heads[chunk][1], fields=(),
+                ),
+            )
+            for chunk, path, kind, first, last, full in fit
+        ]  # fmt: skip
+
     def failures(self, tree: int) -> dict[str, str]:
         """Why files of a tree are not searchable, or only as text; by path."""
         rows = self.connection.execute(
