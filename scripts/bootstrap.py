@@ -42,6 +42,9 @@ STAMP = VENV / "localagent-setup.json"
 UNFINISHED = VENV / "localagent-unfinished"
 LOCKS = ROOT / "requirements"
 BINARY_LOCKS = ("build.txt", "runtime.txt", "dev.txt")
+NO_IMAGES = (
+    "-DLLAVA_BUILD=OFF"  # llama.cpp's readers of images and sounds: a seventh of its sources, and nothing calls them
+)
 CMAKE_ARGS = {"none": "", "cuda": "-DGGML_CUDA=on", "vulkan": "-DGGML_VULKAN=on"}
 # GCC's <amxtileintrin.h> tells the compiler of 8 of the 64 bytes that _tile_loadconfig reads, so GCC drops the stores
 # to the others, and llama.cpp ends with a general protection fault on every processor with AMX tiles.
@@ -307,7 +310,7 @@ def cxx_flags() -> str:
 
 def compile_llama(folder: Path, what: str, cmake: str, remedy: str = "a C++17 compiler is needed") -> Path:
     """Compiles the locked llama-cpp-python, with these options of CMake, into a sealed wheel below `folder`."""
-    say(f"compiling llama.cpp ({what}), usually 3 to 5 minutes, once")
+    say(f"compiling llama.cpp ({what}), usually 3 to 4 minutes, once")
     flags = [
         "--no-deps",
         "--no-build-isolation",
@@ -349,7 +352,7 @@ def compiled_here(gpu: str) -> Path:
     )
     if wheel := sealed_wheel(folder):
         return wheel
-    cmake = " ".join(part for part in (os.environ.get("CMAKE_ARGS", ""), CMAKE_ARGS[gpu]) if part)
+    cmake = " ".join(part for part in (NO_IMAGES, os.environ.get("CMAKE_ARGS", ""), CMAKE_ARGS[gpu]) if part)
     if gpu == "none":
         return compile_llama(folder, "CPU", cmake)
     return compile_llama(folder, gpu, cmake, f"a C++17 compiler is needed and the {gpu} development files")

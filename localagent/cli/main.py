@@ -8,6 +8,7 @@ import platform
 import re
 import sys
 import tempfile
+import textwrap
 import traceback
 from collections.abc import Sequence
 from typing import NoReturn
@@ -33,13 +34,13 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "undo": ("undo", "revert an applied patch"),
         "reject": ("reject", "record that a task's patch or proposals are wrong"),
         "remediate": ("remediate", "repair findings of other tools (SARIF)"),
-        "bisect": ("bisect", "find the commit that broke a test"),
         "replay": ("replay", "verify a past task's patch again, and run the task again"),
-        "reproduce": ("reproduce", "reduce a failing test or script; find why a test is flaky"),
     },
     "debug": {
         "debug": ("debug", "find the cause of a failing test: frames, values, experiments"),
         "explain": ("explain", "explain a traceback, a line, a rule or a task"),
+        "reproduce": ("reproduce", "reduce a failing test or script; find why a test is flaky"),
+        "bisect": ("bisect", "find the commit that broke a test"),
     },
     "code": {
         "search": ("search", "search the code: words, identifiers or a sentence"),
@@ -79,9 +80,15 @@ GROUPS: dict[str, dict[str, tuple[str, str]]] = {
         "audit": ("audit", "verify, export, sign the audit journal"),
         "sbom": ("sbom", "print a software bill of materials (CycloneDX)"),
         "offline-proof": ("offline_proof", "show that nothing leaves the machine"),
+        "help": ("help", "list every verb; with a verb, its options"),
     },
 }
 VERBS = {verb: entry for verbs in GROUPS.values() for verb, entry in verbs.items()}
+# Explained by `localagent --help`, which is to fit one screen; the others are named there, and explained by `help`.
+_COMMON = frozenset({
+    "fix", "do", "chat", "show", "apply", "undo", "debug", "explain", "bisect", "reproduce",
+    "search", "refs", "verify", "hook", "batch", "serve", "doctor", "model", "policy", "help",
+})  # fmt: skip
 
 _WHAT_IT_IS = """\
 an air-gapped coding agent: repairs and improves Python repositories with a
@@ -93,7 +100,6 @@ getting started:
   localagent fix --repo DIR --test tests  search for a patch; writes nothing
   localagent show ID                      the patch, and the evidence for it
   localagent apply ID                     write the patch to the repository
-  localagent VERB --help                  options of a verb
 
 exit status: 0 success, 1 failure or findings (with the reason), 2 usage error,
   3 internal error, 4 no sound jail or gate: nothing ran, 130 interrupted"""
@@ -140,7 +146,7 @@ def _verb(argv: Sequence[str] | None) -> int:
         prog="localagent",
         usage="localagent [-h] [--version] VERB ...",
         description=_WHAT_IT_IS,
-        epilog=_verbs_by_group() + _WHERE_TO_BEGIN,
+        epilog=f"{_common_verbs()}\n{_WHERE_TO_BEGIN}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
@@ -196,18 +202,22 @@ def _dashed_files(args: list[str]) -> list[str]:
     ] + args[end:]
 
 
-def _verbs_by_group() -> str:
-    """Every verb with its line of help, by group."""
+def _common_verbs() -> str:
+    """By group: the common verbs with their line of help, the others by name."""
     lines = []
     for group, verbs in GROUPS.items():
-        lines += [f"{group}:", *(f"  {verb:14} {text}" for verb, (_, text) in verbs.items()), ""]
+        lines += [f"{group}:", *(f"  {verb:14} {text}" for verb, (_, text) in verbs.items() if verb in _COMMON)]
+        if others := [verb for verb in verbs if verb not in _COMMON]:
+            lines += textwrap.wrap(
+                ", ".join(others), 78, initial_indent="  also: ", subsequent_indent="    ", break_on_hyphens=False
+            )
     return "\n".join([*lines, ""])
 
 
 def _unknown(verb: str) -> int:
     """Say which verbs are spelled like a word that is none."""
     like = difflib.get_close_matches(verb, VERBS, n=3)
-    remedy = f"did you mean {' or '.join(like)}?" if like else "localagent --help lists the verbs"
+    remedy = f"did you mean {' or '.join(like)}?" if like else "localagent help lists the verbs"
     Render().error(f"unknown verb {verb!r}", remedy)
     return UsageFault.exit_code
 

@@ -7,7 +7,6 @@ Pure: compared are the examples of docstrings and text files, as `doctest` reads
 """
 
 import ast
-import doctest
 from collections.abc import Collection, Iterator, Mapping
 
 from localagent.code.source_text import parse_or_none
@@ -81,8 +80,12 @@ def _of(tree: ast.Module, stem: str) -> Iterator[tuple[str, _Examples]]:
 
 
 def _read(text: str) -> _Examples:
+    if ">>>" not in text:
+        return ()
+    from doctest import DocTestParser  # noqa: PLC0415 - with it come pdb and unittest; few files have an example
+
     try:
-        return tuple((e.source, e.want) for e in doctest.DocTestParser().get_examples(text))
+        return tuple((e.source, e.want) for e in DocTestParser().get_examples(text))
     except ValueError:
         return ()  # as doctest would: it cannot be run
 

@@ -7,7 +7,6 @@ is what its descriptor says. Where a function takes no directory, names are path
 import contextlib
 import errno
 import os
-import secrets
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -134,7 +133,7 @@ def replace_file(name: Name, data: bytes, directory: int | None = None, *, mode:
     The mode is exactly `mode`; None leaves it to the umask. OSError with nothing left behind.
     """
     place = Path(name)
-    beside = place.with_name(f".localagent-{secrets.token_hex(8)}.tmp")
+    beside = place.with_name(f".localagent-{os.urandom(8).hex()}.tmp")
     descriptor = open_new(beside, directory, 0o666 if mode is None else mode)
     try:
         with closing(descriptor):

@@ -8,13 +8,34 @@ import pytest
 from localagent.cli.main import VERBS, main
 
 
-def test_help_says_what_it_is_where_to_begin_and_names_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_says_what_it_is_where_to_begin_and_names_every_verb_on_one_screen(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["--help"]) == 0
     out = capsys.readouterr().out
     assert "an air-gapped coding agent" in out
     assert "localagent doctor" in out
-    assert all(f"\n  {verb} " in out for verb in VERBS)
+    named = {
+        word
+        for line in out.splitlines()
+        if (verb := line.partition("also: ")[2] or line[2:16])
+        for word in verb.split(", ")
+    }
+    assert set(VERBS) <= {word.strip() for word in named}
     assert max(map(len, out.splitlines())) <= 80
+    assert len(out.splitlines()) <= 50
+
+
+def test_the_verb_help_explains_every_verb_or_the_options_of_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["help"]) == 0
+    out = capsys.readouterr().out
+    assert all(f"\n  {verb:14} {text}\n" in out for verb, (_, text) in VERBS.items())
+    assert main(["help", "audit"]) == 0
+    asked = capsys.readouterr().out
+    assert main(["audit", "--help"]) == 0
+    assert capsys.readouterr().out == asked
+    assert main(["help", "me"]) == 2
+    assert "unknown verb 'me'" in capsys.readouterr().err
 
 
 def test_without_a_verb_the_help_goes_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
@@ -35,7 +56,7 @@ def test_a_misspelled_verb_is_told_with_what_is_spelled_like_it(capsys: pytest.C
 def test_a_word_like_none_is_told_where_the_verbs_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["\x1b[31mzzz"]) == 2
     said = capsys.readouterr().err
-    assert "localagent --help lists the verbs" in said
+    assert "localagent help lists the verbs" in said
     assert "\x1b" not in said
 
 

@@ -9,11 +9,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from localagent import __version__
 from localagent.app.evidence.attested_patch import approvals_of, attested_facts
-from localagent.app.fix.proposal_test_file import AnswerTest
 from localagent.app.settings import Settings
 from localagent.domain.edit import Patch, digest_of
 from localagent.domain.paths import RepoPath
@@ -38,6 +37,9 @@ from localagent.record.store import TaskRecord
 from localagent.repo.apply_patch import land, undo
 from localagent.repo.apply_record import ABSENT
 from localagent.text.strict_json import canonical, dump
+
+if TYPE_CHECKING:
+    from localagent.app.fix.proposal_test_file import AnswerTest  # it imports a whole review
 
 BUNDLE = "attestation.intoto.jsonl"
 _FACTS = "evidence.json"
@@ -305,7 +307,7 @@ def land_recorded(
     repo: Path,
     *,
     chosen: int | None = None,
-    test: AnswerTest | None = None,
+    test: "AnswerTest | None" = None,
 ) -> None:
     """Write a patch into the repository, on the record. Raises what `land` raises, and CannotRecord.
 
