@@ -8,6 +8,7 @@ import pytest
 from support.index_builder import index_of
 
 from localagent.app.code import repository_index
+from localagent.code.index.extract import stored_chunks
 from localagent.code.index.languages import LANGUAGES, is_installed
 from localagent.jail.compute.compute_pool import ComputePool
 
@@ -109,3 +110,9 @@ def test_what_a_parser_does_not_finish_is_searched_as_text(tmp_path: Path, monke
     index = index_of(root, tmp_path)
     assert index.status().unreadable == {"deep.js": "takes longer than 1 s to parse: searched as text"}
     assert [hit.path for hit in index.search("needle_word").hits] == ["deep.js"]
+
+
+def test_a_parser_that_points_to_heads_which_are_not_there_is_not_believed() -> None:
+    rows = [["function", 1, 1, "f", "", "", ["", "", "", "", ""], True]]
+    with pytest.raises(ValueError, match="a head that the facts do not have"):
+        stored_chunks({"chunks": rows}, b"")

@@ -140,7 +140,8 @@ class _Work:
         chunks: tuple[StoredChunk, ...] = ()
         if not failed:
             try:
-                chunks, facts = tuple(stored_chunks(answer.value)), stored_facts(answer.value)
+                facts = stored_facts(answer.value)
+                chunks = tuple(stored_chunks(answer.value, facts))
                 failed = stored_note(answer.value)
             except ValueError as error:
                 failed = f"the parser's answer is not understood: {error}"

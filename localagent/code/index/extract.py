@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from localagent.code.graph.collect_facts import collect_facts
 from localagent.code.graph.facts import FORMAT as FACTS_FORMAT
-from localagent.code.graph.facts import DefinitionHead, Unreadable, encoded, head_of
+from localagent.code.graph.facts import DefinitionHead, Unreadable, encoded, encoded_heads, head_of
 from localagent.code.index.chunks import PYTHON, Chunk, ChunkKind, chunks_of
 from localagent.code.index.identifiers import terms
 from localagent.code.index.languages import installed_languages, language_chunks
@@ -65,11 +65,15 @@ def extract_text(path: str, raw: bytes) -> dict[str, object]:
     return {"chunks": _rows(path, chunks_of(path, raw))}
 
 
-def stored_chunks(value: object) -> list[StoredChunk]:
-    """What `extract` returned, read back. ValueError for anything else."""
+def stored_chunks(value: object, facts: bytes) -> list[StoredChunk]:
+    """What `extract` returned, read back; `facts` are those of the file. ValueError for anything else."""
     if not isinstance(value, dict) or not isinstance(rows := value.get("chunks"), list):
         raise ValueError("no chunks")
-    return [_stored(row) for row in rows]
+    chunks = [_stored(row) for row in rows]
+    known = {head[:3] for head in encoded_heads(facts)} if facts else set()
+    if any(chunk.in_facts and place_of(chunk) not in known for chunk in chunks):
+        raise ValueError("a head that the facts do not have")
+    return chunks
 
 
 def stored_facts(value: object) -> bytes:
