@@ -89,7 +89,10 @@ class Difference:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FunctionReach:
-    """A touched function: inputs on which old and new were compared, how many agreed, why not more."""
+    """A touched function: inputs on which old and new were compared, how many agreed, why not more.
+
+    `in_place`: these are calls of tests, looked at where the tests make them; nothing near them was asked.
+    """
 
     path: RepoPath
     function: str
@@ -98,11 +101,17 @@ class FunctionReach:
     answered: int
     why: str = ""
     least: int = 5
+    in_place: bool = False
 
     @property
     def reached(self) -> bool:
         """Enough inputs, and some that were answered rather than turned down."""
         return self.compared >= self.least and self.answered > 0
+
+    @property
+    def asked(self) -> bool:
+        """Reached by inputs that were put to it, rather than by calls of tests alone."""
+        return self.reached and not self.in_place
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -69,12 +69,13 @@ RULES: tuple[Rule, ...] = (
     *bandit.RULES,
 )
 # What these ask is what a change means, and evidence helps to answer it: no harm is done by running it in a jail first.
+# (An excuse is a comment, and does nothing when it runs.)
 # Whatever else asks a person (tests, configuration, dependencies, what starts programs or hides) is not run before.
 OF_MEANING = frozenset(
     {
         "guard-gone", "check-gone", "condition-widened", "asks-less", "bound-moved", "call-given", "compares-looser",
         "stakes-changed", "fault-unreported", "only-taken-away", "done-less", "steering-changed", "critical-code",
-        "protection-dropped", "literal-answers", "broad-except-at-times", "limit-gone",
+        "protection-dropped", "literal-answers", "broad-except-at-times", "limit-gone", "excuse-added",
     }
 )  # fmt: skip
 # Ids of retired rules, with what took their place: policies, approvals and records of earlier versions name them.

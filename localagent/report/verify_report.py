@@ -109,6 +109,7 @@ def differential_json(near: Differential | None) -> dict[str, Any] | None:
                 "agreed": f.agreed,
                 "answered": f.answered,
                 "reached": f.reached,
+                "in_place": f.in_place,
                 "why": one_line(f.why),
             }
             for f in near.functions

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import sys
+import threading
 import types
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
@@ -53,10 +54,14 @@ class Capture:
         return list(self._watched)
 
     def start(self) -> None:
+        """Hear of calls in this thread and in those that it starts."""
+        threading.setprofile(self._event)
         sys.setprofile(self._event)
 
     def stop(self) -> None:
+        """Hear of no more in this thread, and in none that starts later."""
         sys.setprofile(None)
+        threading.setprofile(None)  # type: ignore[arg-type,unused-ignore]
 
     def _event(self, frame: Any, event: str, _arg: Any) -> None:
         if event != "call" or self._busy:

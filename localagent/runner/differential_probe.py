@@ -22,13 +22,15 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set,
 from .behaviour_probe import on_purpose
 from .call_capture import Capture, own_arguments
 from .failures import bounded
-from .fork_child import answer_of_child
+from .fork_child import WaitingChild, answer_of_child
+from .in_place_calls import InPlaceCalls
 from .nearby_inputs import neighbours
 from .observed_properties import properties
 from .rng import Chance
 from .safe_repr import ADDRESS, TEXT_LIMIT, literal, show
 from .structural_key import SHAPE_LIMIT, shape
 
+ASKED_LEAST = 5  # a function of which fewer calls can be made again is looked at where tests call it
 CALLS_LIMIT = 24  # of one function, as the tests make them
 NEAR_LIMIT = 12  # variations of one call
 ARGUMENTS_LIMIT = 20
@@ -78,11 +80,26 @@ class Recorder(Capture):
         self.item = -1
         self.inputs: List[Input] = []
         self.missed: Dict[int, str] = {}
+        self.in_place = InPlaceCalls()
 
-    def _event(self, frame: Any, event: str, _arg: Any) -> None:
-        number = self._numbers.get(frame.f_code) if event == "call" and not self._busy else None
-        if number is None or self._counts.get(number, 0) >= CALLS_LIMIT:
+    def _event(self, frame: Any, event: str, argument: Any) -> None:
+        number = None if self._busy or event not in ("call", "return") else self._numbers.get(frame.f_code)
+        if number is None:
             return
+        self._busy = True
+        try:
+            if event == "return":
+                self.in_place.leave(frame, argument)
+            else:
+                self.in_place.enter(number, self.item, frame)
+        except Exception as fault:  # what cannot be looked at is not compared
+            self.missed.setdefault(number, "tests call it, and looking at a call failed (%s)" % type(fault).__name__)
+        finally:
+            self._busy = False
+        if event == "call" and self._counts.get(number, 0) < CALLS_LIMIT:
+            self._copy(number, frame)
+
+    def _copy(self, number: int, frame: Any) -> None:
         if frame.f_code.co_flags & _GENERATOR:
             if any(frame is f for f in self._generators) or len(self._generators) >= CALLS_LIMIT:
                 return
@@ -272,6 +289,22 @@ def table(
 
     `missed` says, by a function's number, why calls that tests make of it are not among them.
     """
+    seconds = float(request["cpu_seconds"])
+    again = WaitingChild(lambda: {"records": _recorded(functions, run_test, request).in_place.records}, 2 * seconds)
+    recorder = _recorded(functions, run_test, request)
+    inputs: Dict[str, Input] = {}
+    for one in near(recorder.inputs, functions, request) + given(request):
+        inputs.setdefault(one.key, one)
+    calls = list(inputs.values())
+    rows = [_ask(calls, functions, inverses, seconds, traced) for traced in (False, True)] if calls else [[], []]
+    made = [_record(one, functions, [row[n] for row in rows if row]) for n, one in enumerate(calls)]
+    return {
+        "calls": made + _in_place(recorder, calls, again, 6 * seconds + 1),
+        "missed": {str(number): why for number, why in recorder.missed.items()},
+    }
+
+
+def _recorded(functions: Sequence[Function], run_test: Callable[[int], None], request: Dict[str, Any]) -> Recorder:
     recorder = Recorder(functions)
     for item in request["items"]:
         recorder.item = int(item)
@@ -280,16 +313,34 @@ def table(
             run_test(int(item))
         finally:
             recorder.stop()
-    inputs: Dict[str, Input] = {}
-    for one in near(recorder.inputs, functions, request) + given(request):
-        inputs.setdefault(one.key, one)
-    calls = list(inputs.values())
-    seconds = float(request["cpu_seconds"])
-    rows = [_ask(calls, functions, inverses, seconds, traced) for traced in (False, True)] if calls else [[], []]
-    return {
-        "calls": [_record(one, functions, [row[n] for row in rows if row]) for n, one in enumerate(calls)],
-        "missed": {str(number): why for number, why in recorder.missed.items()},
-    }
+    return recorder
+
+
+def _in_place(recorder: Recorder, calls: List[Input], again: WaitingChild, wall_seconds: float) -> List[Dict[str, Any]]:
+    """Calls of functions of which too few can be made again; the tests run once more, for what is unsteady."""
+    many: Dict[int, int] = {}
+    for one in calls:
+        if one.how != "given":
+            many[one.number] = many.get(one.number, 0) + 1
+    wanted = {k: r for k, r in recorder.in_place.records.items() if many.get(r["f"], 0) < ASKED_LEAST}
+    if not wanted:
+        again.end()
+        return []
+    second = again.answer(wall_seconds).get("records", {})
+    return [
+        {
+            **{name: record[name] for name in ("f", "item", "call")},
+            "key": key,
+            "how": "in-place",
+            "own": 0,
+            "parts": [],
+            "args": "",
+            "kwargs": "",
+            "runs": [record["run"], second[key]["run"]],
+        }
+        for key, record in wanted.items()
+        if key in second
+    ]
 
 
 def _record(one: Input, functions: Sequence[Function], runs: List[Dict[str, Any]]) -> Dict[str, Any]:

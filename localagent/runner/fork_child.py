@@ -13,25 +13,45 @@ from .json_frames import Reader, WireClosed, WireFault, WireTimeout, send
 _exit = os._exit
 
 
+class WaitingChild:
+    """A fork of the program as it stands, which makes its answer when it is asked, and ends when it is not."""
+
+    def __init__(self, make: Callable[[], Dict[str, Any]], cpu_seconds: float) -> None:
+        self._answer_fd, write_fd = os.pipe()
+        go_fd, self._go_fd = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            try:
+                os.close(self._answer_fd)
+                os.close(self._go_fd)
+                if os.read(go_fd, 1):
+                    child_limits.guard_child()
+                    child_limits.limit_cpu(cpu_seconds)
+                    send(write_fd, make())
+            finally:
+                _exit(0)
+        os.close(write_fd)
+        os.close(go_fd)
+
+    def answer(self, wall_seconds: float) -> Dict[str, Any]:
+        """What it made; empty when it did not come to its end. It has ended then."""
+        os.write(self._go_fd, b".")
+        told: Dict[str, Any] = {}
+        try:
+            told = Reader(self._answer_fd).receive(time.monotonic() + wall_seconds)
+        except (WireClosed, WireFault, WireTimeout):
+            told = {}
+        self.end()
+        return told
+
+    def end(self) -> None:
+        """End it, whatever it does."""
+        os.close(self._go_fd)
+        os.close(self._answer_fd)
+        os.kill(self._pid, signal.SIGKILL)  # not reaped yet, so the number is still its own
+        os.waitpid(self._pid, 0)
+
+
 def answer_of_child(make: Callable[[], Dict[str, Any]], cpu_seconds: float, wall_seconds: float) -> Dict[str, Any]:
     """What `make` returns in a child of its own; empty when it did not come to its end."""
-    read_fd, write_fd = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            os.close(read_fd)
-            child_limits.guard_child()
-            child_limits.limit_cpu(cpu_seconds)
-            send(write_fd, make())
-        finally:
-            _exit(0)
-    os.close(write_fd)
-    told: Dict[str, Any] = {}
-    try:
-        told = Reader(read_fd).receive(time.monotonic() + wall_seconds)
-    except (WireClosed, WireFault, WireTimeout):
-        told = {}
-    os.close(read_fd)
-    os.kill(pid, signal.SIGKILL)  # not reaped yet, so the number is still its own
-    os.waitpid(pid, 0)
-    return told
+    return WaitingChild(make, cpu_seconds).answer(wall_seconds)

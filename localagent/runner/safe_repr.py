@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import types
-from typing import Any
+from typing import Any, Iterable, List
 
 from .failures import bounded
 from .structural_key import shape
@@ -25,13 +25,23 @@ def show(value: Any, depth: int = 0) -> str:
     if depth > 6:
         return "..."
     if type(value) in (list, tuple):
-        inner = ", ".join(show(v, depth + 1) for v in value[:20])
+        inner = _joined((show(v, depth + 1) for v in value[:20]), depth)
         return bounded("[%s]" % inner if type(value) is list else "(%s)" % inner, TEXT_LIMIT)
     attributes = getattr(value, "__dict__", None)
     if type(attributes) is dict and not isinstance(value, (type, types.ModuleType, types.FunctionType)):
-        inner = ", ".join("%s=%s" % (k, show(v, depth + 1)) for k, v in list(attributes.items())[:20])
+        inner = _joined(("%s=%s" % (k, show(v, depth + 1)) for k, v in list(attributes.items())[:20]), depth)
         return bounded("%s(%s)" % (type(value).__qualname__, inner), TEXT_LIMIT)
     return bounded(ADDRESS.sub("", shape(value)), TEXT_LIMIT)
+
+
+def _joined(texts: Iterable[str], depth: int) -> str:
+    """With commas; deep inside no more than can be shown, for objects that know one another have no end."""
+    found: List[str] = []
+    for text in texts:
+        found.append(text)
+        if depth > 1 and sum(map(len, found)) > TEXT_LIMIT:
+            break
+    return ", ".join(found)
 
 
 def literal(value: Any, depth: int = 0) -> bool:

@@ -7,50 +7,97 @@ from __future__ import annotations
 
 import copy
 import io
+import itertools
 import types
-from typing import Any, Dict
+from typing import Any, Dict, Iterable, List, Tuple
 
 SHAPE_LIMIT = 4000
+NODES_LIMIT = 20000
+_DEPTH_LIMIT = 60
 _ITEMS_LIMIT = 300
 _PLAIN = (int, float, str, bool, type(None), bytes, complex)
 _TOLD_BY_REPR = frozenset({"datetime", "decimal", "fractions", "uuid", "pathlib", "ipaddress"})  # values of the library
 
 
-def shape(value: Any, depth: int = 0) -> str:
+def shape(value: Any) -> str:
     """A text that is equal for values of equal structure: attributes of objects instead of their addresses.
 
     Streams in memory stay where they are, and so do iterators that can be copied; of others it takes the values.
-    `True`, `1` and `1.0` are equal here as they are to a test that compares with `==`.
+    `True`, `1` and `1.0` are equal here as they are to a test that compares with `==`. An object inside itself is told
+    by how far up it stands; of what has more than `NODES_LIMIT` parts the rest is left out.
     """
-    if depth > 60:
-        return "..."
-    if isinstance(value, bool) or (isinstance(value, float) and value.is_integer()):
-        return repr(int(value))[:SHAPE_LIMIT]
-    if isinstance(value, _PLAIN):
-        return repr(value)[:SHAPE_LIMIT]
-    if isinstance(value, (list, tuple)):
-        return type(value).__name__ + "(" + ",".join(shape(v, depth + 1) for v in value[:_ITEMS_LIMIT]) + ")"
-    if isinstance(value, (set, frozenset)):
-        return "set(" + ",".join(sorted(shape(v, depth + 1) for v in list(value)[:_ITEMS_LIMIT])) + ")"
-    if isinstance(value, dict):
-        pairs = list(value.items())[:_ITEMS_LIMIT]
-        return "dict(" + ",".join(shape(k, depth + 1) + ":" + shape(v, depth + 1) for k, v in pairs) + ")"
-    if isinstance(value, (io.StringIO, io.BytesIO)) and not value.closed:
-        return "%s(%d,%r)" % (type(value).__name__, value.tell(), value.getvalue()[:SHAPE_LIMIT])
-    if hasattr(value, "__next__") and not _attributes(value):
-        taken = []
-        for item in _twin(value):
-            taken.append(shape(item, depth + 1))
-            if len(taken) >= _ITEMS_LIMIT:
-                break
-        return "list(" + ",".join(taken) + ")"
-    if type(value).__module__ in _TOLD_BY_REPR:
-        return repr(value)[:SHAPE_LIMIT]
-    attributes = _attributes(value)
-    name = type(value).__qualname__
-    if isinstance(attributes, dict) and not isinstance(value, (type, types.ModuleType, types.FunctionType)):
-        return name + shape(attributes, depth + 1)
-    return name
+    return _Walk().text(value)
+
+
+def whole_shape(value: Any, most: int = NODES_LIMIT) -> Tuple[str, int]:
+    """The shape of a value in use, of which nothing is taken, and how many parts were looked at.
+
+    "" where it has more than `most` parts, or one of them is too large to be told as a whole.
+    """
+    walk = _Walk(min(most, NODES_LIMIT), in_use=True)
+    text = walk.text(value)
+    return (text if walk.whole else ""), walk.parts
+
+
+class _Walk:
+    """One walk through a value: the objects that it is inside of, how many parts it has seen, whether all of them."""
+
+    def __init__(self, most: int = NODES_LIMIT, *, in_use: bool = False) -> None:
+        self._inside: Dict[int, int] = {}
+        self._most, self._in_use = most, in_use
+        self.parts, self.whole = 0, True
+
+    def text(self, value: Any) -> str:
+        if isinstance(value, bool) or (isinstance(value, float) and value.is_integer()):
+            return repr(int(value))[:SHAPE_LIMIT]
+        if isinstance(value, _PLAIN):
+            return self._cut(repr(value))
+        depth = len(self._inside)
+        if id(value) in self._inside:
+            return "^%d" % (depth - self._inside[id(value)])
+        self.parts += 1
+        if depth > _DEPTH_LIMIT or self.parts > self._most:
+            self.whole = False
+            return "..."
+        self._inside[id(value)] = depth
+        try:
+            return self._parts(value)
+        finally:
+            del self._inside[id(value)]
+
+    def _parts(self, value: Any) -> str:
+        if isinstance(value, (list, tuple)):
+            return type(value).__name__ + "(" + ",".join(self._texts(value)) + ")"
+        if isinstance(value, (set, frozenset)):
+            return "set(" + ",".join(sorted(self._texts(value))) + ")"
+        if isinstance(value, dict):
+            pairs = self._first(value.items())
+            return "dict(" + ",".join(self.text(k) + ":" + self.text(v) for k, v in pairs) + ")"
+        if isinstance(value, (io.StringIO, io.BytesIO)) and not value.closed:
+            return "%s(%d,%s)" % (type(value).__name__, value.tell(), self._cut(repr(value.getvalue())))
+        if hasattr(value, "__next__") and not _attributes(value):
+            return "list(" + ",".join(() if self._in_use else self._texts(_twin(value))) + ")"
+        if type(value).__module__ in _TOLD_BY_REPR:
+            return self._cut(repr(value))
+        attributes = _attributes(value)
+        name = type(value).__qualname__
+        if isinstance(attributes, dict) and not isinstance(value, (type, types.ModuleType, types.FunctionType)):
+            return name + self.text(attributes)
+        return name
+
+    def _texts(self, values: Iterable[Any]) -> List[str]:
+        return [self.text(v) for v in self._first(values)]
+
+    def _first(self, values: Iterable[Any]) -> List[Any]:
+        found = list(itertools.islice(values, _ITEMS_LIMIT))
+        if len(found) == _ITEMS_LIMIT:
+            self.whole = False
+        return found
+
+    def _cut(self, text: str) -> str:
+        if len(text) > SHAPE_LIMIT:
+            self.whole = False
+        return text[:SHAPE_LIMIT]
 
 
 def _twin(iterator: Any) -> Any:

@@ -15,6 +15,7 @@ from localagent.app.fix.measure_strength import (
 )
 from localagent.domain.policy import LeastStrength
 from localagent.policy.load import load_policy
+from localagent.repair.search.search_loop import seconds_for_evidence
 
 DEFAULT = load_policy(Path(__file__).parents[2] / "policies" / "default.toml")
 
@@ -34,6 +35,13 @@ def test_a_measurement_ends_with_the_time_of_its_task(
     took: float, left: float, by_checks: bool, seconds: float
 ) -> None:
     assert allowed_seconds(DEFAULT, took, left=left, by_checks=by_checks) == seconds
+
+
+def test_a_search_leaves_the_time_that_its_evidence_takes_on_this_machine() -> None:
+    assert seconds_for_evidence(300.0, 4.0) == 75.0
+    assert seconds_for_evidence(40.0, 1.0) == 10.0
+    assert seconds_for_evidence(40.0, 6.0) == LEAST_SECONDS + 6.0
+    assert seconds_for_evidence(40.0, 60.0) == 20.0
 
 
 def test_what_a_policy_demands_is_measured_whatever_is_left() -> None:

@@ -66,6 +66,14 @@ def test_one_unexplained_difference_is_c_and_many_are_d(claim: Claim, effect: Di
     assert grade(claim, with_(effect, 30)) is Grade.D
 
 
+def test_calls_of_tests_alone_are_no_inputs_near_them() -> None:
+    place = replace(SAME, functions=(replace(SAME.functions[0], in_place=True),))
+    assert [grade(claim, place) for claim in (Claim.FIXES, Claim.ADDS)] == [Grade.B, Grade.B]
+    assert grade(Claim.PRESERVES, replace(place, demanded=0)) is Grade.B
+    few = replace(place.functions[0], compared=4)
+    assert grade(Claim.FIXES, replace(place, functions=(few,))) is Grade.A  # not reached: the parts tell that
+
+
 def test_functions_parts_and_checks_have_a_say() -> None:
     lost = FunctionChange(path=PATH, function="f", effect=FunctionEffect.LOST_PARAMETER, parameter="style")
     constant = FunctionChange(path=PATH, function="f", effect=FunctionEffect.CONSTANT)

@@ -4,7 +4,7 @@ import datetime
 import io
 from decimal import Decimal
 
-from localagent.runner.structural_key import shape
+from localagent.runner.structural_key import NODES_LIMIT, shape, whole_shape
 
 
 def test_shapes_are_equal_where_a_test_could_not_tell_values_apart() -> None:
@@ -51,3 +51,22 @@ def test_looking_at_a_stream_or_an_iterator_takes_nothing_from_it() -> None:
     read.read(1)
     assert shape(read) != shape(io.StringIO("ab"))
     assert shape(x for x in (1, 2)) == shape(iter([1, 2]))  # what cannot be copied is told by its values
+
+
+def test_objects_that_know_one_another_have_an_end() -> None:
+    class Node:
+        def __init__(self, n: int) -> None:
+            self.n, self.others = n, list[Node]()
+
+    def ring(*numbers: int) -> Node:
+        nodes = [Node(n) for n in numbers]
+        for node in nodes:
+            node.others = list(nodes)
+        return nodes[0]
+
+    assert shape(ring(*range(8))) == shape(ring(*range(8))) != shape(ring(0, 1, 2, 3, 4, 5, 6, 9))
+    large, parts = whole_shape(ring(*range(12)))
+    assert (large, parts > NODES_LIMIT) == ("", True)
+    lines = (line for line in "ab")
+    assert whole_shape({"lines": lines})[0] == whole_shape({"lines": iter("cd")})[0]  # nothing of them is taken
+    assert list(lines) == ["a", "b"]

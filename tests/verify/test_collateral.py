@@ -26,7 +26,7 @@ def pair(
     **more: object,
 ) -> AnswerPair:
     made = AnswerPair(
-        text="", origin=origin, careless=False, of_turned=False, parts=(), was=was, now=now,
+        text="", origin=origin, careless=False, of_turned=False, in_place=False, parts=(), was=was, now=now,
         way=frozenset({*((False, n) for n in old), *((True, n) for n in new)}),
     )  # fmt: skip
     return replace(made, **more)  # type: ignore[arg-type]

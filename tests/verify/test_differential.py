@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import pytest
 from support.verify_builder import CALC, FIXED, TESTS, differ
 
+from localagent.domain.claim import DifferenceKind
 from localagent.domain.outcome import Baseline
 from localagent.domain.verification import Differential, InputOrigin
 
@@ -133,12 +134,31 @@ def test_methods_of_objects_that_hold_frozen_ones_and_days_are_compared() -> Non
     assert "datetime.date(2024, 1, " in found.differences[0].call
 
 
+BOX = (
+    "import threading\n\n\nclass Box:\n    def __init__(self):\n        self.lock, self.seen = threading.Lock(), []\n\n"
+    "    def twice(self, n):\n        self.seen.append(n)\n        return n + n\n"
+)
+BOX_TESTS = (
+    "import pytest\nfrom m import Box\n\n\n@pytest.mark.parametrize('n', range(6))\ndef test_twice(n):\n"
+    "    assert Box().twice(n) == 2 * n\n"
+)
+
+
 @pytest.mark.long
-def test_a_method_that_tests_call_on_what_cannot_be_copied_says_so() -> None:
-    before = {
-        "m.py": "import threading\n\n\nclass Box:\n    def __init__(self):\n        self.lock = threading.Lock()\n\n"
-        "    def twice(self, n):\n        return n + n\n",
-        "test_m.py": "from m import Box\n\n\ndef test_twice():\n    assert Box().twice(2) == 4\n",
-    }
-    found = compared(before, {**before, "m.py": before["m.py"].replace("n + n", "2 * n")}, "test_m.py::test_twice")
-    assert "tests call it, and what they call it with or on cannot be copied" in found.functions[0].why
+def test_calls_on_what_cannot_be_copied_are_compared_where_tests_make_them() -> None:
+    files = {"m.py": BOX, "test_m.py": BOX_TESTS}
+    tests = [f"test_m.py::test_twice[{n}]" for n in range(6)]
+
+    def after(old: str, new: str, *names: str) -> Differential:
+        return compared(files, {**files, "m.py": BOX.replace(old, new)}, *names)
+
+    same = after("n + n", "2 * n", *tests)
+    assert [(f.compared, f.reached, f.asked) for f in same.functions] == [(6, True, False)], same
+    assert not same.differences
+    other = after("n + n", "n + n + (n == 4)", *tests)
+    assert [(d.old, d.new, d.effect) for d in other.differences] == [("8", "9", DifferenceKind.TESTED)]
+    state = after("append(n)", "append(n + (n == 4))", *tests)
+    assert [d.effect for d in state.differences] == [DifferenceKind.TESTED]
+    few = after("n + n", "2 * n", tests[0]).functions[0]
+    assert not few.reached
+    assert "tests call it, and what they call it with or on cannot be copied" in few.why

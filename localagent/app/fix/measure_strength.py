@@ -6,13 +6,14 @@ from localagent.domain.policy import LeastStrength, Policy
 from localagent.domain.task import Event, Stage, TaskResult
 from localagent.domain.verification import Assessment
 from localagent.repair.search.code_equivalence import behaviour_key
+from localagent.repair.search.search_loop import MEASURE_SECONDS
 from localagent.repair.search.state import Parts
 from localagent.report.strength_text import strength_event
 from localagent.verify.evidence.test_strength import AssessRequest, assess
 from localagent.verify.verifier import JailVerifier
 
 SHARE = 0.2  # of the time that the repair took
-LEAST_SECONDS, MOST_SECONDS = 8.0, 15.0  # the least is what the confidence was fitted with
+LEAST_SECONDS, MOST_SECONDS = MEASURE_SECONDS, 15.0  # the least is what the confidence was fitted with
 SHORTEST_SECONDS = 3.0  # where the time of the task is used up
 CHECKS_SECONDS = 45.0  # at most, where a check is all there is and its mutants run one after the other
 MOST_UNCOMPARED = 3  # plausible patches: one repair is often found in two or three spellings

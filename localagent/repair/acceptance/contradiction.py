@@ -41,6 +41,8 @@ class ContradictionKind(StrEnum):
     NO_FAILING_BEHAVIOUR = "no-failing-behaviour"
     TESTING_SUPPORT = "testing-support"
     ASSIGNMENT_REVERSED = "assignment-reversed"
+    SYMMETRY_LOST = "symmetry-lost"
+    ROUNDING = "rounding"
     DEGENERATE = "degenerate"
     UNDEFINED_NAME = "undefined-name"
 

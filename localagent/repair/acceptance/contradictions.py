@@ -23,6 +23,7 @@ from localagent.repair.acceptance import (
     message_rules,
     naming_rules,
     option_rules,
+    regularity_rules,
 )
 from localagent.repair.acceptance.changed_functions import FunctionPair, TouchedFile, touched_file
 from localagent.repair.acceptance.contradiction import (
@@ -225,6 +226,10 @@ _RULES: tuple[Rule, ...] = (
     option_rules.lost_targets,
     option_rules.emptied_attributes,
     option_rules.reversed_assignments,
+    regularity_rules.lost_symmetry,
+    regularity_rules.lost_accumulation,
+    regularity_rules.rounded_by_one,
+    regularity_rules.asked_by_get,
     siblings,
     familiar_texts,
 )

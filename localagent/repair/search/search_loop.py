@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from localagent.domain.edit import Candidate, Written
 from localagent.domain.outcome import JailOutcome, Outcome, QuickResult
 from localagent.domain.paths import RepoPath
+from localagent.domain.task import Stage
 from localagent.ports import QuickCheck
 from localagent.repair.acceptance.acceptance import Accepted, choose, more_after_first, some_turned
 from localagent.repair.acceptance.crash_hardening import Hardening
@@ -132,7 +133,19 @@ _TOLD_SECONDS = 0.5  # between two events that tell how far the search is
 _KEPT_SHARE = 10  # one in so many candidates, the last ones, is kept for what the model writes,
 _KEEPS_FROM = 200  # where a task has so many
 _LEAST_RETRY_SECONDS = 2
+MEASURE_SECONDS = 8.0  # measuring the strength of the evidence takes these; fewer say little
+_EVIDENCE_SHARES = 0.25, 0.5  # of a task's seconds, at least and at most, for all that comes after the search
 _WAIT_SECONDS = 0.2  # for an answer, before the model and the writer are looked after
+
+
+def seconds_for_evidence(task_seconds: float, baseline_seconds: float) -> float:
+    """What is kept of a task's time, once a candidate is plausible, for choosing, checking it in full and measuring.
+
+    How long all tests take on this machine the baseline has shown. Evidence that there was no time for counts as none.
+    """
+    least, most = (share * task_seconds for share in _EVIDENCE_SHARES)
+    return min(most, max(least, MEASURE_SECONDS + baseline_seconds))
+
 
 _Flying = dict[cf.Future[QuickResult], tuple[SearchStep, Candidate]]
 
@@ -191,7 +204,8 @@ class SearchLoop:
                 self._book_answers()
                 self._expansion.take_scores()
                 self._tell()
-                if s.plausible and run.left() < 0.25 * budget.max_seconds:
+                baseline_seconds = s.seconds.get(Stage.BASELINE.value, 0.0)
+                if s.plausible and run.left() < seconds_for_evidence(budget.max_seconds, baseline_seconds):
                     self._stop_at = s.verified
         finally:
             writing.close()

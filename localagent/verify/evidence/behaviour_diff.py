@@ -34,7 +34,13 @@ DIFFERENCES_SHOWN = 50
 HELD_LEAST = 5
 _TEXT, _CALLS = 600, 20_000
 _LINES, _ARGUMENTS = 400, 20
-_ORIGINS = {"seen": InputOrigin.TESTED, "near": InputOrigin.NEAR, "careless": InputOrigin.NEAR}
+_IN_PLACE = "in-place"
+_ORIGINS = {
+    "seen": InputOrigin.TESTED,
+    _IN_PLACE: InputOrigin.TESTED,
+    "near": InputOrigin.NEAR,
+    "careless": InputOrigin.NEAR,
+}
 _KINDS = frozenset(kind.value for kind in CallOutcome)
 _ORDER = (InputOrigin.DEMANDED, InputOrigin.TESTED, InputOrigin.NEAR, InputOrigin.GENERATED, InputOrigin.SYMBOLIC)
 
@@ -67,7 +73,8 @@ class Twin:
 class TreeCall:
     """One call of one tree. `literal` is its (args, kwargs) where they are plain data; the rest as of a `Pair`.
 
-    `lines` are those it ran, from the function's first. `answer` is None where two runs disagreed, or the program did
+    `in_place`: it was not made again, but looked at where a test makes it. `lines` are those it ran, from the
+    function's first, not known of such a call. `answer` is None where two runs disagreed, or the program did
     not come so far.
     """
 
@@ -79,6 +86,7 @@ class TreeCall:
     answer: CallAnswer | None
     careless: bool = False
     of_turned: bool = False
+    in_place: bool = False
     lines: frozenset[int] = frozenset()
     parts: tuple[tuple[str, str], ...] = ()
 
@@ -144,6 +152,7 @@ class Comparison:
                 origin=min((old.origin, new.origin), key=_ORDER.index),
                 careless=old.careless and new.careless,
                 of_turned=old.of_turned or new.of_turned,
+                in_place=old.in_place,
                 way=frozenset({*((False, n) for n in old.lines), *((True, n) for n in new.lines)}),
                 parts=old.parts,
                 was=old.answer,
@@ -169,15 +178,11 @@ class Comparison:
 
     def _reach(self, number: int, compared: Sequence[AnswerPair]) -> FunctionReach:
         twin = self._twins[number]
-        reach = FunctionReach(
-            path=twin.file.path,
-            function=twin.name,
-            compared=len(compared),
-            agreed=sum(not pair.differs for pair in compared),
-            answered=sum(CallOutcome.OK in (pair.was.kind, pair.now.kind) for pair in compared),
-        )
+        asked = _counted(twin, [pair for pair in compared if not pair.in_place])
+        reach = asked if asked.reached else _counted(twin, [pair for pair in compared if pair.in_place], in_place=True)
         if reach.reached:
             return reach
+        reach = reach if reach.compared else asked
         why = (
             self._lost
             or self._missed.get(number)
@@ -207,6 +212,17 @@ class Comparison:
         return dict(sorted(total.items())), tuple(broken)
 
 
+def _counted(twin: Twin, compared: Sequence[AnswerPair], *, in_place: bool = False) -> FunctionReach:
+    return FunctionReach(
+        path=twin.file.path,
+        function=twin.name,
+        compared=len(compared),
+        agreed=sum(not pair.differs for pair in compared),
+        answered=sum(CallOutcome.OK in (pair.was.kind, pair.now.kind) for pair in compared),
+        in_place=in_place,
+    )
+
+
 def _break(twin: Twin, bad: Sequence[AnswerPair], name: str, held: int) -> PropertyBreak:
     """Told by the smallest input."""
     pair = min(bad, key=lambda p: (len(p.text), p.text))
@@ -233,10 +249,10 @@ def calls_of(
     """The worker's records, checked. `tests` are ids by number, `turning` those that the patch turns. Malformed."""
     for record in sequence(answer.get("calls"), _CALLS):
         told = mapping(record)
-        number, item, how = integer(told.get("f")), integer(told.get("item")), told.get("how")
+        number, item, how = integer(told.get("f")), integer(told.get("item")), str(told.get("how"))
         if not 0 <= number < functions:
             raise Malformed("a function nobody asked for")
-        origin = _ORIGINS.get(str(how), InputOrigin.GENERATED)
+        origin = _ORIGINS.get(how, InputOrigin.GENERATED)
         of_turned = tests.get(item, "") in turning
         if origin is InputOrigin.TESTED and of_turned:
             origin = InputOrigin.DEMANDED
@@ -253,6 +269,7 @@ def calls_of(
             answer=runs[0] if steady else None,
             careless=how == "careless",
             of_turned=of_turned,
+            in_place=how == _IN_PLACE,
             lines=_lines(told.get("runs")),
             parts=_parts(told.get("parts"), integer(told.get("own"))),
         )

@@ -62,13 +62,15 @@ class AnswerPair:
     """One call that both trees answered.
 
     `careless`: relations between the arguments were not kept. `of_turned`: it is a call, or varied from one, that a
-    turned test makes. `way`: the lines that both ran. `parts`: name and digest of each argument, the object apart.
+    turned test makes. `in_place`: looked at where a test makes it, and not made again. `way`: the lines that both ran.
+    `parts`: name and digest of each argument, the object apart.
     """
 
     text: str
     origin: InputOrigin
     careless: bool
     of_turned: bool
+    in_place: bool
     way: frozenset[tuple[bool, int]]
     parts: tuple[tuple[str, str], ...]
     was: CallAnswer

@@ -612,3 +612,40 @@ def test_a_reason_from_a_hostile_file_is_bounded_and_harmless() -> None:
     found = reasons(swapped(doc, "    return -1\n", "    return 0\n"))
     assert "docstring says" in found
     assert not any(c in found for c in "\x1b\u202e")
+
+
+class TestRegularity:
+    SPAN = "def touch(a, b):\n    return a.start < b.end and b.start < a.end\n"
+
+    def test_one_side_of_what_treats_two_alike(self) -> None:
+        one = swapped(self.SPAN, "b.start < a.end", "b.start <= a.end")
+        assert "symmetry-lost" in against(one)
+        assert "treats `a` and `b` alike" in reasons(one)
+        both = self.SPAN.replace("a.start < b.end and b.start < a.end", "a.end >= b.start and b.end >= a.start")
+        assert "symmetry-lost" not in against(one_file(self.SPAN, both))
+        uneven = self.SPAN.replace("b.start < a.end", "b.start < a.start")
+        assert "symmetry-lost" not in against(one_file(uneven, self.SPAN))
+
+    def test_a_sum_of_which_the_last_round_counts(self) -> None:
+        before = "def f(xs):\n    bits = 0\n    for x in xs:\n        bits |= x.bits\n    return bits\n"
+        assert "value-unused" in against(swapped(before, "|=", "="))
+        assert "only the last one counts" in reasons(swapped(before, "|=", "="))
+        read = before.replace("        bits |=", "        g(bits)\n        bits |=")
+        assert "value-unused" not in against(swapped(read, "|=", "="))
+        assert "value-unused" not in against(swapped(before, "|=", "^="))
+
+    def test_one_more_does_not_round_up(self) -> None:
+        before = "def pages(n, size):\n    return n // size\n"
+        assert "rounding" in against(swapped(before, "n //", "(n + 1) //"))
+        assert "rounding" not in against(swapped(before, "n //", "(n + size - 1) //"))
+        assert "rounding" not in against(swapped(before.replace("// size", "// 2"), "n //", "(n + 1) //"))
+
+    def test_a_key_whose_value_may_be_none(self) -> None:
+        before = (
+            "def has(box, key):\n    return key in box\n\n\ndef f(box, key):\n    if box.get(key):\n        return 1\n"
+        )
+        edited = swapped(before, "if box.get(key):", "if box.get(key) is not None:")
+        assert "siblings" in against(edited)
+        assert "elsewhere the file asks `key in box`" in reasons(edited)
+        alone = before.replace("return key in box", "return bool(box)")
+        assert "siblings" not in against(swapped(alone, "if box.get(key):", "if box.get(key) is not None:"))
