@@ -6,12 +6,14 @@
 The baseline is jedi's `goto` at every token that bears a symbol's name: a token is a reference where jedi leads from
 there to a line that binds the symbol. jedi is wrong or silent at times; `silent` counts certain references of ours
 about which it says nothing, which are neither right nor wrong. Where ctags and ripgrep are installed, the same is asked
-of them, by lines. Calls are recorded with `sys.settrace`; a certain call
-counts for precision where its line ran. Recording runs the project's tests WITHOUT a jail: take only checkouts that
+of them, by lines. Calls are recorded with `sys.settrace`; a certain call counts for precision where its line ran.
+Calls of generators and coroutines are left out on both sides: Python tells who resumes them, not who calls them.
+Recording runs the project's tests WITHOUT a jail: take only checkouts that
 you trust.
 """
 
 import argparse
+import inspect
 import io
 import json
 import os
@@ -24,6 +26,7 @@ import sys
 import tempfile
 import time
 import tokenize
+import types
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -276,11 +279,19 @@ def calls(root: Path, args: argparse.Namespace) -> None:
         if caller is not None and at is not None:
             true.add((caller, FunctionId(path=RepoPath(os.path.relpath(callee_file, root)), index=at)))
     lines = {(os.path.relpath(p, root), n) for p, n in ran}
+    resumed = {
+        FunctionId(path=path, index=spans[path][first])
+        for path in facts
+        for first in resumed_functions(sources[path])
+        if first in spans[path]
+    }
+    true = {(caller, callee) for caller, callee in true if callee not in resumed}
     edges = [
         edge
         for path in facts
         for edge in graph.in_file(path)
         if facts[edge.callee.path].definitions[edge.callee.index].kind != DefinitionKind.LAMBDA  # not recorded
+        and edge.callee not in resumed
     ]
     sure = {(e.caller, e.callee) for e in edges if e.certainty == Certainty.CERTAIN}
     maybe = {(e.caller, e.callee) for e in edges}
@@ -315,6 +326,19 @@ def record(root: Path, command: str) -> tuple[list, list]:
 
 def starts(facts: ModuleFacts) -> dict[int, int]:
     return {d.first_line: at for at, d in enumerate(facts.definitions) if d.kind < DefinitionKind.CLASS}
+
+
+def resumed_functions(source: bytes) -> Iterator[int]:
+    """The first lines of a file's generators and coroutines."""
+    try:
+        waiting = [compile(source, "<source>", "exec", dont_inherit=True)]
+    except (SyntaxError, ValueError):
+        return
+    while waiting:
+        code = waiting.pop()
+        if code.co_flags & (inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+            yield code.co_firstlineno
+        waiting += [one for one in code.co_consts if isinstance(one, types.CodeType)]
 
 
 def function_at(facts: dict[RepoPath, ModuleFacts], path: str, line: int) -> FunctionId | None:

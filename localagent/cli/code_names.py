@@ -29,6 +29,13 @@ def requested_symbols(
     """The graph, and what NAME means in it; says so where it means nothing."""
     questions = CodeQuestions(opened(args, settings, render))
     symbols = questions.symbols(args.name)
-    if not symbols and not args.json:
-        render.note(f"nothing is called {args.name!r}; `localagent search` finds what is like it")
+    if not symbols:
+        say_unknown(args, render, in_python=bool(questions.in_other_languages(args.name)))
     return questions, symbols
+
+
+def say_unknown(args: argparse.Namespace, render: Render, *, in_python: bool = False) -> None:
+    """Say that NAME means nothing, or only `in_python`, where the answer is for a person."""
+    if not args.json:
+        where = " in Python" if in_python else ""
+        render.note(f"nothing is called {args.name!r}{where}; `localagent search` finds what is like it")

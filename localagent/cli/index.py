@@ -40,6 +40,7 @@ def _json(status: IndexStatus) -> dict[str, object]:
         "path": str(status.path), "bytes": status.bytes, "files": status.files, "chunks": status.chunks,
         "lines": status.lines, "updated": status.updated, "removed": status.removed, "outdated": status.outdated,
         "seconds": round(status.seconds, 3), "rebuilt": status.rebuilt, "unreadable": dict(status.unreadable),
+        "as_text": dict(status.as_text),
     }  # fmt: skip
 
 
@@ -50,6 +51,9 @@ def _show(status: IndexStatus, render: Render) -> None:
         render.line(f"{status.outdated} files changed since; the next search brings them in")
     if status.updated or status.removed:
         render.line(f"{status.updated} files read, {status.removed} removed in {status.seconds:.1f} s")
+    if status.as_text:
+        told = ", ".join(f"{count} of {name}" for name, count in sorted(status.as_text.items()))
+        render.line(f"files searched as text alone: {told}; the extra [languages] finds their functions and types")
     for path, reason in list(status.unreadable.items())[:_NAMED]:
         render.line(f"  {path}: {reason}")
     if len(status.unreadable) > _NAMED:

@@ -4,9 +4,10 @@ import argparse
 from dataclasses import asdict
 
 from localagent.app import Settings
-from localagent.app.code.code_questions import ShownSymbol
+from localagent.app.code.code_questions import CodeQuestions, ShownSymbol
 from localagent.app.code.snippets import shown
-from localagent.cli.code_names import add_name, requested_symbols
+from localagent.cli.code_names import add_name, say_unknown
+from localagent.cli.index_progress import opened
 from localagent.cli.render import Render
 
 
@@ -17,8 +18,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """0 when the name is known, else 1."""
-    questions, symbols = requested_symbols(args, settings, render)
+    questions = CodeQuestions(opened(args, settings, render))
+    symbols = questions.symbols(args.name)
     found = [one for symbol in symbols for one in questions.symbol(symbol)]
+    found += questions.in_other_languages(args.name)
     others = [{"path": shown(s.path), "name": questions.name(s)} for s in symbols if not questions.defines(s)]
     if args.json:
         render.json(
@@ -29,12 +32,14 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
                 "names": others,
             }
         )
-        return 0 if symbols else 1
+        return 0 if found or others else 1
     for one in found:
         _show(one, render)
     for other in others:
         render.line(f"{other['path']}  name {other['name']}")
-    return 0 if symbols else 1
+    if not found and not others:
+        say_unknown(args, render)
+    return 0 if found or others else 1
 
 
 def _show(one: ShownSymbol, render: Render) -> None:

@@ -154,3 +154,26 @@ def test_killed_builders_and_two_at_once_leave_it_whole(repo: Repo, tmp_path: Pa
     index = index_of(repo.folder, tmp_path / "a")
     assert not index.status().rebuilt
     assert answers(index, *QUERIES) == answers(index_of(repo.folder, tmp_path / "b"), *QUERIES)
+
+
+@pytest.mark.long
+def test_what_was_removed_takes_no_room_and_heads_are_told(repo: Repo, tmp_path: Path) -> None:
+    """Heads of Python's definitions lie in the facts, of what does not parse in the file's own row."""
+    for number in range(30):
+        words = " ".join(f"word{number}_{at}" for at in range(400))
+        repo.write(
+            f"shop/many{number}.py", f'async def many{number}():\n    """Sum {number}."""\n    return "{words}"\n'
+        )
+    index = index_of(repo.folder, tmp_path)
+    path = index.status().path
+    (hit,) = index.search("many7", kind=HitKind.FUNCTION).hits
+    assert (hit.signature, hit.summary) == ("async def many7()", "Sum 7.")
+    assert index.search("OrderDate").hits[0].signature == "class OrderDate"
+    assert index.search("retries").hits[0].summary == "Shop"
+    index.close()
+    before = path.stat().st_size
+    for number in range(30):
+        (repo.folder / f"shop/many{number}.py").unlink()
+    index_of(repo.folder, tmp_path).close()
+    assert sqlite3.connect(path).execute("PRAGMA freelist_count").fetchone() == (0,)
+    assert path.stat().st_size < before / 2

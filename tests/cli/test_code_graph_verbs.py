@@ -1,12 +1,15 @@
 """The verbs about symbols, on a real git repository."""
 
+import importlib.util
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.git_builder import Repo
 
 from localagent.cli.main import main
+from localagent.code.index.languages import LANGUAGES, is_installed
 
 FILES = {
     "pkg/__init__.py": "from .core import run\n",
@@ -33,7 +36,7 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return made.folder
 
 
-def answer(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, list[dict[str, str]]]]:
+def answer(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, dict[str, Any]]:
     code = main([*arguments, "--json"])
     return code, json.loads(capsys.readouterr().out)
 
@@ -57,12 +60,12 @@ def test_every_verb_answers_and_redacts(repo: Path, capsys: pytest.CaptureFixtur
     assert answer(capsys, "references", "core.run", *where)[1]["references"] == found["references"]
 
     (step,) = answer(capsys, "symbol", "Task.step", *where)[1]["definitions"]
-    assert [one["name"] for one in step["overrides"]] == ["Base.step"]  # type: ignore[index]
-    assert [one["name"] for one in step["tests"]] == ["test_run"]  # type: ignore[index]
+    assert [one["name"] for one in step["overrides"]] == ["Base.step"]
+    assert [one["name"] for one in step["tests"]] == ["test_run"]
     assert step["commit"].endswith("the first commit")
 
-    assert [c["caller"]["name"] for c in answer(capsys, "callers", "helper", *where)[1]["calls"]] == ["Task.step"]  # type: ignore[index]
-    assert [c["callee"]["name"] for c in answer(capsys, "callees", "run", *where)[1]["calls"]] == ["Task.step"]  # type: ignore[index]
+    assert [c["caller"]["name"] for c in answer(capsys, "callers", "helper", *where)[1]["calls"]] == ["Task.step"]
+    assert [c["callee"]["name"] for c in answer(capsys, "callees", "run", *where)[1]["calls"]] == ["Task.step"]
     diff = repo.parent / "change.diff"
     diff.write_text(
         "diff --git a/pkg/core.py b/pkg/core.py\n--- a/pkg/core.py\n+++ b/pkg/core.py\n@@ -9,2 +9,2 @@\n"
@@ -79,3 +82,35 @@ def test_every_verb_answers_and_redacts(repo: Path, capsys: pytest.CaptureFixtur
     capsys.readouterr()
     assert main(["impact", "pkg/nope.py:3", *where]) == 1
     assert "pkg/nope.py: no such Python file in the index" in "".join(capsys.readouterr())
+
+
+@pytest.mark.long
+def test_symbols_of_other_languages(
+    repo: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the extra [languages] and without it."""
+    (repo / "web.js").write_text("// Opens the door.\nfunction openDoor(key) {\n  return key;\n}\n")
+    where = ("--repo", str(repo))
+    if is_installed(LANGUAGES[".js"]):
+        (door,) = answer(capsys, "symbol", "web.js:openDoor", *where)[1]["definitions"]
+        assert (door["kind"], door["first_line"], door["signature"], door["summary"]) == (
+            "function",
+            2,
+            "function openDoor(key)",
+            "Opens the door.",
+        )
+        assert main(["refs", "openDoor", *where]) == 1
+        assert "nothing is called 'openDoor' in Python" in capsys.readouterr().err
+        assert answer(capsys, "index", "--status", *where)[1]["as_text"] == {}
+
+    is_installed.cache_clear()
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _name: None)
+    try:
+        code, status = answer(capsys, "index", "--rebuild", *where)
+        assert (code, status["as_text"]) == (0, {"JavaScript": 1})
+        assert main(["index", "--status", *where]) == 0
+        assert "1 of JavaScript; the extra [languages]" in capsys.readouterr().out
+        assert main(["symbol", "openDoor", *where]) == 1
+        assert answer(capsys, "search", "openDoor", *where)[1]["hits"][0]["path"] == "web.js"
+    finally:
+        is_installed.cache_clear()

@@ -1,10 +1,16 @@
 """Files made to hang, crash or mislead an indexer: each is named or indexed, and the rest is searchable."""
 
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
 from support.index_builder import index_of
+
+from localagent.app.code import repository_index
+from localagent.code.index.extract import stored_chunks
+from localagent.code.index.languages import LANGUAGES, is_installed
+from localagent.jail.compute.compute_pool import ComputePool
 
 SOURCES: dict[str, bytes] = {
     "brackets.py": b"(" * 3_000 + b")" * 3_000,
@@ -42,6 +48,29 @@ SOURCES: dict[str, bytes] = {
     "json.json": b"[" * 200_000,
     "wide.md": b"word " * 200_000,
     "escape.md": b"\x1b]0;owned\x07 \x1b[2J clear\n",
+    "sum.js": b"x = 1" + b"+1\n" * 50_000,
+    "bytes.js": bytes(range(1, 256)) * 2_000,
+    "templates.js": b"`${`\n" * 1_000,
+    "classes.js": b"class A { a() { return class \n" * 1_000,
+    "minified.js": b"function f(){};" * 20_000,
+    "angles.ts": b"a<\n" * 20_000,
+    "quotes.ts": b"'\"\\\n" * 20_000,
+    "types.ts": b"type A = {\n" * 500,
+    "bytes.ts": bytes(range(1, 256)) * 2_000,
+    "tags.tsx": b"<a>\n" * 1_000,
+    "braces.go": b"{\n" * 1_000,
+    "quotes.go": b"`\n" * 20_001,
+    "bytes.go": bytes(range(1, 256)) * 2_000,
+    "functions.go": b"func f() {\n" * 500,
+    "comment.rs": b"/*\n" * 20_000,
+    "angles.rs": b"a<\n" * 20_000,
+    "hashes.rs": b"r" + b"#" * 300 + b'"\n',
+    "bytes.rs": bytes(range(1, 256)) * 2_000,
+    "conditions.c": b"#if X\n" * 10_000,
+    "structs.c": b"struct a {\n" * 1_000,
+    "continued.c": b"#define A \\\n" * 10_000,
+    "bytes.c": bytes(range(1, 256)) * 2_000,
+    "pointers.h": b"int " + b"*" * 300 + b"\nf(void);\n",
     "bidi.py": "x = '\u202e'  # \u2066 reversed\n".encode(),
 }
 
@@ -69,3 +98,21 @@ def test_every_hostile_file_is_named_or_indexed(tmp_path: Path) -> None:
     assert index.search("needle_function").hits[0].path == "good.py"
     assert index.search("odd_bytes").hits[0].path == "\udcff\udcfe.py"
     assert [p for p, _, _ in index.facts(["good.py"])] == ["good.py"]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not is_installed(LANGUAGES[".js"]), reason="the extra [languages] is not installed")
+def test_what_a_parser_does_not_finish_is_searched_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "tree"
+    root.mkdir()
+    (root / "deep.js").write_bytes(b"needle_word\n" + (b"(" * 300 + b"\n") * 500)  # quadratic in a query's cursor
+    monkeypatch.setattr(repository_index, "ComputePool", partial(ComputePool, seconds=1.0))
+    index = index_of(root, tmp_path)
+    assert index.status().unreadable == {"deep.js": "takes longer than 1 s to parse: searched as text"}
+    assert [hit.path for hit in index.search("needle_word").hits] == ["deep.js"]
+
+
+def test_a_parser_that_points_to_heads_which_are_not_there_is_not_believed() -> None:
+    rows = [["function", 1, 1, "f", "", "", ["", "", "", "", ""], True]]
+    with pytest.raises(ValueError, match="a head that the facts do not have"):
+        stored_chunks({"chunks": rows}, b"")

@@ -60,7 +60,7 @@ def test_every_wish_is_locked() -> None:
 def test_the_project_asks_for_what_is_locked() -> None:
     table = project()["project"]
     assert {bare(r) for r in table["dependencies"]} == wanted(ROOT / "requirements" / "runtime.in")
-    for extra in ("cluster", "dev"):
+    for extra in ("cluster", "dev", "languages"):
         assert {bare(r) for r in table["optional-dependencies"][extra]} == wanted(ROOT / "requirements" / f"{extra}.in")
     assert {bare(r) for r in project()["build-system"]["requires"]} <= wanted(ROOT / "requirements" / "build.in")
 

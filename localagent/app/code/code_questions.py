@@ -16,6 +16,7 @@ from localagent.code.graph.references import Certainty, Reference, ReferenceKind
 from localagent.code.graph.references import qualified_name as symbol_name
 from localagent.code.graph.stored_facts import stored_graph
 from localagent.code.graph.values import Symbol
+from localagent.code.index.languages import language_of
 from localagent.code.source_text import read_source
 from localagent.domain.paths import RepoPath
 
@@ -133,6 +134,20 @@ class CodeQuestions:
     def symbol(self, symbol: Symbol) -> list[ShownSymbol]:
         """What is known about each definition of a symbol."""
         return [self._definition(symbol, function) for function in definitions_of(self.graph, symbol)]
+
+    def in_other_languages(self, name: str) -> list[ShownSymbol]:
+        """The definitions of `NAME` or `PATH:NAME` outside Python; their bases, overrides and tests are not known."""
+        where, colon, last = name.rpartition(":")
+        return [
+            ShownSymbol(
+                name=shown(one.name), kind=one.kind.value, path=shown(path), first_line=one.first_line,
+                last_line=one.last_line, signature=shown(one.signature), summary=shown(one.summary), bases=(),
+                overrides=(), overridden_by=(), tests=(),
+                commit=shown(self.index.last_commit(path, one.first_line, one.last_line)),
+            )
+            for path, one in self.index.definitions(last)
+            if language_of(path) is not None and (not colon or path == where)
+        ]  # fmt: skip
 
     def defines(self, symbol: Symbol) -> bool:
         """Whether a symbol is a function or class; else it is a variable, an attribute or a module."""

@@ -5,6 +5,7 @@ the state directory, which branches and worktrees of a repository share. Nothing
 nothing prints.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,11 +16,13 @@ from pathlib import Path
 from localagent.app.settings import Settings
 from localagent.code.graph.facts import ModuleFacts, decoded
 from localagent.code.index.build import Extracted, Progress, TreeListing, UpdateReport, update
+from localagent.code.index.extract import StoredChunk
 from localagent.code.index.history import Commit, History, packed, unpacked
+from localagent.code.index.languages import grammar_folders, is_installed, language_of
 from localagent.code.index.search import HitKind, SearchResult, search
 from localagent.code.index.store import DatabaseError, OperationalError, Store
 from localagent.domain.paths import RepoPath
-from localagent.jail.compute.compute_pool import ComputePool, Job
+from localagent.jail.compute.compute_pool import ComputePool, Job, JobAnswer
 from localagent.repo.discover import GitKind, git_kind, repository_root
 from localagent.repo.git import Git
 from localagent.repo.git_history import changed_paths, head_of, last_commit_of, recent_commits
@@ -27,13 +30,18 @@ from localagent.repo.source_files import SourceFiles, list_source_files
 
 WORKERS = 2
 _EXTRACT = "localagent.code.index.extract:extract"
+_EXTRACT_TEXT = "localagent.code.index.extract:extract_text"
 _SCAN = "localagent.code.index.scan:scan"
 _KEPT_HISTORIES = 4
+_FAILED_AT_ONCE = 16  # files that wait for their second reading
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IndexStatus:
-    """Where the index lies and what it holds of this tree."""
+    """Where the index lies and what it holds of this tree.
+
+    `as_text` counts, by language, the files whose symbols would be known if the extra [languages] were installed.
+    """
 
     path: Path
     bytes: int
@@ -41,6 +49,7 @@ class IndexStatus:
     chunks: int
     lines: int
     unreadable: Mapping[str, str]
+    as_text: Mapping[str, int]
     seconds: float
     updated: int
     removed: int
@@ -91,6 +100,10 @@ class RepositoryIndex:
         """(kind, qualified name, signature) of the innermost function or class around a line."""
         return self._store.symbol_at(self._number, path, line)
 
+    def definitions(self, name: str) -> list[tuple[str, StoredChunk]]:
+        """(path, definition) of the functions and classes, in all languages, that a name is the end of."""
+        return self._store.definitions(self._number, name)
+
     def read(self, path: str) -> bytes:
         """A file of the tree as it stands; OSError where it is gone, or no regular file."""
         return self._tree.read(path)
@@ -118,9 +131,13 @@ class RepositoryIndex:
         report = self._report
         return IndexStatus(
             path=self._store.path, bytes=self._store.bytes_on_disk(), files=report.files, chunks=counts[0],
-            lines=counts[1], unreadable=dict(sorted(report.unreadable.items())), seconds=report.seconds,
-            updated=report.added, removed=report.removed, outdated=0, rebuilt=report.rebuilt,
+            lines=counts[1], unreadable=dict(sorted(report.unreadable.items())), as_text=self._as_text(),
+            seconds=report.seconds, updated=report.added, removed=report.removed, outdated=0, rebuilt=report.rebuilt,
         )  # fmt: skip
+
+    def _as_text(self) -> dict[str, int]:
+        languages = (language_of(path) for path in self.files())
+        return dict(Counter(one.name for one in languages if one is not None and not is_installed(one)))
 
     def close(self) -> None:
         """Close the file."""
@@ -216,10 +233,31 @@ def _updated(store: Store, tree: SourceFiles, progress: Progress) -> UpdateRepor
 
 
 def _extract(files: Iterable[tuple[str, bytes]]) -> Iterator[Extracted]:
-    """Every file's extraction, in confined children."""
+    """Every file's extraction, in confined children; as text, of those at which a parser failed."""
     jobs = (Job(path=path, argument=path, read=partial(bytes, data)) for path, data in files)
-    for answer in ComputePool(_EXTRACT, workers=WORKERS).answers(jobs):
-        yield Extracted(path=answer.path, data=answer.data, value=answer.value, failed=answer.failed)
+    failed: list[JobAnswer] = []
+    for answer in ComputePool(_EXTRACT, workers=WORKERS, packages=grammar_folders()).answers(jobs):
+        if answer.failed and answer.data:
+            failed.append(answer)
+        else:
+            yield _extracted(answer)
+        if len(failed) >= _FAILED_AT_ONCE:
+            yield from _as_text(failed)
+            failed = []
+    yield from _as_text(failed)
+
+
+def _as_text(failed: Sequence[JobAnswer]) -> Iterator[Extracted]:
+    reasons = {one.path: one.failed for one in failed}
+    jobs = (Job(path=one.path, argument=one.path, read=partial(bytes, one.data)) for one in failed)
+    for answer in ComputePool(_EXTRACT_TEXT, workers=1).answers(jobs):
+        if isinstance(answer.value, dict):
+            answer.value["note"] = f"{reasons[answer.path]}: searched as text"
+        yield _extracted(answer)
+
+
+def _extracted(answer: JobAnswer) -> Extracted:
+    return Extracted(path=answer.path, data=answer.data, value=answer.value, failed=answer.failed)
 
 
 __all__ = ["HitKind", "IndexStatus", "RepositoryIndex", "index_path", "index_status", "indexed_facts", "open_index"]

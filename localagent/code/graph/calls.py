@@ -13,8 +13,9 @@ from functools import cached_property
 from localagent.code.graph.code_graph import Ancestor, CodeGraph
 from localagent.code.graph.facts import DefinitionKind, ExpressionKind, Use, UseKind
 from localagent.code.graph.module_view import ModuleView
+from localagent.code.graph.passed_functions import passed_functions
 from localagent.code.graph.references import Certainty, resolve_use
-from localagent.code.graph.values import Symbol, Value, ValueKind
+from localagent.code.graph.values import Symbol, Value, ValueKind, Values
 from localagent.domain.paths import RepoPath
 
 MODULE_LEVEL = -1
@@ -89,30 +90,49 @@ class CallGraph:
 
     def _by_value(self, view: ModuleView, use: Use) -> Iterator[tuple[tuple[str, int], Certainty]]:
         values = self.graph.values(view.path, use.expression)
-        for value in sorted(values):
+        made = view.made_decorators.get(use.expression, ()) if use.kind == UseKind.DECORATOR else ()
+        for value in sorted(values.union(*(self._decorating(view, decorator) for decorator in made))):
             yield from ((f, Certainty.CERTAIN) for f in self._runs(value))
         symbols = resolve_use(self.graph, view, use).symbols
         for function in self._overrides(symbols):
             yield function, Certainty.POSSIBLE
+        if any(v.kind == ValueKind.UNKNOWN for v in values):
+            passed = passed_functions(self.graph, view, use.expression)
+            yield from ((f, Certainty.CERTAIN) for value in sorted(passed) for f in self._runs(value))
         row = view.facts.expressions[use.expression]
         unknown = all(v.kind == ValueKind.UNKNOWN for v in values)
         if unknown and use.length and row.kind == ExpressionKind.ATTRIBUTE:
             named = self.methods.get(view.name_of(use.expression), ())
             yield from ((f, Certainty.POSSIBLE) for f in named if len(named) <= _MOST_BY_NAME)
 
+    def _decorating(self, view: ModuleView, decorator: int) -> Values:
+        """What `@f()` puts a definition into: the functions among what `f()` gives, which may be what `@f` is, too."""
+        values = self.graph.values(view.path, decorator)
+        return frozenset(value for value in values if value.kind == ValueKind.FUNCTION) or values
+
     def _runs(self, value: Value) -> Iterator[tuple[str, int]]:
         """The functions that run when a value is called."""
-        if value.kind == ValueKind.FUNCTION:
+        if value.kind == ValueKind.FUNCTION and not self._is_overload(value):
             yield value.path, value.index
         elif value.kind == ValueKind.CLASS:
-            for name in _MAKING:
-                yield from self._functions(self.graph.member(value, name).symbols)
+            made = {name: self._functions(self.graph.member(value, name).symbols) for name in _MAKING}
+            if made["__init__"]:  # written by hand: it is no dataclass's, which calls `__post_init__`
+                del made["__post_init__"]
+            yield from (function for functions in made.values() for function in functions)
         elif value.kind == ValueKind.INSTANCE:
             yield from self._functions(self.graph.member(value, "__call__").symbols)
 
     def _functions(self, symbols: Iterable[Symbol]) -> list[tuple[str, int]]:
         values = self.graph.values_of(symbols)
-        return sorted((v.path, v.index) for v in values if v.kind == ValueKind.FUNCTION)
+        return sorted((v.path, v.index) for v in values if v.kind == ValueKind.FUNCTION and not self._is_overload(v))
+
+    def _is_overload(self, function: Value) -> bool:
+        """Whether a function is one of the signatures of another, which is what runs."""
+        view, made = self.graph.view(function.path), self.graph.definition(function)
+        if "overload" not in view.decorator_names(made):
+            return False
+        same = (d for d in view.facts.definitions if (d.scope, d.name) == (made.scope, made.name))
+        return any("overload" not in view.decorator_names(d) for d in same)
 
     def _overrides(self, symbols: Iterable[Symbol]) -> Iterator[tuple[str, int]]:
         """The functions of the same name in classes below that of a method."""

@@ -436,7 +436,9 @@ class CodeGraph:
         made = view.facts.definitions[function.index]
         if made.annotation >= 0:
             found = annotated_values(self, function.path, made.annotation, receiver)
-            if made.yielded < 0 or found - ANYTHING:
+            if made.yielded < 0:
+                return found | self._functions_returned(function.path, made, found)
+            if found - ANYTHING:
                 return found
         if made.yielded >= 0:
             return frozenset({Value(ValueKind.GENERATOR, function.path, made.yielded)})
@@ -445,6 +447,12 @@ class CodeGraph:
         if receiver is not None and self._gives_itself(view, made):
             return frozenset({receiver._replace(name="")})
         return self.values(function.path, made.returned)
+
+    def _functions_returned(self, path: str, made: FunctionOrClass, annotated: Values) -> Values:
+        """The functions that a function gives back which is annotated with no class of the repository (`Callable`)."""
+        if made.returned < 0 or (not annotated <= ANYTHING and all(v.kind != ValueKind.TYPED for v in annotated)):
+            return NOTHING
+        return frozenset(value for value in self.values(path, made.returned) if _is_function(value))
 
     @staticmethod
     def _gives_itself(view: ModuleView, made: FunctionOrClass) -> bool:

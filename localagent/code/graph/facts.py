@@ -85,6 +85,13 @@ class DefinitionKind(IntEnum):
     LAMBDA = 3
 
 
+_KEYWORDS: dict[int, str] = {
+    DefinitionKind.FUNCTION: "def ",
+    DefinitionKind.ASYNC_FUNCTION: "async def ",
+    DefinitionKind.CLASS: "class ",
+}
+
+
 class ParameterKind(IntEnum):
     """How an argument reaches a parameter."""
 
@@ -261,6 +268,32 @@ def encoded_names(data: bytes) -> tuple[str, ...]:
         return tuple(json.loads(_unpacked(data[_LENGTH_BYTES : _names_end(data)])))
     except (zlib.error, TypeError, ValueError) as error:
         raise FactsFormatError(f"stored names cannot be read: {error}") from error
+
+
+class DefinitionHead(NamedTuple):
+    """What is shown of a definition; see `FunctionOrClass`. The signature begins with `def`, `async def` or `class`."""
+
+    name: str
+    first_line: int
+    end_line: int
+    signature: str
+    doc: str
+
+
+def head_of(made: FunctionOrClass) -> DefinitionHead:
+    """The head of a definition."""
+    signature = _KEYWORDS.get(made.kind, "") + made.signature
+    return DefinitionHead(made.name, made.first_line, made.end_line, signature, made.doc)
+
+
+def encoded_heads(data: bytes) -> list[DefinitionHead]:
+    """The heads of all definitions of facts that were encoded, without the rest. FactsFormatError as of `decoded`."""
+    try:
+        body = _unpacked(data[_names_end(data) :])
+        definitions = json.loads(body[_LENGTH_BYTES : _LENGTH_BYTES + int.from_bytes(body[:_LENGTH_BYTES], "big")])[2]
+        return [head_of(FunctionOrClass._make(row)) for row in definitions]
+    except (zlib.error, TypeError, ValueError, IndexError) as error:
+        raise FactsFormatError(f"stored facts cannot be read: {error}") from error
 
 
 def decoded(data: bytes) -> ModuleFacts:

@@ -99,9 +99,24 @@ class ModuleView:
         """The last names of a definition's decorators."""
         return [self.name_of(self._called(expression)) for expression in definition.decorators]
 
+    @cached_property
+    def made_decorators(self) -> Mapping[int, frozenset[int]]:
+        """By what is called: the decorators that the calls give, as `f()` in `@f()`."""
+        found: defaultdict[int, set[int]] = defaultdict(set)
+        for definition in self.facts.definitions:
+            for decorator in definition.decorators:
+                if self._called(decorator) != decorator:
+                    found[self._called(decorator)].add(decorator)
+        return {callee: frozenset(decorators) for callee, decorators in found.items()}
+
     def _called(self, expression: int) -> int:
         row = self.facts.expressions[expression] if expression >= 0 else None
         return row.a if row is not None and row.kind == ExpressionKind.CALL else expression
+
+    def name_row(self, scope: int, name: str) -> int:
+        """The expression that a name of a scope is; -1 where the file has none."""
+        row = Expression(int(ExpressionKind.NAME), scope, self.name_index.get(name, -1))
+        return self.index_of.get(row, -1)
 
     @cached_property
     def self_parameters(self) -> Mapping[int, tuple[int, bool]]:
@@ -115,9 +130,8 @@ class ModuleView:
             marks = set(self.decorator_names(definition))
             if definition.kind in (DefinitionKind.CLASS, DefinitionKind.LAMBDA) or marks & _WITHOUT_SELF:
                 continue
-            row = Expression(int(ExpressionKind.NAME), definition.own_scope, self.name_index.get(first.name, -1))
             by_class = bool(marks & _OF_THE_CLASS) or definition.name in _MADE_CLASS_METHODS
-            found[self.index_of.get(row, -1)] = (holder, by_class)
+            found[self.name_row(definition.own_scope, first.name)] = (holder, by_class)
         return found
 
     @cached_property
@@ -144,6 +158,15 @@ class ModuleView:
         found: defaultdict[str, list[Use]] = defaultdict(list)
         for use in self.facts.uses:
             found[last_part(self.name_of(use.expression))].append(use)
+        return found
+
+    @cached_property
+    def calls_by_name(self) -> Mapping[str, list[tuple[int, int]]]:
+        """(what is called, its first positional argument) of calls, by the last name of what is called."""
+        found: defaultdict[str, list[tuple[int, int]]] = defaultdict(list)
+        for row in self.facts.expressions:
+            if row.kind == ExpressionKind.CALL:
+                found[self.name_of(row.a)].append((row.a, row.b))
         return found
 
     @cached_property

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from localagent.code.index.extract import StoredChunk, stored_chunks, stored_facts, stored_note
-from localagent.code.index.store import Member, NewFile, Store, prune, put_file, set_members
+from localagent.code.index.store import Member, NewFile, Store, compact, prune, put_file, set_members
 
 BATCH_FILES = 200
 BATCH_SECONDS = 2.0
@@ -140,7 +140,8 @@ class _Work:
         chunks: tuple[StoredChunk, ...] = ()
         if not failed:
             try:
-                chunks, facts = tuple(stored_chunks(answer.value)), stored_facts(answer.value)
+                facts = stored_facts(answer.value)
+                chunks = tuple(stored_chunks(answer.value, facts))
                 failed = stored_note(answer.value)
             except ValueError as error:
                 failed = f"the parser's answer is not understood: {error}"
@@ -173,5 +174,4 @@ class _Work:
             )
             self.report.pruned = prune(connection, KEPT_SHARE)
         if self.report.pruned or self.report.added > _FEW:
-            self.store.connection.execute("PRAGMA incremental_vacuum")
-            self.store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            compact(self.store)

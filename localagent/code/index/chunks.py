@@ -7,7 +7,7 @@ word into the wrong field. Not promised: chunks of other languages than Python; 
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import PurePosixPath
@@ -95,7 +95,12 @@ def python_chunks(text: str, tree: ast.Module) -> list[Chunk]:
             )
         )  # fmt: skip
         doc_lines.add(_doc_line(node))
-    _fill(made, owner, text, doc_lines)
+    fill(made, owner, text, _TOKEN, doc_lines)
+    return in_order(made)
+
+
+def in_order(made: list[Chunk]) -> list[Chunk]:
+    """Chunks of a file in their order; the first, the rest of the module, is left out where it says nothing."""
     module = made[0]
     if not (module.text.docs or module.text.strings or module.text.code):
         made = made[1:]
@@ -140,10 +145,15 @@ def _summary(node: ast.Module | Definition) -> str:
     return (ast.get_docstring(node, clean=True) or "").strip().partition("\n")[0][:300] if _doc_line(node) else ""
 
 
-def _fill(made: list[Chunk], owner: list[int], text: str, doc_lines: set[int]) -> None:
-    """Put every token of the source into the field of the chunk that owns its line."""
+def fill(
+    made: list[Chunk], owner: list[int], text: str, tokens: re.Pattern[str], doc_lines: Collection[int] = ()
+) -> None:
+    """Put every token of the source into the field of the chunk that owns its line.
+
+    `tokens` has the groups `string`, `comment` and `code`; strings that begin on one of `doc_lines` are documentation.
+    """
     line, at = 1, 0
-    for token in _TOKEN.finditer(text):
+    for token in tokens.finditer(text):
         line += text.count("\n", at, token.start())
         at = token.start()
         into = made[owner[line]].text
@@ -168,7 +178,7 @@ def _windows(text: str, *, python: bool, kind: ChunkKind = ChunkKind.TEXT) -> It
         cut = [row[:MAX_LINE_CHARS] for row in rows]
         chunk = Chunk(kind=kind, first_line=start + 1, last_line=start + len(rows), summary=_first_heading(cut))
         if python:
-            _fill([chunk], [0] * (len(cut) + 2), "\n".join(cut), set())
+            fill([chunk], [0] * (len(cut) + 2), "\n".join(cut), _TOKEN)
         else:
             chunk.text.docs.extend(cut)
         yield chunk

@@ -19,12 +19,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from localagent.code.graph.facts import encoded_heads
 from localagent.code.index.chunks import ChunkKind
 from localagent.code.index.extract import FIELDS, FORMAT, StoredChunk
 from localagent.errors import AnswerIsNo
 
 BUSY_SECONDS = 60.0
 KINDS = tuple(ChunkKind)  # as they are numbered in the file
+_PAGE_BYTES = 1024
 _FILES_OF_A_SCAN = 500
 DatabaseError = sqlite3.DatabaseError
 OperationalError = sqlite3.OperationalError  # busy, a full disk: no damage
@@ -96,6 +98,7 @@ class Store:
     def _opened(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS, isolation_level=None)
         try:
+            connection.execute(f"PRAGMA page_size={_PAGE_BYTES}")  # of a new file; most rows are short, a page is not
             connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute("PRAGMA synchronous=NORMAL")
@@ -189,6 +192,27 @@ class Store:
             return None
         return KINDS[row[1]].value, str(row[2]), heads_of(self.connection, [row[0]])[row[0]][0]
 
+    def definitions(self, tree: int, name: str) -> list[tuple[str, StoredChunk]]:
+        """(path, definition) of the functions and classes of a tree whose qualified name is, or ends with, a name."""
+        rows = self.connection.execute(
+            "SELECT c.id, m.path, c.kind, c.first_line, c.last_line, c.name FROM chunk c"
+            " JOIN member m INDEXED BY member_file ON m.file=c.file AND m.tree=?"
+            " WHERE c.last_name=? ORDER BY m.path, c.first_line",
+            (tree, name.rpartition(".")[2].lower()),
+        )
+        fit = [row for row in rows if f".{row[5]}".endswith(f".{name}")]
+        heads = heads_of(self.connection, (row[0] for row in fit))
+        return [
+            (
+                native_path(path),
+                StoredChunk(
+                    kind=KINDS[kind], first_line=first, last_line=last, name=full, signature=heads[chunk][0],
+                    summary=heads[chunk][1], fields=(),
+                ),
+            )
+            for chunk, path, kind, first, last, full in fit
+        ]  # fmt: skip
+
     def failures(self, tree: int) -> dict[str, str]:
         """Why files of a tree are not searchable, or only as text; by path."""
         rows = self.connection.execute(
@@ -232,7 +256,7 @@ def put_file(connection: sqlite3.Connection, new: NewFile) -> int:
     ).fetchone()
     if row is not None:
         return int(row[0])
-    heads = [[chunk.signature, chunk.summary] for chunk in new.chunks]
+    heads = [None if chunk.in_facts else [chunk.signature, chunk.summary] for chunk in new.chunks]
     sizes = [sum(field.count(" ") + 1 for field in chunk.fields if field) for chunk in new.chunks]
     file = connection.execute(
         "INSERT INTO file(path, digest, size, lines, failed, term_count, heads, facts) VALUES(?,?,?,?,?,?,?,?)",
@@ -260,12 +284,14 @@ def heads_of(connection: sqlite3.Connection, chunks: Iterable[int]) -> dict[int,
     files = {file for chunk in wanted for (file,) in connection.execute("SELECT file FROM chunk WHERE id=?", (chunk,))}
     found: dict[int, tuple[str, str]] = {}
     for file in files:
-        packed = connection.execute("SELECT heads FROM file WHERE id=?", (file,)).fetchone()[0]
-        numbers = connection.execute("SELECT id FROM chunk WHERE file=? ORDER BY id", (file,)).fetchall()
-        heads = json.loads(zlib.decompress(packed))
-        for (number,), (signature, summary) in zip(numbers, heads, strict=True):
+        packed, facts = connection.execute("SELECT heads, facts FROM file WHERE id=?", (file,)).fetchone()
+        known = {head[:3]: head for head in encoded_heads(facts)} if facts else {}
+        rows = connection.execute(
+            "SELECT id, name, first_line, last_line FROM chunk WHERE file=? ORDER BY id", (file,)
+        ).fetchall()
+        for (number, name, *lines), head in zip(rows, json.loads(zlib.decompress(packed)), strict=True):
             if number in wanted:
-                found[number] = (signature, summary)
+                found[number] = tuple(head) if head else known[name.rpartition(".")[2], *lines][3:]
     return found
 
 
@@ -299,6 +325,14 @@ def prune(connection: sqlite3.Connection, kept_share: float) -> int:
     for start in range(0, len(removed), _FILES_OF_A_SCAN):
         _remove(connection, removed[start : start + _FILES_OF_A_SCAN])
     return len(removed)
+
+
+def compact(store: Store) -> None:
+    """Merge the lists of terms, give free pages back, and empty the log: after many changes."""
+    with store.writing() as connection:
+        connection.execute("INSERT INTO term(term) VALUES('optimize')")
+    store.connection.executescript("PRAGMA incremental_vacuum")  # `execute` takes one step, which frees one page
+    store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _remove(connection: sqlite3.Connection, files: Sequence[int]) -> None:

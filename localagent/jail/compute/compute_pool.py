@@ -11,9 +11,10 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from localagent.runner.compute_child import read_frame, write_frame
 
@@ -21,7 +22,7 @@ JOB_SECONDS = 10.0
 JOB_BYTES = 1 << 30
 _PACKAGE = Path(__file__).resolve().parents[3]
 _START = (
-    "import sys; sys.path.append({root!r}); from localagent.runner import compute_child, landlock;"
+    "import sys; sys.path += {roots!r}; import {imports}; from localagent.runner import compute_child, landlock;"
     " compute_child.main(sys.argv[1:], landlock.confine)"
 )
 _WAITING = 64  # answers that may wait to be taken, so that memory stays bounded
@@ -50,13 +51,24 @@ class JobAnswer:
 
 
 class ComputePool:
-    """Children that run `function` ("module:name") on (argument, bytes)."""
+    """Children that run `function` ("module:name") on (argument, bytes).
+
+    They can read Python's library, localagent, and the folders of `packages`, whose modules are imported before a child
+    is confined: native ones need libraries of the system.
+    """
 
     def __init__(
-        self, function: str, *, workers: int, seconds: float = JOB_SECONDS, limit_bytes: int = JOB_BYTES
+        self,
+        function: str,
+        *,
+        workers: int,
+        seconds: float = JOB_SECONDS,
+        limit_bytes: int = JOB_BYTES,
+        packages: Mapping[str, Path] = MappingProxyType({}),
     ) -> None:
+        roots = list(dict.fromkeys((str(_PACKAGE), *map(str, packages.values()))))
         self._argv = (
-            sys.executable, "-I", "-S", "-c", _START.format(root=str(_PACKAGE)),
+            sys.executable, "-I", "-S", "-c", _START.format(roots=roots, imports=", ".join(packages) or "sys"),
             function, str(seconds), str(limit_bytes),
         )  # fmt: skip
         self._workers, self._seconds = workers, seconds

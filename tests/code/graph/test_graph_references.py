@@ -175,3 +175,44 @@ def test_calls_go_over_files_properties_and_overrides_to_the_tests() -> None:
         for r in reached_from(calls, [leaf])
     ]
     assert reached == [(0, "leaf"), (1, "A.p"), (2, "use"), (3, "test_use")]
+
+
+CALLS: dict[str, tuple[str, list[str]]] = {
+    "of the signatures of an overloaded function none runs": (
+        "from typing import overload\n@overload\ndef f(x: int) -> int: ...\n@overload\ndef f(x: str) -> str: ...\n"
+        "def f(x): return x\nf(1)\n",
+        ["7 <module> -> f@6"],
+    ),
+    "a written __init__ is no dataclass's, which calls __post_init__": (
+        "class A:\n    def __init__(self): ...\n    def __post_init__(self): ...\nclass B:\n"
+        "    def __post_init__(self): ...\nA()\nB()\n",
+        ["6 <module> -> A.__init__@2", "7 <module> -> B.__post_init__@5"],
+    ),
+    "what a call passes as the first argument is what its parameter calls": (
+        "def apply(function, x):\n    return function(x)\ndef double(x): ...\nclass Twice:\n"
+        "    def __init__(self, x): ...\ndef other(x): ...\napply(double, other)\napply(Twice, 1)\n",
+        ["2 apply -> Twice.__init__@5", "2 apply -> double@3", "7 <module> -> apply@1", "8 <module> -> apply@1"],
+    ),
+    "a decorator that a call makes is called with what it is put on": (
+        "from typing import Callable\ndef tag(name) -> Callable[[object], object]:\n    def decorate(function):\n"
+        "        def inner(): return function()\n        return inner\n    return decorate\n@tag('a')\n"
+        "def task(): ...\n",
+        ["4 tag.decorate.inner -> task@7", "7 <module> -> tag.decorate@3", "7 <module> -> tag@2"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "expected"), CALLS.values(), ids=CALLS.keys())
+def test_certain_calls(source: str, expected: list[str]) -> None:
+    graph = graph_of({"m.py": source})
+    facts = graph.facts[RepoPath("m.py")]
+
+    def name(at: int) -> str:
+        return facts.qualified_name(at) if at >= 0 else "<module>"
+
+    edges = [e for e in CallGraph(graph).in_file("m.py") if e.certainty == "certain"]
+    found = {
+        f"{e.line} {name(e.caller.index)} -> {name(e.callee.index)}@{facts.definitions[e.callee.index].first_line}"
+        for e in edges
+    }
+    assert sorted(found) == expected
