@@ -17,7 +17,8 @@ from localagent.domain.bisection import CommitVerdict, RunCounts
 
 MOST_SKIPPED = 32  # suspects that cannot be judged: then the search is given up, with the range that is left
 MOST_RUNS = 400
-SETTLED = 0.975  # of both ends of the answer, so that it is right with probability 0.95
+SETTLED = 0.975  # of a commit that was run: that is enough where it alone bounds the answer,
+_RIGHT = 0.95  # and of the answer itself: a merge has many ends, each of which may have misled
 _CANDIDATES = 300  # commits weighed for the next run, spread by probability
 _LEAST_OF_CLASS = 4
 
@@ -112,7 +113,7 @@ class Bisection:
         skipped = frozenset(self._skipped.intersection(suspects))
         found = len(suspects) == 1 and suspects[0] in self._runs
         enough = len(skipped) >= MOST_SKIPPED or sum(c.failed + c.passed for c in self._runs.values()) >= MOST_RUNS
-        more = not found and not enough and bool(self._candidates(left))
+        more = not (found and self._is_right(head)) and not enough and bool(self._candidates(left))
         return SearchState(head=head, suspects=suspects, skipped=skipped, open=more, found=found)
 
     def next_commits(self, count: int, beside: Collection[str] = ()) -> list[str]:
@@ -150,6 +151,9 @@ class Bisection:
         head = self._order[left.bit_length() - 1]
         return left, head
 
+    def _is_right(self, head: str) -> bool:
+        return self.probability(head) >= _RIGHT
+
     def _likeliest(self) -> int:
         best = max(self._classes(), key=lambda alike: alike.each)
         return 1 << (best.commits.bit_length() - 1)
@@ -167,6 +171,8 @@ class Bisection:
             step = max(1, len(members) // most)
             found |= {self._order[n] for n in (*members[::step], *members[-1:])}
         newest = self._order[left.bit_length() - 1]
+        if not left & (left - 1) and newest in self._runs and not self._is_right(newest):
+            return sorted(set(self._runs) - self._skipped, key=self._number.__getitem__)
         known = {c for c in found if c in self._runs and not 1 - SETTLED < self.bad_probability(c) < SETTLED}
         found -= known | self._skipped
         if newest != self.bad and newest not in self._runs and newest not in self._skipped:

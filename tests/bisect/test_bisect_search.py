@@ -69,6 +69,15 @@ def test_finds_the_first_bad_commit_of_any_graph(graph: CommitGraph, data: st.Da
     assert search.probability(guilty) >= 0.95
 
 
+def test_a_merge_of_many_branches_is_looked_at_until_the_answer_is_as_sure_as_any() -> None:
+    sides = [str(n) for n in range(1, 7)]
+    graph = CommitGraph(parents={"0": (), **{side: ("0",) for side in sides}, "last": tuple(sides)})
+    search = Bisection(graph, "last")
+    searched(search, first_bad(graph, "last").__getitem__)
+    assert search.state().head == "last"
+    assert search.probability("last") >= 0.95
+
+
 @given(st.integers(1, 600), st.data())
 def test_a_line_of_commits_takes_the_logarithm_and_a_last_look(count: int, data: st.DataObject) -> None:
     guilty = data.draw(st.integers(0, count - 1))
