@@ -47,7 +47,7 @@ def test_a_test_that_a_limit_makes_fail_is_told(limit: str, test: str) -> None:
 )
 def test_a_run_that_a_limit_ends_is_told(limit: str, test: str) -> None:
     with home({**ADDER, **limits(limit), "test_it.py": test}) as h:
-        ran = h.fix(candidates=5, seconds=30)
+        ran = h.fix(candidates=5, seconds=90)
         assert ran.code == 1
         assert f"the policy's limits.{limit} was reached; {REMEDY}" in told(ran)
 

@@ -173,7 +173,7 @@ def test_a_repository_whose_own_name_is_odd() -> None:
     with home() as h:
         odd = h.root / "my repo 'q' \"d\"\nnl $(touch x) -- é"
         h.repo.rename(odd)
-        ran = h.run("fix", "--repo", str(odd), "--no-model", "--max-seconds", "40", "--max-candidates", "5")
+        ran = h.run("fix", "--repo", str(odd), "--no-model", "--max-seconds", "90", "--max-candidates", "5")
         assert ran.code == 0, (ran.out, ran.err)
         assert ADDED.decode() in ran.out
 

@@ -110,7 +110,7 @@ class Home:
             assert (report["exit"], report["schema"]) == (ran.code, "localagent/report/2"), (ran, report)
         return Ran(code=ran.code, out=ran.out, err=ran.err, report=report)
 
-    def arguments(self, *args: str, seconds: float = 60, candidates: int = 60) -> tuple[str, ...]:
+    def arguments(self, *args: str, seconds: float = 120, candidates: int = 60) -> tuple[str, ...]:
         """The command line of `fix`."""
         budget = ("--max-seconds", str(seconds), "--max-candidates", str(candidates), "--jobs", "1")
         named = () if "--report" in args else ("--report", str(self.root / "report.json"))
