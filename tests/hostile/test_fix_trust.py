@@ -55,7 +55,7 @@ def test_git_configuration_that_starts_programs() -> None:
 
 @pytest.mark.slow
 def test_flaky_tests_are_named_and_not_chased() -> None:
-    flaky = "import sys\nTRACED = sys.gettrace() is not None\n\n\ndef test_flaky():\n    assert TRACED\n"
+    flaky = "import sys\n\n\ndef test_flaky():\n    assert sys._getframe().f_trace is not None\n"
     with home({**ADDER, "test_flaky.py": flaky}) as h:
         ran = h.fix("--assume", candidates=8)
         assert ran.code == 0, (ran.out, ran.err)
