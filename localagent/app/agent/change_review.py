@@ -49,7 +49,7 @@ class GateReview:
         decisions = for_instruction(asked, entries, self._instruction, self._policy)
         said = self._said(decisions)
         idle = [what for e in entries if e.path.is_python for what in idle_statements(e.path, e.before, e.after)]
-        if said.answer is Answer.ALLOW and idle:
+        if said.answer is not Answer.DENY and idle:
             return Review(answer=Answer.DENY, reason=f"a statement without effect: {idle[0]}; leave it out")
         return said
 
