@@ -71,7 +71,7 @@ def test_finds_the_first_bad_commit_of_any_graph(graph: CommitGraph, data: st.Da
 
 def test_a_merge_of_many_branches_is_looked_at_until_the_answer_is_as_sure_as_any() -> None:
     sides = [str(n) for n in range(1, 7)]
-    graph = CommitGraph(parents={"0": (), **{side: ("0",) for side in sides}, "last": tuple(sides)})
+    graph = CommitGraph(parents={"0": (), **dict.fromkeys(sides, ("0",)), "last": tuple(sides)})
     search = Bisection(graph, "last")
     searched(search, first_bad(graph, "last").__getitem__)
     assert search.state().head == "last"
