@@ -53,7 +53,7 @@ def _limits(
     if claim is Claim.PRESERVES:
         if near is not None and near.others + near.demanded:
             yield Limit(most=Grade.E, reason=f"{near.others + near.demanded} of {near.inputs} inputs answer otherwise")
-        yield from _compared_in_place(near)
+        yield from _compared_where_tests_call(near)
         return
     if by_checks:
         yield Limit(most=Grade.C, reason="only checks turned, and no mutant was put to them")
@@ -73,12 +73,12 @@ def _of_differences(near: Differential) -> Iterator[Limit]:
     total = sum(counted.values())
     if total >= MANY and total > MANY_SHARE * near.inputs:
         yield Limit(most=Grade.D, reason=f"{total} of {near.inputs} inputs answer otherwise, unexplained")
-    yield from _compared_in_place(near)
+    yield from _compared_where_tests_call(near)
     for change in near.function_changes:
         yield Limit(most=Grade.D if change.effect is FunctionEffect.CONSTANT else Grade.C, reason=str(change))
 
 
-def _compared_in_place(near: Differential | None) -> Iterator[Limit]:
+def _compared_where_tests_call(near: Differential | None) -> Iterator[Limit]:
     for function in near.functions if near is not None else ():
         if function.reached and function.in_place:
             yield Limit(most=Grade.B, reason=f"{function.function} was compared on calls of tests alone")

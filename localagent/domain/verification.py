@@ -109,7 +109,7 @@ class FunctionReach:
         return self.compared >= self.least and self.answered > 0
 
     @property
-    def asked(self) -> bool:
+    def reached_by_inputs(self) -> bool:
         """Reached by inputs that were put to it, rather than by calls of tests alone."""
         return self.reached and not self.in_place
 

@@ -44,7 +44,7 @@ BESIDE = r"\b(?:threads?|parallel|concurren)"
 """Words that ask for work beside other work."""
 
 
-def is_call_asked_for(finding: Finding, path: RepoPath, tree: ast.Module, instruction: str) -> bool:
+def is_call_instructed(finding: Finding, path: RepoPath, tree: ast.Module, instruction: str) -> bool:
     """Whether an instruction spells out what a call that a rule found in a file does."""
     calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and finding.line in lines_of(n)]
     match finding.rule:
@@ -60,7 +60,7 @@ def is_call_asked_for(finding: Finding, path: RepoPath, tree: ast.Module, instru
             return _is_of_database(tree, calls, finding.subject, instruction)
         case "changes-stored":
             kind, _, text = finding.subject.partition(" ")
-            return kind == "string" and _is_sql_asked_for(text, instruction)
+            return kind == "string" and _is_sql_instructed(text, instruction)
         case "check-gone":
             return re.search(BESIDE, instruction, re.IGNORECASE) is not None and _is_handed_on(tree, finding.subject)
     return False
@@ -84,7 +84,7 @@ def _is_written_out(call: ast.Call, instruction: str) -> bool:
     texts = [e.value for e in command.elts if isinstance(e, ast.Constant)]
     program = command.elts[0]
     plain = isinstance(program, ast.Constant) and isinstance(program.value, str) and not _NEVER.fullmatch(program.value)
-    said = (isinstance(t, str) and _is_said(t, instruction) for t in texts)
+    said = (isinstance(t, str) and _is_in_text(t, instruction) for t in texts)
     return plain and all(said) and all(k.arg in _OPTIONS for k in call.keywords)
 
 
@@ -96,14 +96,14 @@ def _starts_own_module(calls: list[ast.Call], instruction: str) -> bool:
         parts = command.elts if isinstance(command, ast.List | ast.Tuple) else []
         texts = [p.value if isinstance(p, ast.Constant) else None for p in parts]
         own = len(parts) > 2 and dotted_name(parts[0]) == "sys.executable" and texts[1] == "-m"
-        if not own or not isinstance(texts[2], str) or not _is_said(f"-m {texts[2]}", instruction):
+        if not own or not isinstance(texts[2], str) or not _is_in_text(f"-m {texts[2]}", instruction):
             return False
         if any(isinstance(p, ast.Starred) for p in parts) or not all(k.arg in _OPTIONS for k in call.keywords):
             return False
     return bool(started)
 
 
-def _is_said(text: str, instruction: str) -> bool:
+def _is_in_text(text: str, instruction: str) -> bool:
     return re.search(rf"(?<![\w-]){re.escape(text)}(?![\w-])", instruction) is not None
 
 
@@ -128,7 +128,7 @@ def _is_of_database(tree: ast.Module, calls: list[ast.Call], subject: str, instr
     if name.rpartition(".")[2] in _FETCHES:
         return True
     return bool(named) and all(
-        callee_name(c.func) in _EXECUTES and any(_is_sql_asked_for(t, instruction) for t in _texts(tree, c))
+        callee_name(c.func) in _EXECUTES and any(_is_sql_instructed(t, instruction) for t in _texts(tree, c))
         for c in named
     )
 
@@ -143,7 +143,7 @@ def _texts(tree: ast.Module, call: ast.Call) -> Iterator[str]:
             yield value.value
 
 
-def _is_sql_asked_for(text: str, instruction: str) -> bool:
+def _is_sql_instructed(text: str, instruction: str) -> bool:
     """Whether one statement of SQL only reads or adds, or changes what the words ask for."""
     if ";" in text.rstrip("; \n"):
         return False

@@ -131,7 +131,7 @@ def is_use_asked_for(finding: Finding, path: RepoPath, source: bytes, instructio
     if finding.rule == "trigger-added" and finding.subject == _ON_VARIABLE:
         return _variable_named(tree, finding.line, instruction)
     if finding.rule in instructed_calls.RULES:
-        return instructed_calls.is_call_asked_for(finding, path, tree, instruction)
+        return instructed_calls.is_call_instructed(finding, path, tree, instruction)
     if finding.rule == "runs-unasked" and re.fullmatch(r"__\w+__", finding.subject):
         return finding.subject in instruction  # a hook of Python, by its name
     if finding.rule == "runs-unasked":

@@ -23,8 +23,8 @@ from .behaviour_probe import on_purpose
 from .call_capture import Capture, own_arguments
 from .failures import bounded
 from .fork_child import WaitingChild, answer_of_child
-from .in_place_calls import InPlaceCalls
 from .nearby_inputs import neighbours
+from .observed_calls import ObservedCalls
 from .observed_properties import properties
 from .rng import Chance
 from .safe_repr import ADDRESS, TEXT_LIMIT, literal, show
@@ -80,7 +80,7 @@ class Recorder(Capture):
         self.item = -1
         self.inputs: List[Input] = []
         self.missed: Dict[int, str] = {}
-        self.in_place = InPlaceCalls()
+        self.in_place = ObservedCalls()
 
     def _event(self, frame: Any, event: str, argument: Any) -> None:
         number = None if self._busy or event not in ("call", "return") else self._numbers.get(frame.f_code)
@@ -299,7 +299,7 @@ def table(
     rows = [_ask(calls, functions, inverses, seconds, traced) for traced in (False, True)] if calls else [[], []]
     made = [_record(one, functions, [row[n] for row in rows if row]) for n, one in enumerate(calls)]
     return {
-        "calls": made + _in_place(recorder, calls, again, 6 * seconds + 1),
+        "calls": made + _observed(recorder, calls, again, 6 * seconds + 1),
         "missed": {str(number): why for number, why in recorder.missed.items()},
     }
 
@@ -316,7 +316,7 @@ def _recorded(functions: Sequence[Function], run_test: Callable[[int], None], re
     return recorder
 
 
-def _in_place(recorder: Recorder, calls: List[Input], again: WaitingChild, wall_seconds: float) -> List[Dict[str, Any]]:
+def _observed(recorder: Recorder, calls: List[Input], again: WaitingChild, wall_seconds: float) -> List[Dict[str, Any]]:
     """Calls of functions of which too few can be made again; the tests run once more, for what is unsteady."""
     many: Dict[int, int] = {}
     for one in calls:

@@ -153,7 +153,7 @@ def test_calls_on_what_cannot_be_copied_are_compared_where_tests_make_them() -> 
         return compared(files, {**files, "m.py": BOX.replace(old, new)}, *names)
 
     same = after("n + n", "2 * n", *tests)
-    assert [(f.compared, f.reached, f.asked) for f in same.functions] == [(6, True, False)], same
+    assert [(f.compared, f.reached, f.reached_by_inputs) for f in same.functions] == [(6, True, False)], same
     assert not same.differences
     other = after("n + n", "n + n + (n == 4)", *tests)
     assert [(d.old, d.new, d.effect) for d in other.differences] == [("8", "9", DifferenceKind.TESTED)]

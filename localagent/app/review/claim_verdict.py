@@ -65,7 +65,7 @@ class Case:
     def compared(self) -> bool:
         """Whether old and new were compared on all that changes."""
         near = self.near
-        return near is not None and all(f.asked for f in near.functions) and not self.evidence.around
+        return near is not None and all(f.reached_by_inputs for f in near.functions) and not self.evidence.around
 
     @property
     def counts(self) -> str:

@@ -245,6 +245,6 @@ def _with_differences(
     example = (
         f"{near.differences[0].call}: {near.differences[0].old} -> {near.differences[0].new}" if near.others else ""
     )
-    told = bool(near.functions) and all(f.asked for f in near.functions)
+    told = bool(near.functions) and all(f.reached_by_inputs for f in near.functions)
     around = any(file.around() for file in files)
     return replace(found, differences=near.others if near.others or (told and not around) else None, example=example)

@@ -224,7 +224,7 @@ class VerdictMaker:
             found.append(Basis.TESTS)
         if checks:
             found.append(Basis.CHECKS)
-        if evidence.differential is not None and any(f.asked for f in evidence.differential.functions):
+        if evidence.differential is not None and any(f.reached_by_inputs for f in evidence.differential.functions):
             found.append(Basis.CHARACTERIZATION)
         if full.checks.get("mypy") == "nothing new":
             found.append(Basis.TYPES)

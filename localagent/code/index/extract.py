@@ -71,7 +71,7 @@ def stored_chunks(value: object, facts: bytes) -> list[StoredChunk]:
         raise ValueError("no chunks")
     chunks = [_stored(row) for row in rows]
     known = {head[:3] for head in encoded_heads(facts)} if facts else set()
-    if any(chunk.in_facts and place_of(chunk) not in known for chunk in chunks):
+    if any(chunk.in_facts and location_of(chunk) not in known for chunk in chunks):
         raise ValueError("a head that the facts do not have")
     return chunks
 
@@ -108,10 +108,10 @@ def _rows(
     path: str, chunks: Iterable[Chunk], heads: Mapping[tuple[str, int, int], DefinitionHead] = MappingProxyType({})
 ) -> list[list[object]]:
     where = " ".join(terms(path))
-    return [_row(chunk, where, heads.get(place_of(chunk))) for chunk in chunks]
+    return [_row(chunk, where, heads.get(location_of(chunk))) for chunk in chunks]
 
 
-def place_of(chunk: Chunk | StoredChunk) -> tuple[str, int, int]:
+def location_of(chunk: Chunk | StoredChunk) -> tuple[str, int, int]:
     """Name and lines, by which the facts know a definition."""
     return chunk.name.rpartition(".")[2], chunk.first_line, chunk.last_line
 

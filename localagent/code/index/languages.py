@@ -93,7 +93,7 @@ _C = f"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Language:
+class SourceLanguage:
     """A language with its grammar: `module` and the function in it that gives it, and what in a tree defines something.
 
     A definition is captured as `function`, `class` or `scope` (gives those inside a part of their names, and is none
@@ -106,15 +106,17 @@ class Language:
     grammar: str = "language"
 
 
-_JAVASCRIPT = Language(name="JavaScript", module="tree_sitter_javascript", definitions=_SCRIPT_FUNCTIONS)
-_TS = Language(
+_JAVASCRIPT = SourceLanguage(name="JavaScript", module="tree_sitter_javascript", definitions=_SCRIPT_FUNCTIONS)
+_TS = SourceLanguage(
     name="TypeScript", module="tree_sitter_typescript", definitions=_TYPESCRIPT, grammar="language_typescript"
 )
-_TSX = Language(name="TypeScript", module="tree_sitter_typescript", definitions=_TYPESCRIPT, grammar="language_tsx")
-_GOLANG = Language(name="Go", module="tree_sitter_go", definitions=_GO)
-_RUSTLANG = Language(name="Rust", module="tree_sitter_rust", definitions=_RUST)
-_CLANG = Language(name="C", module="tree_sitter_c", definitions=_C)
-LANGUAGES: Mapping[str, Language] = {
+_TSX = SourceLanguage(
+    name="TypeScript", module="tree_sitter_typescript", definitions=_TYPESCRIPT, grammar="language_tsx"
+)
+_GOLANG = SourceLanguage(name="Go", module="tree_sitter_go", definitions=_GO)
+_RUSTLANG = SourceLanguage(name="Rust", module="tree_sitter_rust", definitions=_RUST)
+_CLANG = SourceLanguage(name="C", module="tree_sitter_c", definitions=_C)
+LANGUAGES: Mapping[str, SourceLanguage] = {
     ".js": _JAVASCRIPT, ".jsx": _JAVASCRIPT, ".mjs": _JAVASCRIPT, ".cjs": _JAVASCRIPT,
     ".ts": _TS, ".mts": _TS, ".cts": _TS, ".tsx": _TSX,
     ".go": _GOLANG, ".rs": _RUSTLANG, ".c": _CLANG, ".h": _CLANG,
@@ -122,13 +124,13 @@ LANGUAGES: Mapping[str, Language] = {
 _KINDS = {"function": ChunkKind.FUNCTION, "class": ChunkKind.CLASS, "scope": None}
 
 
-def language_of(path: str) -> Language | None:
+def language_of(path: str) -> SourceLanguage | None:
     """The language of a file by its suffix, whether its grammar is installed or not."""
     return LANGUAGES.get(PurePosixPath(path).suffix.lower())
 
 
 @lru_cache(maxsize=16)
-def is_installed(language: Language) -> bool:
+def is_installed(language: SourceLanguage) -> bool:
     """Whether tree-sitter and the grammar can be imported here."""
     return all(importlib.util.find_spec(name) is not None for name in ("tree_sitter", language.module))
 
@@ -180,14 +182,14 @@ class _Definition:
 
 
 @lru_cache(maxsize=16)
-def _parser(language: Language) -> tuple[Parser, Query]:
+def _parser(language: SourceLanguage) -> tuple[Parser, Query]:
     """The parser, and the query for definitions."""
     sitter = importlib.import_module("tree_sitter")
     grammar = sitter.Language(getattr(importlib.import_module(language.module), language.grammar)())
     return sitter.Parser(grammar), sitter.Query(grammar, language.definitions)
 
 
-def _definitions(language: Language, source: bytes) -> Iterator[_Definition]:
+def _definitions(language: SourceLanguage, source: bytes) -> Iterator[_Definition]:
     """What a source defines, outer ones before those inside, named by what they stand in."""
     sitter = importlib.import_module("tree_sitter")
     parser, query = _parser(language)

@@ -229,7 +229,7 @@ _RULES: tuple[Rule, ...] = (
     regularity_rules.lost_symmetry,
     regularity_rules.lost_accumulation,
     regularity_rules.rounded_by_one,
-    regularity_rules.asked_by_get,
+    regularity_rules.presence_by_get,
     siblings,
     familiar_texts,
 )

@@ -115,7 +115,7 @@ def rounded_by_one(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradict
                 yield _against(file, pair, ContradictionKind.ROUNDING, ContradictionWeight.SOFT, why)
 
 
-def asked_by_get(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
+def presence_by_get(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
     """`box.get(key) is not None` where elsewhere `key in box` is asked: a key may hold None."""
     had = {ast.unparse(n) for n in own_nodes(pair.old) if isinstance(n, ast.Compare)}
     asked = {

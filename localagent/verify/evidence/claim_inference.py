@@ -33,7 +33,7 @@ def inferred_claim(
     if near is not None and near.others:
         return Claim.UNKNOWN
     around = any(file.around() or file.fresh() for file in files)
-    compared = near is not None and bool(near.functions) and all(f.asked for f in near.functions)
+    compared = near is not None and bool(near.functions) and all(f.reached_by_inputs for f in near.functions)
     return Claim.PRESERVES if compared and not around and not data else Claim.UNKNOWN
 
 

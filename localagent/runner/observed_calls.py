@@ -35,7 +35,7 @@ class _OpenCall:
         self.frame, self.key, self.record, self.arguments = frame, key, record, arguments
 
 
-class InPlaceCalls:
+class ObservedCalls:
     """Calls of some functions, by a key that the same call of another tree has too; the first of each test."""
 
     def __init__(self) -> None:
