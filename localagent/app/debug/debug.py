@@ -9,6 +9,7 @@ from localagent.app.debug.explain import history_of
 from localagent.app.debug.value_experiments import nearest_passing, value_experiments
 from localagent.app.execute.known_secrets import open_sanitizer
 from localagent.app.fix.failure_slice import failure_slice
+from localagent.app.fix.pipeline import answers_due
 from localagent.app.fix.prior import load_prior
 from localagent.app.fix.suggest import BegunVerifier
 from localagent.app.policies import open_policy
@@ -97,6 +98,7 @@ def _debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
     )
     with open_tested_snapshot(proof, settings, policy, sink) as ground:
         baseline = ground.verifier.baseline()
+        ground.verifier.worker_pool.until = begin + answers_due(request.max_seconds)
         test, failure = chosen_failure(baseline, request.test)
         located = localized(ground, baseline, test)
 
