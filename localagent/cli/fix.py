@@ -170,7 +170,7 @@ def _request(args: argparse.Namespace) -> FixRequest:
         guard=guard_of(args.guard, args.guard_seconds),
         min_confidence=args.min_confidence or 0.0,
         backend=backend_of(args),
-        begun=time.monotonic() - process_age(),
+        begun=time.monotonic() - (process_age() if args.is_program else 0.0),
     )
 
 

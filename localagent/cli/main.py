@@ -170,6 +170,7 @@ def _verb(argv: Sequence[str] | None) -> int:
         parsed, unknown = parser.parse_known_args(args)  # type: ignore[no-untyped-call]  # as above
         if unknown:
             parsed.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        parsed.is_program = argv is None  # the process is this verb's alone, and is as old as the verb
         settings = Settings.from_environ()
         ready(base_of(settings.state_dir))
         return int(importlib.import_module(f"localagent.cli.{VERBS[parsed.verb][0]}").run(parsed, settings, render))

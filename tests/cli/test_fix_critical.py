@@ -16,6 +16,7 @@ def test_a_repair_of_a_critical_file_waits_for_a_person(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr("localagent.cli.fix.process_age", lambda: 10_000.0)  # of the tests' process, not of the verb's
     repo = tmp_path / "r"
     (repo / "auth").mkdir(parents=True)
     (repo / "auth/__init__.py").touch()

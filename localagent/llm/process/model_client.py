@@ -340,12 +340,12 @@ class Served:
             if self._closed or self._warning:
                 return
             process, self._process = self._process, None
-            self._warning = why = reason_of(fault)
+            why, name = reason_of(fault), self._model.name
+            self._warning = f"model {name} dropped: {why}"  # how its process ended is told as soon as it is known
         result = None
         if process is not None:
             result = _result_of(process, by_itself=why == ENDED and not self._hosted)
             process.channel.close()
-        name = self._model.name
         said = f"{why}{ended(result)}"
         self._refusal = CannotEnforce(f"{name} does not run here: {said}", remedy=remedy_of(fault, name, result))
         remedy = task_remedy_of(fault, name, result, loaded=self._served)
