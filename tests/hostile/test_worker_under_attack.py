@@ -49,7 +49,7 @@ BAD = {
     "pytest.exit": ("import pytest; pytest.exit('done', returncode=0)", Outcome.ERROR, "Exit"),
     "child that returns": ("import os; os.fork(); assert f() == 2", None, None),
     "flood": ("while True: print('x' * 1000)", None, None),
-    "flood that fills the memory": ("while True: print('x' * 50000)", Outcome.ERROR, "MemoryError"),
+    "flood that fills the memory": ("while True: print('x' * 50000)", None, None),
 }
 
 
