@@ -166,6 +166,8 @@ def ask_jedi(python: str, root: Path, queries: list[Place]) -> Iterator[list[lis
 
 def references(root: Path, args: argparse.Namespace) -> None:
     sources = read_tree(root)
+    if not sources:
+        sys.exit(f"{root}: no Python files; a checkout is needed, not a bare repository")
     facts = {p: f for p, s in sources.items() if isinstance(f := collect_facts(s), ModuleFacts)}
     graph = CodeGraph(facts)
     by_name = tokens({p: s for p, s in sources.items() if p in facts})

@@ -42,6 +42,7 @@ STAMP = VENV / "localagent-setup.json"
 UNFINISHED = VENV / "localagent-unfinished"
 LOCKS = ROOT / "requirements"
 BINARY_LOCKS = ("build.txt", "runtime.txt", "dev.txt")
+EXTRA_LOCKS = ("languages.txt",)  # installed from an index only: kits leave them out
 NO_IMAGES = (
     "-DLLAVA_BUILD=OFF"  # llama.cpp's readers of images and sounds: a seventh of its sources, and nothing calls them
 )
@@ -175,7 +176,7 @@ def digest(*parts: bytes) -> str:
 
 def locked_digest() -> str:
     """Changes when anything that decides what is installed changes."""
-    locks = [(LOCKS / name).read_bytes() for name in (*BINARY_LOCKS, "llama.txt", "model.txt")]
+    locks = [(LOCKS / name).read_bytes() for name in (*BINARY_LOCKS, *EXTRA_LOCKS, "llama.txt", "model.txt")]
     table = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     packaging = {"build": table["build-system"], "project": table["project"], "setuptools": table["tool"]["setuptools"]}
     return digest(*locks, json.dumps(packaging, sort_keys=True).encode(), KEEPS_STORES.encode())
@@ -267,7 +268,8 @@ def taken_kit(kit: verify.Sound, target: Path) -> Path:
 
 def install_locked(kit: Path | None = None) -> None:
     """Everything but llama-cpp-python: from the kit, or what was downloaded if that is complete, or the index."""
-    locks = [part for name in BINARY_LOCKS for part in ("-r", LOCKS / name)]
+    names = BINARY_LOCKS if kit else (*BINARY_LOCKS, *EXTRA_LOCKS)
+    locks = [part for name in names for part in ("-r", LOCKS / name)]
     flags = ["--require-hashes", "--only-binary", ":all:"]
     offline = pip("install", "--no-index", "--find-links", kit / "wheels" if kit else DOWNLOADS, *flags, *locks)
     say("installing the locked packages")

@@ -1,12 +1,15 @@
 """`localagent debug` in a real jail."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
 from support.git_builder import Repo
 
+from localagent.app.review.patch_tests import TestedSnapshot
 from localagent.cli.main import main
+from localagent.errors import AnswerIsNo
 
 CART = """def unit(price, count):
     return price * count
@@ -68,3 +71,21 @@ def test_the_dossier_of_a_failing_test(
     said = capsys.readouterr().err
     assert f"no tests found in {tmp_path / 'nothing'}" in said
     assert "localagent debug tests/test_it.py::test_one" in said
+
+
+@pytest.mark.long
+def test_after_the_baseline_jails_answer_in_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    repo = Repo(tmp_path / "r")
+    repo.stage("cart.py", CART)
+    repo.stage("test_cart.py", TESTS)
+    repo.commit("one")
+    due: list[float] = []
+
+    def seen(ground: TestedSnapshot, *_: object) -> None:
+        due.append(ground.verifier.worker_pool.until - time.monotonic())
+        raise AnswerIsNo("that is all")
+
+    monkeypatch.setattr("localagent.app.debug.debug.localized", seen)
+    assert main(["debug", "--repo", str(repo.folder), "--max-seconds", "500"]) == 1
+    assert 0 < due[0] <= 1.1 * 500

@@ -36,9 +36,11 @@ def test_only_what_is_installed_changes_the_digest(bootstrap: ModuleType, tmp_pa
     project = tmp_path / "pyproject.toml"
     project.write_text(project.read_text() + "\n[tool.other]\nx = 1\n")
     assert bootstrap.locked_digest() == before
-    lock = tmp_path / "requirements" / "dev.txt"
-    lock.write_text(lock.read_text() + "\n")
-    assert bootstrap.locked_digest() != before
+    for name in ("dev.txt", "languages.txt"):
+        lock = tmp_path / "requirements" / name
+        lock.write_text(lock.read_text() + "\n")
+        assert bootstrap.locked_digest() != before
+        before = bootstrap.locked_digest()
 
 
 def test_an_unfinished_environment_has_no_stamp(bootstrap: ModuleType) -> None:
