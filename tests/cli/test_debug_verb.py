@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.git_builder import Repo
 
-from localagent.app.review.patch_tests import TestedSnapshot
+from localagent.app.review import patch_tests
 from localagent.cli.main import main
 from localagent.errors import AnswerIsNo
 
@@ -82,7 +82,7 @@ def test_after_the_baseline_jails_answer_in_its_time(tmp_path: Path, monkeypatch
     repo.commit("one")
     due: list[float] = []
 
-    def seen(ground: TestedSnapshot, *_: object) -> None:
+    def seen(ground: patch_tests.TestedSnapshot, *_: object) -> None:
         due.append(ground.verifier.worker_pool.until - time.monotonic())
         raise AnswerIsNo("that is all")
 
