@@ -11,8 +11,10 @@ import libcst as cst
 from libcst.helpers import get_full_name_for_node
 
 from localagent.code.module_names import own_name
+from localagent.code.related_tests import is_test
 from localagent.domain.edit import EditEffect
 from localagent.domain.paths import RepoPath
+from localagent.domain.test_support_names import is_testing_support
 from localagent.edit.failure_hints import missing_attribute
 from localagent.edit.layout import before, movable, removed
 from localagent.edit.operator_context import Change, OperatorContext, Splice3
@@ -41,9 +43,13 @@ def moved_import(ctx: OperatorContext) -> Iterator[Change]:
                 continue
             homes = [new.rpartition(".") for new in MOVED_NAMES.get(f"{wanted.module}.{wanted.name}", ())]
             for place, (home, _, name) in enumerate(homes):
-                yield from _imported_from(ctx, s, node, alias, home=home, name=name, delta=0.3 - 0.1 * place)
-            for place, home in enumerate(_homes(ctx, node, [wanted.name])):
-                yield from _imported_from(ctx, s, node, alias, home=home, name=wanted.name, delta=0.2 - 0.1 * place)
+                for change in _imported_from(ctx, s, node, alias, home=home, name=name, delta=0.3 - 0.1 * place):
+                    yield _following(change, alone=len(homes) == 1 and name == wanted.name)
+            homes_here = _homes(ctx, node, [wanted.name])
+            for place, home in enumerate(homes_here):
+                delta = 0.2 - 0.1 * place
+                for change in _imported_from(ctx, s, node, alias, home=home, name=wanted.name, delta=delta):
+                    yield _following(change, alone=len(homes_here) == 1 and not homes)
             for name, alike in _alike_in(ctx, node, wanted.name):
                 home = ctx.unit.slice(*_module_span(ctx, node))
                 yield from _imported_from(ctx, s, node, alias, home=home, name=name, delta=alike - 0.9)
@@ -68,12 +74,14 @@ def moved_module(ctx: OperatorContext) -> Iterator[Change]:
             homes.update({home: 0.2 - 0.1 * place for place, home in enumerate(_homes(ctx, node, names))})
             for home, delta in homes.items():
                 start, end = _module_span(ctx, node)
-                yield Change(((start, end, home),), delta, s.line, s.end_line, f"from {home}")
+                note = f"from {home} import {', '.join(names)}"
+                change = Change(((start, end, home),), delta, s.line, s.end_line, note)
+                yield _following(change, alone=len(homes) == 1)
         for s, import_node in _plain_imports(ctx):
             for alias in import_node.names:
                 if alias.evaluated_name == wanted.module:
                     for new in MOVED_NAMES.get(wanted.module, ()):
-                        yield _renamed_module(ctx, s, alias, wanted.module, new)
+                        yield _following(_renamed_module(ctx, s, alias, wanted.module, new), alone=True)
 
 
 @operator("moved-attribute", prior=2.6, wide=True, effects=_EFFECTS)
@@ -96,7 +104,8 @@ def moved_attribute(ctx: OperatorContext) -> Iterator[Change]:
             texts, imported = _spelt(ctx, module, uses[0][1], new)
             splices = sorted([(e.start, e.end, texts) for e, _ in uses] + imported)
             line = next((f.line for f in reversed(failure.frames) if f.path == ctx.path), uses[0][0].line)
-            yield Change(tuple(splices), 0.3 - 0.1 * place, line, line, f"{module}.{name} -> {new}")
+            change = Change(tuple(splices), 0.3 - 0.1 * place, line, line, f"{module}.{name} -> {new}")
+            yield _following(change, alone=new.rpartition(".")[2] == name)
 
 
 @operator("local-import", prior=1.6, wide=True, effects=_EFFECTS)
@@ -182,6 +191,11 @@ def _first_line(function: Stmt) -> Stmt | None:
 # -- changes
 
 
+def _following(change: Change, *, alone: bool) -> Change:
+    """Marked as following a move where the name lies in one place and has kept its name."""
+    return change.having(EditEffect.FOLLOWS_MOVE) if alone else change
+
+
 def _imported_from(
     ctx: OperatorContext, s: Stmt, node: cst.ImportFrom, alias: cst.ImportAlias, *, home: str, name: str, delta: float
 ) -> Iterator[Change]:
@@ -191,7 +205,7 @@ def _imported_from(
     said = f"{name} as {bound}" if bound else name
     line = f"from {home} import {said}" if home != "builtins" else ""
     others = [a for a in _aliases(node) if a is not alias]
-    note = f"{line or 'no import'}, for {old}"
+    note = (line or "no import") + ("" if name == old else f", for {old}")
     if not others:
         gone = (s.start, s.end, line) if line else removed(s)
         yield Change(tuple(sorted([gone, *uses])), delta, s.line, s.end_line, note)
@@ -253,7 +267,10 @@ def _homes(ctx: OperatorContext, node: cst.ImportFrom, names: Sequence[str]) -> 
     found = [
         path
         for path, text in ctx.sources.items()
-        if path != ctx.path and path.endswith(".py") and all(p.search(text) for p in patterns)
+        if path != ctx.path
+        and path.endswith(".py")
+        and not (is_test(path) or is_testing_support(path))
+        and all(p.search(text) for p in patterns)
     ]
     shared = sorted(found, key=lambda p: (-_shared(p, ctx.path), len(p.parts), p))[:_MOST_HOMES]
     return [_as_imported(ctx, path, relative=bool(node.relative)) for path in shared]
