@@ -1,5 +1,6 @@
 """What programs do on inputs near those of the tests: evidence for the choice, never a verdict."""
 
+import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -10,6 +11,15 @@ from localagent.domain.paths import RepoPath
 Row = tuple[str, ...]
 
 _KEPT_LEAST = 8
+
+
+def crash_digest(exception: str) -> str:
+    """The cell of a row for a call that crashed with an exception of this type, as the worker in the jail makes it."""
+    return f"raised:{hashlib.sha256(f'raised {exception}'.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"
+
+
+BAD_INPUT = frozenset(map(crash_digest, ("AttributeError", "KeyError", "TypeError", "ValueError")))
+"""How code answers values that it was never meant for."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,14 +76,22 @@ class Behaviours:
     collateral: Mapping[int, Collateral] = field(default_factory=dict)
 
     def crashed(self, number: int) -> frozenset[int]:
-        """The kept columns in which a program crashed, but for crashes that the tests themselves ask for."""
-        row = self.rows.get(number, ())
+        """The kept columns in which a program crashed, but for crashes that the tests themselves ask for.
+
+        Where the unpatched program turns an input down alike for what it is (`BAD_INPUT`), and no test fails so, nobody
+        means such an input.
+        """
+        row, old = self.rows.get(number, ()), self.rows.get(0, ())
         wanted = {cell for cell, seen in zip(row, self.seen, strict=True) if seen} if row else set()
+        symptoms = {cell for cell, seen in zip(old, self.seen, strict=True) if seen} if old else set()
         kept = self.kept if row else ()
         return frozenset(
             n
             for n, (cell, keeps) in enumerate(zip(row, kept, strict=True))
-            if keeps and cell.startswith("raised:") and cell not in wanted
+            if keeps
+            and cell.startswith("raised:")
+            and cell not in wanted
+            and not (old and old[n] == cell and cell in BAD_INPUT and cell not in symptoms)
         )
 
     def distinguishing(self, numbers: Collection[int]) -> DistinguishingCall | None:

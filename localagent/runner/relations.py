@@ -49,8 +49,9 @@ def bounds_tables(number: int, tree: List[Any]) -> bool:
 
 
 def atoms_of(tree: List[Any]) -> List[Any]:
-    """Ints (not bools) and one-word texts that stand in lists, each once."""
+    """Ints (not bools) and texts that stand in lists, each once; a key of a dict that is no value is a field's name."""
     found: Dict[Any, None] = {}
+    keys: Dict[Any, None] = {}
 
     def look(value: Any, depth: int) -> None:
         if isinstance(value, (list, tuple)):
@@ -58,12 +59,17 @@ def atoms_of(tree: List[Any]) -> List[Any]:
                 look(v, depth + 1)
         elif isinstance(value, dict):
             for k, v in value.items():
-                look(k, depth + 1)
+                if type(k) is str:
+                    keys[k] = None
+                else:
+                    look(k, depth + 1)
                 look(v, depth + 1)
         elif depth > 1 and (type(value) is int or type(value) is str):
             found[value] = None
 
     look(tree, 0)
+    scalars = [a for a in tree if type(a) is str]
+    found.update((k, None) for k in keys if k in scalars)
     return list(found)
 
 

@@ -105,6 +105,13 @@ def test_a_value_named_by_another_argument_stays_where_it_stands(seed: int) -> N
         assert set(part) <= set(whole), (part, whole)
 
 
+@given(st.integers(0, 10_000))
+def test_the_fields_of_records_keep_their_names(seed: int) -> None:
+    rows = [{"title": "a", "rank": 1}, {"title": "b", "rank": 3}]
+    for (made,) in kept((rows,), seed, 12):
+        assert all(set(row) == {"title", "rank"} for row in made)
+
+
 def test_letters_and_numbers_of_the_code_are_tried() -> None:
     def code(text: str) -> bool:
         return text[0] == "0" or len(text) == 777
