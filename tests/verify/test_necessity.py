@@ -36,6 +36,14 @@ def test_a_removed_statement_is_a_part() -> None:
     assert texts(before, BODY) == ["y += 1 -> nothing"]
 
 
+def test_of_code_that_moved_its_arrival_is_the_part() -> None:
+    first, second = "        y += 1\n        x = y\n", "    if y:\n        y -= 1\n    x += y\n"
+    before, after = (f"def f(x, y):\n    if x:\n{a}    return x\n" for a in (first + second, first))
+    moved = after.replace("    if x", second + "    if x")
+    assert texts(before, moved) == ["nothing -> if y: y -= 1", "nothing -> x += y"]
+    assert texts(before, after) == ["if y: y -= 1 x += y -> nothing"]
+
+
 def test_what_changes_nothing_or_leaves_no_program_is_none() -> None:
     assert texts(BODY, BODY.replace("return x", "return x  # so")) == []
     assert texts(BODY, BODY.replace("(x, y):", '(x: int, y: int) -> int:\n    """Text."""')) == []

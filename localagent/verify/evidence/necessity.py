@@ -48,10 +48,12 @@ class PatchPart:
     @property
     def text(self) -> str:
         """For a person: what stood there, and what stands there."""
-        sides = [" ".join(t.decode("utf-8", "replace").split()) for t in (self.before, self._whole())]
+        sides = [" ".join(t.decode("utf-8", "replace").split()) for t in (self.before, self.inserted)]
         return " -> ".join(side[:_SHOWN] if side else "nothing" for side in sides)
 
-    def _whole(self) -> bytes:
+    @property
+    def inserted(self) -> bytes:
+        """The bytes that stand in the patched file."""
         return self.file.after[self.start : self.end]
 
     def reverted(self) -> bytes:
@@ -80,8 +82,33 @@ class PatchPart:
 
 
 def parts_of(files: Sequence[ChangedFile]) -> list[PatchPart]:
-    """The parts of a patch that can be taken back and leave another program, in order."""
-    return [part for file in files if file.before and file.after for part in changed_parts(file) if _is_program(part)]
+    """The parts of a patch that can be taken back and leave another program, in order.
+
+    Of code that moved it is the arrival alone: without the departure it would stand there twice, which nobody means.
+    """
+    found = []
+    for file in files:
+        every = list(changed_parts(file)) if file.before and file.after else []
+        arrived = list(_arrivals(every))
+        found += [p for p in every if (p.inserted or _lines(p.before) not in arrived) and _is_program(p)]
+    return found
+
+
+def _arrivals(parts: Sequence[PatchPart]) -> Iterator[list[bytes]]:
+    """The lines of inserted hunks, whose statements are parts of their own."""
+    for n, part in enumerate(parts):
+        if not part.before and (not n or parts[n - 1].before or parts[n - 1].end != part.start):
+            end = part.end
+            for other in parts[n + 1 :]:
+                if other.before or other.start != end:
+                    break
+                end = other.end
+            yield _lines(part.file.after[part.start : end])
+
+
+def _lines(text: bytes) -> list[bytes]:
+    """Without what stands around each."""
+    return [line.strip() for line in text.split(b"\n") if line.strip()]
 
 
 def _is_program(part: PatchPart) -> bool:
