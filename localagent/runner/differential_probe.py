@@ -255,7 +255,8 @@ def _answer(one: Input, function: types.FunctionType, inverse: Function, way: Op
             sys.settrace(None)
         warns = _warnings(warned)
         said, changed = shape(result) + warns, shape((args, kwargs))
-        kind, text = "ok", bounded(show(result), TEXT_LIMIT - len(warns)) + warns
+        kind = "skipped" if isinstance(result, types.FunctionType) else "ok"  # what that does is in none of its parts
+        text = bounded(show(result), TEXT_LIMIT - len(warns)) + warns
         signal.setitimer(signal.ITIMER_PROF, 2 * CALL_SECONDS)
         held = _call_properties(function, inverse, one, args, kwargs, result)
         answer = said + " " + changed

@@ -6,6 +6,7 @@ Standard library only, runs in the jail on the project's own Python.
 from __future__ import annotations
 
 import copy
+import hashlib
 import io
 import itertools
 import re
@@ -36,7 +37,7 @@ def shape(value: Any) -> str:
 def whole_shape(value: Any, most: int = NODES_LIMIT) -> Tuple[str, int]:
     """The shape of a value in use, of which nothing is taken, and how many parts were looked at.
 
-    "" where it has more than `most` parts, or one of them is too large to be told as a whole.
+    "" where it has more than `most` parts. Long texts are told by their digest.
     """
     walk = _Walk(min(most, NODES_LIMIT), in_use=True)
     text = walk.text(value)
@@ -93,15 +94,20 @@ class _Walk:
         return [self.text(v) for v in self._first(values)]
 
     def _first(self, values: Iterable[Any]) -> List[Any]:
-        found = list(itertools.islice(values, _ITEMS_LIMIT))
-        if len(found) == _ITEMS_LIMIT:
+        limit = max(0, self._most - self.parts) if self._in_use else _ITEMS_LIMIT
+        found = list(itertools.islice(values, limit))
+        if len(found) == limit:
             self.whole = False
+        if self._in_use:
+            self.parts += len(found)
         return found
 
     def _cut(self, text: str) -> str:
         if _TEMPORARY in text:
             text = _NUMBERED.sub(r"\1\2", text)
         if len(text) > SHAPE_LIMIT:
+            if self._in_use:
+                return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
             self.whole = False
         return text[:SHAPE_LIMIT]
 

@@ -91,3 +91,9 @@ def test_folders_that_pytest_makes_for_each_run_are_equal() -> None:
     first, second = (Path(f"/tmp/pytest-of-me/pytest-{n}/test_case{n}/in.txt") for n in (0, 7))
     assert shape([first, str(first)]) == shape([second, str(second)])
     assert shape(first) != shape(first.with_name("out.txt"))
+
+
+def test_large_values_in_use_are_told_as_a_whole() -> None:
+    for one, other in [(list(range(999)), [*range(998), 0]), ("a" * 9999, "a" * 9998 + "b")]:
+        assert whole_shape(one)[0] != whole_shape(other)[0] != ""
+    assert whole_shape(list(range(9 * NODES_LIMIT)))[0] == ""
