@@ -9,7 +9,6 @@ from localagent.domain.claim import Claim, DifferenceKind, FunctionEffect
 from localagent.domain.strength import Grade, Limit
 from localagent.domain.verification import Differential, Necessity
 
-LEAST_RAN = 30  # inputs that run a part and answer alike without it, before it counts as another way to write the same
 MANY_SHARE, MANY = 0.25, 10  # so large a share of the inputs, and so many, are no side effect any more
 _TOLD = {
     DifferenceKind.CRASH: "crash with it and did not before",
@@ -99,8 +98,4 @@ def _of_parts(necessity: Necessity) -> Iterator[Limit]:
         does = f"{many_inputs} {answers} otherwise because of it"
     if necessity.differences == 0:
         does = "no input that was tried shows what it does"
-        if many == 1 and necessity.ran >= LEAST_RAN:
-            does = f"{necessity.ran} inputs that run it answer alike with and without it"
-            yield Limit(most=Grade.B, reason=f"no test needs a part of it: {where}; {does}")
-            return
     yield Limit(most=Grade.C, reason=f"every test passes without a part of it: {where}; {does}")

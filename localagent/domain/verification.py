@@ -91,8 +91,7 @@ class Difference:
 class FunctionReach:
     """A touched function: inputs on which old and new were compared, how many agreed, why not more.
 
-    `in_place`: these are calls of tests, looked at where the tests make them; nothing near them was asked. `ran`: so
-    many inputs ran a line that differs, of the tree before where lines went.
+    `in_place`: these are calls of tests, looked at where the tests make them; nothing near them was asked.
     """
 
     path: RepoPath
@@ -103,7 +102,6 @@ class FunctionReach:
     why: str = ""
     least: int = 5
     in_place: bool = False
-    ran: int = 0
 
     @property
     def reached(self) -> bool:
@@ -262,15 +260,13 @@ class Necessity:
     """Which parts of a patch the turned tests need: each was taken back alone, and the tests ran.
 
     `asked` of `parts` could be taken back and run. `unneeded` are those without which all tests pass; with all of them
-    back, `differences` inputs answer otherwise, None where that could not be compared. Of one part alone, `ran` inputs
-    ran it or what it stands for.
+    back, `differences` inputs answer otherwise, None where that could not be compared.
     """
 
     parts: int
     asked: int
     unneeded: tuple[UnneededPart, ...] = ()
     differences: int | None = 0
-    ran: int = 0
     example: str = ""
     note: str = ""
 

@@ -208,7 +208,6 @@ def necessity_json(necessity: Necessity | None) -> dict[str, Any] | None:
         "asked": necessity.asked,
         "unneeded": [{"path": p.path, "line": p.line, "text": one_line(p.text, 300)} for p in necessity.unneeded],
         "differences": necessity.differences,
-        "ran": necessity.ran,
         "example": one_line(necessity.example, 1_000),
         "note": one_line(necessity.note),
     }

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localagent.domain.claim import Claim, DifferenceKind, FunctionEffect
-from localagent.domain.claim_limits import LEAST_RAN, MANY, claim_limits
+from localagent.domain.claim_limits import MANY, claim_limits
 from localagent.domain.paths import RepoPath
 from localagent.domain.strength import Grade, Limit, Share, graded, limited
 from localagent.domain.verification import (
@@ -87,11 +87,6 @@ def test_functions_parts_and_checks_have_a_say() -> None:
     assert grade(Claim.FIXES, SAME, new_tests_ran=False) is Grade.A
     (unseen,) = claim_limits(Claim.FIXES, SAME, replace(UNNEEDED, differences=0))
     assert "no input that was tried shows what it does" in unseen.reason
-    alike = replace(UNNEEDED, differences=0, ran=LEAST_RAN)
-    assert grade(Claim.FIXES, SAME, alike) is Grade.B
-    assert grade(Claim.FIXES, SAME, replace(alike, ran=LEAST_RAN - 1)) is Grade.C
-    assert grade(Claim.FIXES, SAME, replace(alike, unneeded=alike.unneeded * 2)) is Grade.C
-    assert grade(Claim.FIXES, SAME, replace(alike, differences=1)) is Grade.C
     told = claim_limits(Claim.FIXES, replace(SAME, function_changes=(lost, constant)), UNNEEDED)
     assert [str(limit) for limit in told] == [
         "the argument 'style' of f no longer matters: C at most",

@@ -40,7 +40,6 @@ from localagent.verify.evidence.patch_coverage import Covered, covered, nothing_
 from localagent.verify.patch_verifier import PatchVerifier
 
 _TURNED_SECONDS, _TURNED_MOST = 1.0, 20  # of turned tests, to which every mutant and every part taken back is put
-_LONE_PART_SEEDS = 3
 
 
 class Timer(Protocol):
@@ -237,25 +236,15 @@ def _necessity(subject: Subject, seen: Covered, after: Baseline, turned: Sequenc
 def _with_differences(
     subject: Subject, seen: Covered, after: Baseline, alive: Sequence[PatchPart], found: Necessity
 ) -> Necessity:
-    """What the parts that no test needs change in answers: the patched tree with and without all of them.
-
-    A part alone that changes none is asked about with more inputs: whether it does nothing is what its grade hangs on.
-    """
+    """What the parts that no test needs change in answers: the patched tree with and without all of them."""
     verifier = subject.verifier
     files = [without(file, alive) for file in dict.fromkeys(part.file for part in alive)]
     home = subject.settings.state_dir / "hypothesis"
+    differ = Differ(verifier.after, verifier.after, verifier.request, files, seed=subject.seed, home=home, share=True)
+    near = differ.compare(after, seen.callers, ())
+    example = (
+        f"{near.differences[0].call}: {near.differences[0].old} -> {near.differences[0].new}" if near.others else ""
+    )
+    told = bool(near.functions) and all(f.reached_by_inputs for f in near.functions)
     around = any(file.around() for file in files)
-    ran = 0
-    for seed in range(subject.seed, subject.seed + (_LONE_PART_SEEDS if len(alive) == 1 else 1)):
-        differ = Differ(verifier.after, verifier.after, verifier.request, files, seed=seed, home=home, share=True)
-        near = differ.compare(after, seen.callers, ())
-        told = bool(near.functions) and all(f.reached_by_inputs for f in near.functions) and not around
-        if near.others or not told:
-            break
-        ran += sum(f.ran for f in near.functions) if len(alive) == 1 else 0
-    else:
-        return replace(found, differences=0, ran=ran)
-    if not near.others:
-        return replace(found, differences=None)
-    first = near.differences[0]
-    return replace(found, differences=near.others, example=f"{first.call}: {first.old} -> {first.new}")
+    return replace(found, differences=near.others if near.others or (told and not around) else None, example=example)

@@ -58,12 +58,6 @@ class Twin:
         """With its class."""
         return f"{self.new.class_name}.{self.new.name}" if self.new.class_name else self.new.name
 
-    @property
-    def differing(self) -> frozenset[tuple[bool, int]]:
-        """Lines that differ, as they stand in an `AnswerPair`'s `way`: of the tree before, where any went."""
-        gone, come = self.file.lines()
-        return frozenset((False, n - self.old.line) for n in gone) or frozenset((True, n - self.new.line) for n in come)
-
     def parameter(self, place: str) -> str:
         """The name of a parameter of the function before, which may be known by its place alone."""
         if not place.isdigit():
@@ -219,7 +213,6 @@ class Comparison:
 
 
 def _counted(twin: Twin, compared: Sequence[AnswerPair], *, in_place: bool = False) -> FunctionReach:
-    differing = twin.differing
     return FunctionReach(
         path=twin.file.path,
         function=twin.name,
@@ -227,7 +220,6 @@ def _counted(twin: Twin, compared: Sequence[AnswerPair], *, in_place: bool = Fal
         agreed=sum(not pair.differs for pair in compared),
         answered=sum(CallOutcome.OK in (pair.was.kind, pair.now.kind) for pair in compared),
         in_place=in_place,
-        ran=sum(not differing.isdisjoint(pair.way) for pair in compared),
     )
 
 
