@@ -310,9 +310,8 @@ def show(title: str, found: Sequence[Judged]) -> None:
     print(f"{title}: {len(found)} projects with a plausible patch, {len(possible)} of them with a right one")
     print(f"  the first is right: {first} of {len(possible)}; of all {sum(o.right for o in found)} of {len(found)}")
     mean, most = chance_error(found)
-    print(
-        f"  calibration error {calibration_error(found):.3f} (by chance alone, on so few: {mean:.3f}, at most {most:.3f})"
-    )
+    error = calibration_error(found)
+    print(f"  calibration error {error:.3f} (of chance alone, on so few: {mean:.3f}, rarely more than {most:.3f})")
     for at in AT:
         taken = [one for one in found if one.probability >= at]
         low, high = interval(found, precision(at))
