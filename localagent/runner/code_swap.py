@@ -62,18 +62,18 @@ class SwapIndex:
             if name:
                 try:
                     importlib.import_module(name)
-                except Exception:  # of the code under test: what nobody could import is not live
+                except (Exception, SystemExit):  # of the code under test: what nobody could import is not live
                     continue
         return SwapIndex(self._root)
 
     def _module_name(self, path: str) -> str:
-        """By which a file is imported, "" where it lies in no folder of `sys.path`."""
+        """By which a file is imported, "" where it lies in no folder of `sys.path`, or is a program."""
         file = self._prefix + path
         for folder in sorted(map(os.path.realpath, sys.path), key=len, reverse=True):
             inside = os.path.relpath(file, folder)
             parts = inside[: -len(".py")].split(os.sep)
-            if inside.endswith(".py") and all(part.isidentifier() for part in parts):
-                return ".".join(parts)
+            if inside.endswith(".py") and all(part.isidentifier() for part in parts) and parts[-1] != "__main__":
+                return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         return ""
 
     def live(self, path: str, old_line: int, name: str) -> Optional[types.FunctionType]:

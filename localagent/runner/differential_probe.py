@@ -31,7 +31,7 @@ from .rng import Chance
 from .safe_repr import ADDRESS, TEXT_LIMIT, literal, show
 from .structural_key import SHAPE_LIMIT, shape
 
-ASKED_LEAST = 5  # a function of which fewer calls can be made again is looked at where tests call it, too
+ASKED_LEAST = 5  # a function of which fewer calls can be made again is looked at where tests call it
 CALLS_LIMIT = 24  # of one function, as the tests make them
 NEAR_LIMIT = 12  # variations of one call
 ARGUMENTS_LIMIT = 20
@@ -79,8 +79,8 @@ class Recorder(Capture):
     def __init__(self, functions: Sequence[Function]) -> None:
         live = [f for f in functions if f is not None]
         super().__init__(live, {f.__code__.co_filename for f in live}, lambda _code: None)
-        self._numbers = {f.__code__: n for n, f in enumerate(functions) if f is not None}
-        self._inner = {code: n for outer, n in self._numbers.items() for code in _functions_within(outer)}
+        outer = {f.__code__: n for n, f in enumerate(functions) if f is not None}
+        self._numbers = {**{inner: n for code, n in outer.items() for inner in _functions_within(code)}, **outer}
         self._counts: Dict[int, int] = {}
         self.item = -1
         self.inputs: List[Input] = []
@@ -88,9 +88,7 @@ class Recorder(Capture):
         self.in_place = ObservedCalls()
 
     def _event(self, frame: Any, event: str, argument: Any) -> None:
-        if self._busy or event not in ("call", "return"):
-            return
-        number = self._numbers.get(frame.f_code, self._inner.get(frame.f_code))
+        number = None if self._busy or event not in ("call", "return") else self._numbers.get(frame.f_code)
         if number is None:
             return
         self._busy = True
@@ -103,7 +101,7 @@ class Recorder(Capture):
             self.missed.setdefault(number, "tests call it, and looking at a call failed (%s)" % type(fault).__name__)
         finally:
             self._busy = False
-        if event == "call" and frame.f_code in self._numbers and self._counts.get(number, 0) < CALLS_LIMIT:
+        if event == "call" and frame.f_code in self._watched and self._counts.get(number, 0) < CALLS_LIMIT:
             self._copy(number, frame)
 
     def _copy(self, number: int, frame: Any) -> None:

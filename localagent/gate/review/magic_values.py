@@ -38,6 +38,7 @@ _CODE = re.compile(
     r"|(?=.*[a-z])(?=.*[A-Z])(?=.*[^\w])\S{8,})"
 )
 _PATTERNS = frozenset({"fullmatch", "match", "search"})
+_LONGEST_PATTERN = 500
 _WIDE_CLASS = re.compile(r"\[(?:\\.|[^\]\\])*(?:0-9|a-z|A-Z)(?:\\.|[^\]\\])*\][*+?]?")  # of a pattern: of many values
 _PLAIN = re.compile(
     r"(?i)(?:utf|iso|latin|cp|ascii|sha|md|py|python|http|tls|ssl|x|h|base|u?int|float|win|linux|v)[-_]?\d[\w.-]*$"
@@ -75,7 +76,8 @@ def magic(source: Source) -> Signs:
 
 def _asked_for(node: ast.AST, value: Value) -> Value:
     """A value that is compared with; of a pattern what it asks for, without what many texts have."""
-    if isinstance(value, str) and isinstance(node, ast.Call) and callee_name(node.func) in _PATTERNS:
+    pattern = isinstance(node, ast.Call) and callee_name(node.func) in _PATTERNS
+    if pattern and isinstance(value, str) and len(value) <= _LONGEST_PATTERN:
         return _WIDE_CLASS.sub("", value)
     return value
 
