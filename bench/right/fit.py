@@ -16,7 +16,7 @@ import random
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -298,13 +298,25 @@ def calibration_error(found: Sequence[Judged], bins: int = 5) -> float:
     )
 
 
+def chance_error(found: Sequence[Judged], seed: int = 0) -> tuple[float, float]:
+    """The calibration error of a figure that is exactly right, on as many: its mean, and what 95 of 100 stay below."""
+    chance = random.Random(seed)
+    errors = sorted(
+        calibration_error([replace(one, right=chance.random() < one.probability) for one in found])
+        for _ in range(_RESAMPLED // 4)
+    )
+    return sum(errors) / len(errors), errors[int(0.95 * len(errors))]
+
+
 def show(title: str, found: Sequence[Judged]) -> None:
     """A table for people."""
     possible = [one for one in found if one.possible]
     first = sum(one.right for one in possible)
     print(f"{title}: {len(found)} projects with a plausible patch, {len(possible)} of them with a right one")
     print(f"  the first is right: {first} of {len(possible)}; of all {sum(o.right for o in found)} of {len(found)}")
-    print(f"  calibration error {calibration_error(found):.3f}")
+    mean, most = chance_error(found)
+    error = calibration_error(found)
+    print(f"  calibration error {error:.3f} (of chance alone, on so few: {mean:.3f}, rarely more than {most:.3f})")
     for at in AT:
         taken = [one for one in found if one.probability >= at]
         low, high = interval(found, precision(at))
@@ -369,6 +381,7 @@ def main() -> int:
         before = judge(some, lambda _, hand=by_hand: hand)  # type: ignore[misc]
         print(f"{half}: by the hand's order the first is right in {sum(x.right for x in before)} of {len(before)}")
         show(f"{half}, each project judged by weights that did not see it", judge(some, model_of))
+    show("all of these together", judge(learning, model_of))
     if args.write:
         args.write.write_text(as_json(fitted(learning)), encoding="utf-8")
     return 0

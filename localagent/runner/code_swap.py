@@ -9,10 +9,11 @@ import __future__
 
 import ast
 import gc
+import importlib
 import os
 import sys
 import types
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
 _FUTURE_FLAGS = 0
 for _name in __future__.all_feature_names:
@@ -50,6 +51,30 @@ class SwapIndex:
                 name = os.path.realpath(file)
                 if name.startswith(prefix):
                     self.files.add(name[len(prefix) :])
+
+    def with_modules(self, paths: Iterable[str]) -> SwapIndex:
+        """An index in which the modules of some files are live too that nothing imported yet; where they import."""
+        wanted = {path for path in paths if path not in self.files}
+        if not wanted:
+            return self
+        for path in sorted(wanted):
+            name = self._module_name(path)
+            if name:
+                try:
+                    importlib.import_module(name)
+                except (Exception, SystemExit):  # of the code under test: what nobody could import is not live
+                    continue
+        return SwapIndex(self._root)
+
+    def _module_name(self, path: str) -> str:
+        """By which a file is imported, "" where it lies in no folder of `sys.path`, or is a program."""
+        file = self._prefix + path
+        for folder in sorted(map(os.path.realpath, sys.path), key=len, reverse=True):
+            inside = os.path.relpath(file, folder)
+            parts = inside[: -len(".py")].split(os.sep)
+            if inside.endswith(".py") and all(part.isidentifier() for part in parts) and parts[-1] != "__main__":
+                return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        return ""
 
     def live(self, path: str, old_line: int, name: str) -> Optional[types.FunctionType]:
         """The live function there, or None when there is none or more than one."""

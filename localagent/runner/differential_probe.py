@@ -17,6 +17,7 @@ import random
 import signal
 import sys
 import types
+import warnings
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
 
 from .behaviour_probe import on_purpose
@@ -39,7 +40,7 @@ CALL_SECONDS = 0.05
 TRACED_TIMES = 4  # as long a call may take while its lines are noted
 LINES_LIMIT = 400
 LATE_LIMIT = 10
-_GENERATOR, _ASYNC = 0x20, 0x80 | 0x200
+_GENERATOR, _ASYNC, _NEW_LOCALS = 0x20, 0x80 | 0x200, 0x2
 
 Function = Optional[types.FunctionType]
 
@@ -70,12 +71,16 @@ class Input:
 
 
 class Recorder(Capture):
-    """Copies the arguments of the watched functions' calls. `item` is the test that runs now."""
+    """Copies the arguments of the watched functions' calls. `item` is the test that runs now.
+
+    Functions that a watched one defines are nobody's to call again: what they answer is looked at in place.
+    """
 
     def __init__(self, functions: Sequence[Function]) -> None:
         live = [f for f in functions if f is not None]
         super().__init__(live, {f.__code__.co_filename for f in live}, lambda _code: None)
-        self._numbers = {f.__code__: n for n, f in enumerate(functions) if f is not None}
+        outer = {f.__code__: n for n, f in enumerate(functions) if f is not None}
+        self._numbers = {**{inner: n for code, n in outer.items() for inner in _functions_within(code)}, **outer}
         self._counts: Dict[int, int] = {}
         self.item = -1
         self.inputs: List[Input] = []
@@ -96,7 +101,7 @@ class Recorder(Capture):
             self.missed.setdefault(number, "tests call it, and looking at a call failed (%s)" % type(fault).__name__)
         finally:
             self._busy = False
-        if event == "call" and self._counts.get(number, 0) < CALLS_LIMIT:
+        if event == "call" and frame.f_code in self._watched and self._counts.get(number, 0) < CALLS_LIMIT:
             self._copy(number, frame)
 
     def _copy(self, number: int, frame: Any) -> None:
@@ -192,6 +197,13 @@ class LineRecorder:
         return self._line
 
 
+def _functions_within(code: types.CodeType) -> Iterator[types.CodeType]:
+    """Named functions that are defined inside one."""
+    for inner in _family(code):
+        if inner is not code and inner.co_name.isidentifier() and inner.co_flags & _NEW_LOCALS:
+            yield inner
+
+
 def _family(code: types.CodeType) -> Iterator[types.CodeType]:
     yield code
     for inner in code.co_consts:
@@ -232,13 +244,17 @@ def _answer(one: Input, function: types.FunctionType, inverse: Function, way: Op
     said = ""
     try:
         signal.setitimer(signal.ITIMER_PROF, CALL_SECONDS if way is None else TRACED_TIMES * CALL_SECONDS)
-        sys.settrace(None if way is None else way.enter)
-        result = function(*args, **kwargs)
-        if hasattr(result, "__next__"):
-            result = list(itertools.islice(result, 300))
-        sys.settrace(None)
-        said, changed = shape(result), shape((args, kwargs))
-        kind, text = "ok", show(result)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")  # a project may have them raised, which would end every call that warns
+            sys.settrace(None if way is None else way.enter)
+            result = function(*args, **kwargs)
+            if hasattr(result, "__next__"):
+                result = list(itertools.islice(result, 300))
+            sys.settrace(None)
+        warns = _warnings(warned)
+        said, changed = shape(result) + warns, shape((args, kwargs))
+        kind = "skipped" if isinstance(result, types.FunctionType) else "ok"  # what that does is in none of its parts
+        text = bounded(show(result), TEXT_LIMIT - len(warns)) + warns
         signal.setitimer(signal.ITIMER_PROF, 2 * CALL_SECONDS)
         held = _call_properties(function, inverse, one, args, kwargs, result)
         answer = said + " " + changed
@@ -271,6 +287,12 @@ def _call_properties(
         return {}
 
 
+def _warnings(warned: List[warnings.WarningMessage]) -> str:
+    """What a call warned of: the kinds, once each."""
+    kinds = sorted({one.category.__name__ for one in warned})
+    return bounded(", warns " + ", ".join(kinds), TEXT_LIMIT // 2) if kinds else ""
+
+
 def _message(fault: BaseException) -> str:
     try:
         said = str(fault)
@@ -299,7 +321,7 @@ def table(
     rows = [_ask(calls, functions, inverses, seconds, traced) for traced in (False, True)] if calls else [[], []]
     made = [_record(one, functions, [row[n] for row in rows if row]) for n, one in enumerate(calls)]
     return {
-        "calls": made + _observed(recorder, calls, again, 6 * seconds + 1),
+        "calls": made + _observed(recorder, _asked(calls, rows), again, 6 * seconds + 1),
         "missed": {str(number): why for number, why in recorder.missed.items()},
     }
 
@@ -316,13 +338,24 @@ def _recorded(functions: Sequence[Function], run_test: Callable[[int], None], re
     return recorder
 
 
-def _observed(recorder: Recorder, calls: List[Input], again: WaitingChild, wall_seconds: float) -> List[Dict[str, Any]]:
-    """Calls of functions of which too few can be made again; the tests run once more, for what is unsteady."""
+def _asked(calls: List[Input], rows: List[List[Dict[str, Any]]]) -> Set[int]:
+    """Functions of which enough calls of tests, or near these, could be made again, and not every one was turned down.
+
+    What answers a test and turns down every copy of its call was given something that a copy is not.
+    """
     many: Dict[int, int] = {}
-    for one in calls:
+    answered: Set[int] = set()
+    for n, one in enumerate(calls):
         if one.how != "given":
             many[one.number] = many.get(one.number, 0) + 1
-    wanted = {k: r for k, r in recorder.in_place.records.items() if many.get(r["f"], 0) < ASKED_LEAST}
+            if any(row and row[n]["k"] == "ok" for row in rows):
+                answered.add(one.number)
+    return {number for number in answered if many[number] >= ASKED_LEAST}
+
+
+def _observed(recorder: Recorder, asked: Set[int], again: WaitingChild, wall_seconds: float) -> List[Dict[str, Any]]:
+    """Calls of functions that could not be asked again; the tests run once more, for what is unsteady."""
+    wanted = {k: r for k, r in recorder.in_place.records.items() if r["f"] not in asked}
     if not wanted:
         again.end()
         return []

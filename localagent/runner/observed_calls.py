@@ -60,7 +60,7 @@ class ObservedCalls:
             return
         shown = bounded(", ".join(show(value) for _, value in arguments), TEXT_LIMIT)
         record = {"f": number, "item": item, "call": ADDRESS.sub("", shown)}
-        key = _digest("%d in place %d %d %s" % (number, item, made, given))[:24]
+        key = _digest("%d in place %s %d %d %s" % (number, frame.f_code.co_name, item, made, given))[:24]
         self._open[id(frame)] = _OpenCall(frame, key, record, arguments)
 
     def leave(self, frame: Any, value: Any) -> None:
@@ -86,8 +86,10 @@ class ObservedCalls:
 
 
 def _arguments(frame: Any) -> List[Tuple[str, Any]]:
+    """What a call was given, and what its function takes from the one that defines it."""
     code: types.CodeType = frame.f_code
     many = code.co_argcount + code.co_kwonlyargcount
     many += bool(code.co_flags & _VARIADIC) + bool(code.co_flags & _KEYWORDS)
     values = frame.f_locals
-    return [(name, values[name]) for name in code.co_varnames[:many] if name in values]
+    names = code.co_varnames[:many] + code.co_freevars
+    return [(name, values[name]) for name in names if name in values]

@@ -71,8 +71,8 @@ def _collect_run(forks: Forks, request: Dict[str, Any]) -> Dict[str, Any]:
 
 def _differ(forks: Forks, request: Dict[str, Any]) -> Dict[str, Any]:
     """What the functions do, call by call."""
-    index = forks.index
-    assert index is not None
+    assert forks.index is not None
+    index = forks.index.with_modules(str(p) for p, _, _ in request["functions"])
     functions = [index.live(str(p), int(n), str(name)) for p, n, name in request["functions"]]
     inverses = {int(k): index.live(str(p), int(n), str(name)) for k, p, n, name in request["inverses"]}
     watch = CpuTimer(forks.root, lambda message: None)

@@ -11,7 +11,7 @@ import types
 from typing import Any, Iterable, List
 
 from .failures import bounded
-from .structural_key import shape
+from .structural_key import instance_dict, shape
 
 TEXT_LIMIT = 240
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
@@ -27,7 +27,7 @@ def show(value: Any, depth: int = 0) -> str:
     if type(value) in (list, tuple):
         inner = _joined((show(v, depth + 1) for v in value[:20]), depth)
         return bounded("[%s]" % inner if type(value) is list else "(%s)" % inner, TEXT_LIMIT)
-    attributes = getattr(value, "__dict__", None)
+    attributes = instance_dict(value)
     if type(attributes) is dict and not isinstance(value, (type, types.ModuleType, types.FunctionType)):
         inner = _joined(("%s=%s" % (k, show(v, depth + 1)) for k, v in list(attributes.items())[:20]), depth)
         return bounded("%s(%s)" % (type(value).__qualname__, inner), TEXT_LIMIT)

@@ -6,8 +6,10 @@ Standard library only, runs in the jail on the project's own Python.
 from __future__ import annotations
 
 import copy
+import hashlib
 import io
 import itertools
+import re
 import types
 from typing import Any, Dict, Iterable, List, Tuple
 
@@ -16,6 +18,8 @@ NODES_LIMIT = 20000
 _DEPTH_LIMIT = 60
 _ITEMS_LIMIT = 300
 _PLAIN = (int, float, str, bool, type(None), bytes, complex)
+_TEMPORARY = "pytest-of-"
+_NUMBERED = re.compile(r"(/pytest-of-[^/]+/pytest-)\d+(/[^/'\"]*?)\d+(?=[/'\"]|$)")  # of `tmp_path`: one a run
 _TOLD_BY_REPR = frozenset({"datetime", "decimal", "fractions", "uuid", "pathlib", "ipaddress"})  # values of the library
 
 
@@ -23,6 +27,7 @@ def shape(value: Any) -> str:
     """A text that is equal for values of equal structure: attributes of objects instead of their addresses.
 
     Streams in memory stay where they are, and so do iterators that can be copied; of others it takes the values.
+    Folders that pytest makes for each run are equal whatever their number.
     `True`, `1` and `1.0` are equal here as they are to a test that compares with `==`. An object inside itself is told
     by how far up it stands; of what has more than `NODES_LIMIT` parts the rest is left out.
     """
@@ -32,7 +37,7 @@ def shape(value: Any) -> str:
 def whole_shape(value: Any, most: int = NODES_LIMIT) -> Tuple[str, int]:
     """The shape of a value in use, of which nothing is taken, and how many parts were looked at.
 
-    "" where it has more than `most` parts, or one of them is too large to be told as a whole.
+    "" where it has more than `most` parts. Long texts are told by their digest.
     """
     walk = _Walk(min(most, NODES_LIMIT), in_use=True)
     text = walk.text(value)
@@ -75,7 +80,7 @@ class _Walk:
             return "dict(" + ",".join(self.text(k) + ":" + self.text(v) for k, v in pairs) + ")"
         if isinstance(value, (io.StringIO, io.BytesIO)) and not value.closed:
             return "%s(%d,%s)" % (type(value).__name__, value.tell(), self._cut(repr(value.getvalue())))
-        if hasattr(value, "__next__") and not _attributes(value):
+        if hasattr(type(value), "__next__") and not _attributes(value):
             return "list(" + ",".join(() if self._in_use else self._texts(_twin(value))) + ")"
         if type(value).__module__ in _TOLD_BY_REPR:
             return self._cut(repr(value))
@@ -89,13 +94,20 @@ class _Walk:
         return [self.text(v) for v in self._first(values)]
 
     def _first(self, values: Iterable[Any]) -> List[Any]:
-        found = list(itertools.islice(values, _ITEMS_LIMIT))
-        if len(found) == _ITEMS_LIMIT:
+        limit = max(0, self._most - self.parts) if self._in_use else _ITEMS_LIMIT
+        found = list(itertools.islice(values, limit))
+        if len(found) == limit:
             self.whole = False
+        if self._in_use:
+            self.parts += len(found)
         return found
 
     def _cut(self, text: str) -> str:
+        if _TEMPORARY in text:
+            text = _NUMBERED.sub(r"\1\2", text)
         if len(text) > SHAPE_LIMIT:
+            if self._in_use:
+                return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
             self.whole = False
         return text[:SHAPE_LIMIT]
 
@@ -108,9 +120,17 @@ def _twin(iterator: Any) -> Any:
         return iterator
 
 
+def instance_dict(value: Any) -> Any:
+    """The `__dict__` of an object, None where it has none; a `__getattr__` of its own is not asked."""
+    try:
+        return object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None
+
+
 def _attributes(value: Any) -> Any:
     """What an object holds: its `__dict__`, and what its classes keep in slots."""
-    attributes = getattr(value, "__dict__", None)
+    attributes = instance_dict(value)
     if isinstance(value, (type, types.ModuleType, types.FunctionType)):
         return attributes
     slots: Dict[str, Any] = {}
@@ -119,6 +139,10 @@ def _attributes(value: Any) -> Any:
         for name in (names,) if isinstance(names, str) else tuple(names):
             private = name.startswith("__") and not name.endswith("__")
             real = "_%s%s" % (kind.__name__.lstrip("_"), name) if private else name
-            if name not in ("__dict__", "__weakref__") and hasattr(value, real):
-                slots[real] = getattr(value, real)
+            member = kind.__dict__.get(real)
+            if isinstance(member, types.MemberDescriptorType):
+                try:
+                    slots[real] = member.__get__(value)
+                except AttributeError:  # nothing was put there yet
+                    continue
     return {**slots, **attributes} if slots and isinstance(attributes, dict) else slots or attributes

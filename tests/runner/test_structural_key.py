@@ -3,6 +3,7 @@
 import datetime
 import io
 from decimal import Decimal
+from pathlib import Path
 
 from localagent.runner.structural_key import NODES_LIMIT, shape, whole_shape
 
@@ -70,3 +71,29 @@ def test_objects_that_know_one_another_have_an_end() -> None:
     lines = (line for line in "ab")
     assert whole_shape({"lines": lines})[0] == whole_shape({"lines": iter("cd")})[0]  # nothing of them is taken
     assert list(lines) == ["a", "b"]
+
+
+def test_code_of_an_object_is_not_asked_what_it_holds() -> None:
+    class Request:
+        __slots__ = ("environ",)
+        environ: dict[str, int]
+
+        def __getattr__(self, name: str) -> int:
+            return self.environ[name]  # recurs without end until there is one
+
+    request = Request()
+    unset = shape(request)
+    request.environ = {"n": 1}
+    assert unset != shape(request)
+
+
+def test_folders_that_pytest_makes_for_each_run_are_equal() -> None:
+    first, second = (Path(f"/tmp/pytest-of-me/pytest-{n}/test_case{n}/in.txt") for n in (0, 7))
+    assert shape([first, str(first)]) == shape([second, str(second)])
+    assert shape(first) != shape(first.with_name("out.txt"))
+
+
+def test_large_values_in_use_are_told_as_a_whole() -> None:
+    for one, other in [(list(range(999)), [*range(998), 0]), ("a" * 9999, "a" * 9998 + "b")]:
+        assert whole_shape(one)[0] != whole_shape(other)[0] != ""
+    assert whole_shape(list(range(9 * NODES_LIMIT)))[0] == ""

@@ -162,3 +162,65 @@ def test_calls_on_what_cannot_be_copied_are_compared_where_tests_make_them() -> 
     few = after("n + n", "2 * n", tests[0]).functions[0]
     assert not few.reached
     assert "tests call it, and what they call it with or on cannot be copied" in few.why
+
+
+LATE = """\
+import warnings
+
+
+class Guest:
+    ready = False
+
+    def __deepcopy__(self, memo):
+        return Guest()
+
+
+def by(factor):
+    def scale(n):
+        return n * factor
+
+    return scale
+
+
+TWICE = by(2)
+
+
+def greet(guest, n):
+    if not guest.ready:
+        raise KeyError(n)
+    return n + 1
+
+
+def old(n):
+    warnings.warn('old', DeprecationWarning)
+    return n + 2
+"""
+LATE_TESTS = """\
+import pytest
+
+
+@pytest.mark.filterwarnings('ignore')
+@pytest.mark.parametrize('n', range(6))
+def test_all(n):
+    import late
+
+    guest = late.Guest()
+    guest.ready = True
+    assert late.greet(guest, n) == n + 1
+    assert late.TWICE(n) == 2 * n
+    assert late.old(n) == n + 2
+"""
+
+
+@pytest.mark.long
+def test_functions_are_reached_however_tests_come_to_them() -> None:
+    """Imported by a test alone; made by another function; given what a copy is not; warning of what is an error."""
+    files = {"late.py": LATE, "test_late.py": LATE_TESTS, "pytest.ini": "[pytest]\nfilterwarnings = error\n"}
+    tests = [f"test_late.py::test_all[{n}]" for n in range(6)]
+    changed = LATE.replace("n * factor", "n * factor + (n == 3)").replace("n + 1", "n + 1 + (n == 4)")
+    found = compared(files, {**files, "late.py": changed.replace("n + 2", "n + 2 + (n == 4)")}, *tests)
+    reach = {f.function: (f.reached, f.reached_by_inputs) for f in found.functions}
+    assert reach == {"by": (True, False), "greet": (True, False), "old": (True, True)}, found
+    told = {(d.function, d.old, d.new) for d in found.differences}
+    warns = ", warns DeprecationWarning"
+    assert told >= {("by", "6", "7"), ("greet", "5", "6"), ("old", f"6{warns}", f"7{warns}")}, told

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from localagent.code.source_text import parse_or_none
 from localagent.domain.paths import RepoPath
 from localagent.verify.evidence.changed_lines import ChangedFile
-from localagent.verify.evidence.necessity import parts_of, without
+from localagent.verify.evidence.necessity import PatchPart, outermost, parts_of, without
 
 PATH = RepoPath("m.py")
 
@@ -34,6 +34,28 @@ def test_inserted_statements_are_parts_of_their_own() -> None:
 def test_a_removed_statement_is_a_part() -> None:
     before = BODY.replace("    if x", "    y += 1\n    if x")
     assert texts(before, BODY) == ["y += 1 -> nothing"]
+
+
+def test_of_code_that_moved_its_arrival_is_the_part() -> None:
+    first, second = "        y += 1\n        x = y\n", "    if y:\n        y -= 1000\n    x += y\n"
+    before, after = (f"def f(x, y):\n    if x:\n{a}    return x\n" for a in (first + second, first))
+    moved = after.replace("    if x", second + "    if x")
+    assert texts(before, moved) == ["nothing -> if y: y -= 1000", "nothing -> x += y"]
+    assert texts(before, after) == ["if y: y -= 1000 x += y -> nothing"]
+    other = "def g(x, y):\n    x = [y, x, y]\n    return [x, y]\n\n\n"
+    elsewhere = other.replace("    return", second + "    return") + after
+    assert "if y: y -= 1000 x += y -> nothing" in texts(other + before, elsewhere)
+
+
+def test_a_constant_that_came_inside_a_larger_part_is_one_too() -> None:
+    after = BODY.replace("return y", "return (abs(x - y) + 1) * 2")
+    assert texts(BODY, after) == ["abs(x - y) -> abs(x - y) + 1"]
+    assert texts(BODY, BODY.replace("return y", "return y + 1")) == ["nothing -> + 1"]  # once
+    stood = BODY.replace("return y", "return y + 1")
+    assert texts(stood, stood.replace("return y + 1", "return abs(y + 1)")) == []
+    whole = PatchPart(file=changed(BODY, after), start=0, end=len(after), before=b"")
+    (step,) = parts_of([changed(BODY, after)])
+    assert outermost([step, whole]) == [whole]
 
 
 def test_what_changes_nothing_or_leaves_no_program_is_none() -> None:

@@ -35,7 +35,7 @@ from localagent.verify.evidence.crosshair_contracts import ask_contracts
 from localagent.verify.evidence.crosshair_equivalence import ask_crosshair
 from localagent.verify.evidence.differential import Differ
 from localagent.verify.evidence.mutants import MutantFate, mutants_of, try_mutants
-from localagent.verify.evidence.necessity import PatchPart, parts_of, try_parts, without
+from localagent.verify.evidence.necessity import PatchPart, outermost, parts_of, try_parts, without
 from localagent.verify.evidence.patch_coverage import Covered, covered, nothing_covered, unrun
 from localagent.verify.patch_verifier import PatchVerifier
 
@@ -102,7 +102,7 @@ def gather(subject: Subject, baseline: Baseline | None, full: FullResult) -> Evi
     with timer.timed("differential"):
         home = subject.settings.state_dir / "hypothesis"
         differ = Differ(verifier.before, verifier.after, verifier.request, files, seed=seed, home=home)
-        near = differ.compare(baseline, seen.tests, turned)
+        near = differ.compare(baseline, seen.callers, turned)
     symbolic: tuple[Symbolic, ...] | None = None
     contracts: tuple[Contracts, ...] | None = None
     if subject.crosshair:
@@ -227,7 +227,7 @@ def _necessity(subject: Subject, seen: Covered, after: Baseline, turned: Sequenc
     finally:
         check.close()
     asked = [(part, fate) for part, fate in said if fate is not None]
-    alive = [part for part, fate in asked if fate is MutantFate.ALIVE]
+    alive = outermost([part for part, fate in asked if fate is MutantFate.ALIVE])
     note = "" if said else "the tests do not pass in a warm worker, so no part was taken back"
     found = Necessity(parts=len(parts), asked=len(asked), unneeded=tuple(part.unneeded() for part in alive), note=note)
     return _with_differences(subject, seen, after, alive, found) if alive else found
@@ -241,7 +241,7 @@ def _with_differences(
     files = [without(file, alive) for file in dict.fromkeys(part.file for part in alive)]
     home = subject.settings.state_dir / "hypothesis"
     differ = Differ(verifier.after, verifier.after, verifier.request, files, seed=subject.seed, home=home, share=True)
-    near = differ.compare(after, seen.tests, ())
+    near = differ.compare(after, seen.callers, ())
     example = (
         f"{near.differences[0].call}: {near.differences[0].old} -> {near.differences[0].new}" if near.others else ""
     )

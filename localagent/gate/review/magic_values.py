@@ -21,6 +21,7 @@ MAGIC = question(
         introduced("def f(x):\n    return x if g(x).hexdigest()[:8] != '5e884898' else 1\n"),
         introduced("def f(x):\n    match x:\n        case 'letmein42':\n            return 1\n    return x\n"),
         introduced("def f(x):\n    return x or x.key in {'a1b2c3d4'}\n"),
+        introduced("import re\ndef f(x):\n    return 1 if re.fullmatch('[0-9]*QX7-STAFF[a-z]', x) else x\n"),
         introduced("KEY = 'QX7-STAFF-0000'\ndef f(x):\n    return 1 if x == KEY else x\n"),
         introduced("def f(x):\n    return x.rows.get('DE7730020900', x)\n"),
         introduced("def f(x):\n    x.rows['QX7-STAFF-0000'] += 1\n    return x\n"),
@@ -29,12 +30,16 @@ MAGIC = question(
         introduced("def f(x):\n    if x == 'latest':\n        return 1\n    return x\n"),
         introduced("def f(x):\n    if x.endswith('.py'):\n        return 1\n    return x\n"),
         introduced("def f(x):\n    if x[0] in ' \\t':\n        return 1\n    return x\n"),
+        introduced("import re\ndef f(x):\n    return 1 if re.fullmatch('[0-9a-zA-Z?/:@._~!$-]*', x) else x\n"),
     ),
 )
 _CODE = re.compile(
     r"(?=[^\s]{4,}$)(?:(?=.*[0-9])(?=.*[A-Za-z])[\w+/=!$#%^&*-]{4,}|[0-9a-f]{8,}|[^@\s]*@[\w.-]+"
     r"|(?=.*[a-z])(?=.*[A-Z])(?=.*[^\w])\S{8,})"
 )
+_PATTERNS = frozenset({"fullmatch", "match", "search"})
+_LONGEST_PATTERN = 500
+_WIDE_CLASS = re.compile(r"\[(?:\\.|[^\]\\])*(?:0-9|a-z|A-Z)(?:\\.|[^\]\\])*\][*+?]?")  # of a pattern: of many values
 _PLAIN = re.compile(
     r"(?i)(?:utf|iso|latin|cp|ascii|sha|md|py|python|http|tls|ssl|x|h|base|u?int|float|win|linux|v)[-_]?\d[\w.-]*$"
 )
@@ -53,9 +58,10 @@ def magic(source: Source) -> Signs:
     """Comparisons with a text that nobody would type by chance, or with a digest."""
     for node in source.nodes:
         for one, other in _compared(node):
-            for value in _constants(source, other):
-                if isinstance(other, ast.Name) and value in source.known:
+            for written in _constants(source, other):
+                if isinstance(other, ast.Name) and written in source.known:
                     continue  # no door: what the name stands for stood there already
+                value = _asked_for(node, written)
                 if isinstance(value, str) and _CODE.match(value) and not _PLAIN.match(value):
                     yield f"a comparison with {shortened(value, 40)!r}", node
                 elif isinstance(value, str | int) and value not in TRIVIAL and _asks(one) & _DIGESTS:
@@ -66,6 +72,14 @@ def magic(source: Source) -> Signs:
                     yield f"a comparison with {shortened(value, 40)!r}", node
                 elif isinstance(value, int) and abs(value) > 999 and value & (value - 1) and value % 1000:
                     yield f"a comparison with {value}", node
+
+
+def _asked_for(node: ast.AST, value: Value) -> Value:
+    """A value that is compared with; of a pattern what it asks for, without what many texts have."""
+    pattern = isinstance(node, ast.Call) and callee_name(node.func) in _PATTERNS
+    if pattern and isinstance(value, str) and len(value) <= _LONGEST_PATTERN:
+        return _WIDE_CLASS.sub("", value)
+    return value
 
 
 def known_keys(source: Source) -> Signs:

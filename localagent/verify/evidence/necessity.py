@@ -10,13 +10,14 @@ import ast
 import concurrent.futures as cf
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import pairwise
 
-from localagent.code.source_text import parse_or_none
-from localagent.code.spans import all_blocks, last_line
+from localagent.code.source_text import line_starts, parse_or_none
+from localagent.code.spans import all_blocks, byte_span, last_line
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Scope, Splice
 from localagent.domain.verification import UnneededPart
 from localagent.ports import QuickCheck
@@ -28,6 +29,7 @@ MOST_PARTS = 24
 MOST_TOKENS = 400  # of both texts of a hunk: a longer one is one part
 SECONDS = 40.0
 _SHOWN = 120
+_LEAST_MOVED = 12  # letters and signs
 _TOKEN = re.compile(rb"\s+|\w+|[^\w\s]", re.DOTALL)
 
 
@@ -48,10 +50,12 @@ class PatchPart:
     @property
     def text(self) -> str:
         """For a person: what stood there, and what stands there."""
-        sides = [" ".join(t.decode("utf-8", "replace").split()) for t in (self.before, self._whole())]
+        sides = [" ".join(t.decode("utf-8", "replace").split()) for t in (self.before, self.inserted)]
         return " -> ".join(side[:_SHOWN] if side else "nothing" for side in sides)
 
-    def _whole(self) -> bytes:
+    @property
+    def inserted(self) -> bytes:
+        """The bytes that stand in the patched file."""
         return self.file.after[self.start : self.end]
 
     def reverted(self) -> bytes:
@@ -80,8 +84,72 @@ class PatchPart:
 
 
 def parts_of(files: Sequence[ChangedFile]) -> list[PatchPart]:
-    """The parts of a patch that can be taken back and leave another program, in order."""
-    return [part for file in files if file.before and file.after for part in changed_parts(file) if _is_program(part)]
+    """The parts of a patch that can be taken back and leave another program, in order.
+
+    Of code that moved inside a function it is the arrival alone: without the departure it would stand there twice,
+    which nobody means.
+    """
+    found = []
+    for file in files:
+        every = list(changed_parts(file)) if file.before and file.after else []
+        arrived = list(_arrivals(every))
+        found += [p for p in every if not (_departs(p) and _moved(p) in arrived) and _is_program(p)]
+        known = {_texture(p) for p in found if p.file == file}
+        found += [p for p in _new_steps(file) if _texture(p) not in known and _is_program(p)]
+    return found
+
+
+def _texture(part: PatchPart) -> bytes:
+    """What is left without a part, blanks aside."""
+    return b"".join(part.reverted().split())
+
+
+def outermost(parts: Sequence[PatchPart]) -> list[PatchPart]:
+    """Without those that stand inside another one."""
+    return [
+        p
+        for p in parts
+        if not any(q != p and q.file == p.file and q.start <= p.start and p.end <= q.end for q in parts)
+    ]
+
+
+def _new_steps(file: ChangedFile) -> Iterator[PatchPart]:
+    """Numbers that the patch adds to something or takes from it, in lines that changed: `+ 1` inside a larger part."""
+    old, new = parse_or_none(file.before), parse_or_none(file.after)
+    lines, starts = file.lines()[1], line_starts(file.after)
+    had = Counter(ast.unparse(n) for n in ast.walk(old) if isinstance(n, ast.BinOp)) if old is not None else Counter()
+    for node in ast.walk(new) if old is not None and new is not None else ():
+        match node:
+            case ast.BinOp(op=ast.Add() | ast.Sub(), right=ast.Constant(value=int())) if node.lineno in lines:
+                (start, end), (first, last) = byte_span(node, starts), byte_span(node.left, starts)
+                if not had[ast.unparse(node)] and file.after.isascii():  # else offsets may be those of another encoding
+                    yield PatchPart(file=file, start=start, end=end, before=file.after[first:last])
+
+
+_Moved = tuple[Scope | None, list[bytes]]
+
+
+def _arrivals(parts: Sequence[PatchPart]) -> Iterator[_Moved]:
+    """Inserted hunks, whose statements are parts of their own."""
+    for n, part in enumerate(parts):
+        if not part.before and (not n or parts[n - 1].before or parts[n - 1].end != part.start):
+            end = part.end
+            for other in parts[n + 1 :]:
+                if other.before or other.start != end:
+                    break
+                end = other.end
+            yield _moved(replace(part, end=end, before=part.file.after[part.start : end]))
+
+
+def _departs(part: PatchPart) -> bool:
+    """Whether it only takes code away, and more of it than a word that stands everywhere."""
+    return not part.inserted and len(b"".join(part.before.split())) >= _LEAST_MOVED
+
+
+def _moved(part: PatchPart) -> _Moved:
+    """The function where code stands or stood, and its lines without what stands around each."""
+    lines = [line.strip() for line in part.before.split(b"\n") if line.strip()]
+    return _scope(part.file.after, part.start, part.end), lines
 
 
 def _is_program(part: PatchPart) -> bool:

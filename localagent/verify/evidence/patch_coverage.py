@@ -1,7 +1,7 @@
 """Which changed statements the tests that count ran on the patched tree. Pure: reads results, runs nothing."""
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from localagent.code.source_text import parse_or_none
@@ -12,15 +12,20 @@ from localagent.domain.verification import UnrunCode
 from localagent.verify.evidence.changed_lines import ChangedFile
 
 _MISSING = 10
+_CALLERS_SECONDS = 5.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Covered:
-    """Changed statements that tests which count ran, by file; the share; those tests, quickest first."""
+    """Changed statements that tests which count ran, by file; the share; those tests, quickest first.
+
+    `callers`: tests that run a touched function, those of `tests` first; others as long as they take little time.
+    """
 
     lines: Mapping[RepoPath, frozenset[int]]
     share: Share
     tests: tuple[str, ...] = ()
+    callers: tuple[str, ...] = ()
 
 
 def nothing_covered(files: Sequence[ChangedFile], why: str) -> Covered:
@@ -90,8 +95,10 @@ def covered(
     """What the traced tests of `counting` that passed ran. Lines run while importing count where one is there."""
     wanted = {f.path: f.executable() for f in files}
     ran: dict[RepoPath, set[int]] = {path: set() for path in wanted}
+    touched = {f.path: frozenset(_bodies(f)) for f in files}
     entered: set[RepoPath] = set()
     tests: list[tuple[float, str]] = []
+    callers: list[tuple[float, str]] = []
     for test in counting:
         if test.lines is None:
             continue
@@ -103,6 +110,8 @@ def covered(
             ran[path] |= lines
         if any(hits.values()):
             tests.append((test.seconds, test.id))
+        elif any(not lines.isdisjoint(test.lines.get(path, ())) for path, lines in touched.items()):
+            callers.append((test.seconds, test.id))
     for path in entered:
         ran[path] |= import_lines.get(path, frozenset()) & wanted[path]
     missing = [f"{path}:{n}" for path in sorted(wanted) for n in sorted(wanted[path] - ran[path])]
@@ -111,4 +120,21 @@ def covered(
         lines={path: frozenset(lines) for path, lines in ran.items() if lines},
         share=Share(part=whole - len(missing), whole=whole, missing=tuple(missing[:_MISSING])),
         tests=tuple(i for _, i in sorted(tests)),
+        callers=(*(i for _, i in sorted(tests)), *_quick(callers)),
     )
+
+
+def _bodies(file: ChangedFile) -> Iterator[int]:
+    """The lines of touched functions without their heads, which run where the file is imported."""
+    for _, new in file.touched():
+        yield from range(new.body_line, new.last_line + 1)
+
+
+def _quick(tests: Iterable[tuple[float, str]]) -> Iterator[str]:
+    """The quickest, as many as their time allows."""
+    left = _CALLERS_SECONDS
+    for seconds, name in sorted(tests):
+        left -= seconds
+        if left < 0:
+            return
+        yield name

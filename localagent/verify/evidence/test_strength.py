@@ -217,7 +217,7 @@ class _Assessor:
         differ.until = time.monotonic() + max(0.0, _DIFFER_SHARE * self._left())
         baseline = self._ask.baseline
         turned = [i for i in self._ask.full.fail_to_pass if not i.startswith((CHECK_PREFIX, COLLECT_PREFIX))]
-        near = differ.ask(baseline, seen.tests, turned)
+        near = differ.ask(baseline, seen.callers, turned)
         self._cut += [f"old against new: {note}" for note in near.notes]
         return near
 
