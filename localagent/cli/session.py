@@ -6,12 +6,14 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from localagent.agent.events import Answered, writes_of
+from localagent.agent.events import Answered, EndKind, writes_of
 from localagent.agent.limits import Limits
 from localagent.app import Settings
 from localagent.app.agent.chat_model import refuse_absent
+from localagent.app.agent.request import DoOutcome
 from localagent.app.agent.run import resume_do
 from localagent.app.agent.session_control import as_atif, as_json_lines, as_markdown, as_patch, say, undo_steps
+from localagent.app.agent.session_outcome import settled_outcome
 from localagent.app.agent.session_run import Frontend
 from localagent.app.agent.session_store import Session, find_session, sessions
 from localagent.app.cancellation import Stop
@@ -21,6 +23,7 @@ from localagent.cli.exit_signals import stop_on_signals
 from localagent.cli.render import Render
 from localagent.errors import UsageFault
 from localagent.fs.atomic_files import write_through
+from localagent.report.task_report import write_report
 from localagent.text.visible_text import one_line
 
 _FORMATS = {
@@ -121,6 +124,10 @@ def _listed(kept: Session, args: argparse.Namespace, render: Render) -> None:
 
 
 def _resume(kept: Session, args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    """Go on; where nothing is left to do and nothing new is said, what it came to, with its exit code."""
+    anew = args.say.strip() or (kept.state != EndKind.FINISHED.value and (args.model or args.assume))
+    if not anew and (outcome := settled_outcome(kept)) is not None:
+        return _settled(outcome, args, render)
     limits = kept.request.limits
     if args.max_steps is not None:
         limits = Limits(steps=args.max_steps, seconds=limits.seconds, tokens=limits.tokens)
@@ -140,5 +147,18 @@ def _resume(kept: Session, args: argparse.Namespace, settings: Settings, render:
     stop_on_signals(stop)
     front = Frontend(sink=sink_of(args, render), stop=stop, person=person_of(args, render))
     outcome = resume_do(kept, settings, front)
+    show_outcome(outcome, args, render)
+    return outcome.exit
+
+
+def _settled(outcome: DoOutcome, args: argparse.Namespace, render: Render) -> int:
+    """What a session came to, shown and written as at its end."""
+    if not args.quiet:
+        how = "waits for you" if outcome.proposal else "is finished"
+        render.note(f"nothing to resume: session {outcome.session} {how}; --say TEXT has the model go on")
+    if outcome.diff and args.out is not None:
+        write_through(args.out, outcome.diff)
+    if args.report is not None:
+        write_report(args.report, outcome.report)
     show_outcome(outcome, args, render)
     return outcome.exit
