@@ -7,21 +7,21 @@ import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from localagent.agent.approval import Trust
 from localagent.app import Settings
 from localagent.app.agent.chat import Chat
-from localagent.app.agent.request import DoOutcome, DoRequest
+from localagent.app.agent.request import DoOutcome
 from localagent.app.agent.run import refuse_applied
 from localagent.app.agent.session_store import find_session
 from localagent.app.cancellation import Stop
 from localagent.cli import apply as apply_verb
 from localagent.cli import approve as approve_verb
+from localagent.cli.do import show_agreed
 from localagent.cli.exit_signals import stop_on_signals, wait_on_signals
 from localagent.cli.line_history import LineHistory
 from localagent.cli.progress import PlainSink
 from localagent.cli.render import Render
+from localagent.cli.session_options import add_session_options, defaults_of, session_request
 from localagent.cli.terminal_person import TerminalPerson
 from localagent.domain.task import Event
 from localagent.errors import AnswerIsNo, Interrupted, LocalagentError, UsageFault
@@ -38,17 +38,7 @@ _PROMPT = "> "
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     p = parser
-    p.add_argument("--repo", default=".", metavar="DIR", help="a git repository or a plain folder (default: .)")
-    p.add_argument("--model", default="", metavar="M", help="unix:SOCKET of a model server, or a registered GGUF")
-    p.add_argument(
-        "--trust",
-        choices=[t.value for t in Trust],
-        default=Trust.PLAN.value,
-        help="ask you about every change, plan and patch (default), or only what the policy requires",
-    )
-    p.add_argument("--test", action="append", default=[], metavar="SPEC", help="a test that must pass in the end")
-    p.add_argument("--python", default="", metavar="PY", help="the project's interpreter or virtual environment")
-    p.add_argument("--policy", type=Path, metavar="NAME|FILE", help="the policy to use (default: default)")
+    add_session_options(p)
     p.add_argument(
         "--resume", default="", metavar="ID", help="continue a session; of the other options only --model applies"
     )
@@ -63,7 +53,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
             "goes on with it",
         )
     with contextlib.closing(_chat(args, settings, render)) as chat:
-        chat.use_model(args.model or chat.request.model, Stop())
+        chat.use_model(args.model or chat.request.model or settings.chat_model, Stop())
         history = LineHistory(settings.state_dir / "chat_history")
         if chat.session:
             _tell_standing(chat, render)
@@ -78,18 +68,11 @@ def _chat(args: argparse.Namespace, settings: Settings, render: Render) -> Chat:
         kept = find_session(settings, args.resume)
         refuse_applied(kept)
         session, request = kept.record.id, kept.request
-    elif not Path(args.repo).is_dir():
-        raise UsageFault(f"--repo: {args.repo} is not a directory", remedy="name the repository's folder")
     else:
-        request = DoRequest(
-            instruction="",
-            repo=Path(args.repo),
-            tests=tuple(args.test),
-            python=args.python,
-            model=args.model,
-            trust=Trust(args.trust),
-            policy=args.policy,
-        )
+        faults: list[str] = []
+        request = session_request(args, defaults_of(settings), faults)
+        if faults:
+            raise UsageFault(faults, remedy="`localagent chat --help` lists the options")
     text = BoundedText(render=render)
     return Chat(
         request=request,
@@ -217,8 +200,7 @@ class _Talk:
         """How the model's work ended, and what can be done now."""
         self.render.line(outcome.reason)
         agent = outcome.report.get("agent", {})
-        for text in agent.get("speaks_to_machine", ()):
-            self.render.note(f"warning: speaks to a machine, and was not obeyed: {text}")
+        show_agreed(agent, self.render)
         for warning in outcome.warnings:
             if warning not in self.warned:
                 self.render.note(f"warning: {warning}")

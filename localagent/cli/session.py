@@ -131,21 +131,22 @@ def _resume(kept: Session, args: argparse.Namespace, settings: Settings, render:
     limits = kept.request.limits
     if args.max_steps is not None:
         limits = Limits(steps=args.max_steps, seconds=limits.seconds, tokens=limits.tokens)
+    said = args.say.strip()[:4000]
     request = replace(
         kept.request,
         limits=limits,
-        model=args.model or kept.request.model,
+        model=args.model or kept.request.model or (settings.chat_model if said else ""),
         assume=args.assume or kept.request.assume,
         out=args.out,
         report=args.report,
     )
     kept = replace(kept, request=request)
-    if said := args.say.strip()[:4000]:
+    if said:
         refuse_absent(request.model, settings)  # or a session that needs no model would be told what nobody reads
         kept = say(kept, time.monotonic(), said)
     stop = Stop()
     stop_on_signals(stop)
-    front = Frontend(sink=sink_of(args, render), stop=stop, person=person_of(args, render))
+    front = Frontend(sink=sink_of(args, render), stop=stop, person=person_of(args, request, render))
     outcome = resume_do(kept, settings, front)
     show_outcome(outcome, args, render)
     return outcome.exit

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from localagent.agent.agent_ports import Person
-from localagent.agent.events import Answered, Ended, EndKind, PersonSaid, writes_of
-from localagent.app.agent.chat_model import open_chat_model
+from localagent.agent.events import REVIEWER, Answered, Ended, EndKind, PersonSaid, writes_of
+from localagent.app.agent.chat_model import open_chat_model, refuse_absent
 from localagent.app.agent.jail_runs import copied_tree, jail_for, opened_runs
-from localagent.app.agent.request import DoOutcome, DoRequest
+from localagent.app.agent.request import DoOutcome, DoRequest, other_reviewer, roles_of_worker
 from localagent.app.agent.run import refuse_applied, resume_do, run_do
 from localagent.app.agent.session_control import say, undo_steps
 from localagent.app.agent.session_run import Frontend, Work
@@ -140,15 +140,18 @@ class Chat:
         AnswerIsNo where none answers there, UsageFault for a wrong name, CannotEnforce for a file that is not
         registered.
         """
-        request, loading = self.request, Stop()
+        request, loading = replace(self.request, model=name), Stop()
         policy = open_policy(self.settings, request.policy, request.repo).policy
         with contextlib.ExitStack() as opened:
             jail = lambda: jail_for(request, self.settings, policy)  # noqa: E731
             with stop.calling(loading.now):
-                model = opened.enter_context(open_chat_model(name, self.settings, jail, loading))
+                if reviewer := other_reviewer(request):
+                    refuse_absent(reviewer, self.settings, (REVIEWER,))
+                roles = roles_of_worker(request)
+                model = opened.enter_context(open_chat_model(name, self.settings, jail, loading, roles=roles))
             self.close()
             self._model, self._open = model, opened.pop_all()
-        self.request = replace(request, model=name)
+        self.request = request
         if (kept := self.kept()) is not None:
             save_session(kept.record, replace(kept.request, model=name))
 

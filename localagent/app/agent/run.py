@@ -13,6 +13,7 @@ from pathlib import Path
 
 from localagent.agent.agent_ports import JudgeAnswer
 from localagent.agent.events import (
+    REVIEWER,
     AgentEvent,
     Answered,
     Ended,
@@ -23,13 +24,13 @@ from localagent.agent.events import (
     writes_of,
 )
 from localagent.agent.refused_changes import refused_changes
-from localagent.app.agent.chat_model import MODEL_REMEDY, open_chat_model, weaknesses
+from localagent.app.agent.chat_model import MODEL_REMEDY, open_chat_model, refuse_absent, weaknesses
 from localagent.app.agent.data_analysis import DataAnalysis, copy_data, holds_data
 from localagent.app.agent.jail_runs import jail_for, opened_runs
 from localagent.app.agent.model_review import open_review
 from localagent.app.agent.patch_judge import VerifyJudge
 from localagent.app.agent.recipe_run import NoModel, no_such_name, run_recipe
-from localagent.app.agent.request import DoOutcome, DoRequest
+from localagent.app.agent.request import DoOutcome, DoRequest, other_reviewer, roles_of_worker
 from localagent.app.agent.role_turns import RoleTurns
 from localagent.app.agent.script_runs import JailedScript
 from localagent.app.agent.session_outcome import record_outcome, result_of
@@ -160,7 +161,12 @@ def _model_for(
         if request.model or (recipe is None and not request.from_tests):
             jail = lambda: jail_for(request, settings, opened.policy)  # noqa: E731
             try:
-                model = stack.enter_context(open_chat_model(request.model, settings, jail, front.stop))
+                if reviewer := other_reviewer(request):
+                    refuse_absent(reviewer, settings, (REVIEWER,))
+                opened_model = open_chat_model(
+                    request.model, settings, jail, front.stop, roles=roles_of_worker(request)
+                )
+                model = stack.enter_context(opened_model)
             except AnswerIsNo:
                 if recipe is None:
                     raise

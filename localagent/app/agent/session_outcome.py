@@ -40,7 +40,7 @@ def result_of(session: SessionRun, ended: Ended, judge: VerifyJudge) -> TaskResu
         verdict=Verdict.GAVE_UP,
         reason=explanation(ended, session.log.events),
         exit=AnswerIsNo.exit_code,
-        remedy=f"see the report's section `agent`; say more in the instruction{other}",
+        remedy=ended.remedy or f"see the report's section `agent`; say more in the instruction{other}",
         baseline=found.baseline if found is not None else None,
         full=found.full if found is not None else None,
     )
