@@ -268,7 +268,8 @@ class _Talk:
         if report is None:
             raise AnswerIsNo("nothing has ended yet", remedy="say what is to be changed")
         agent = report.get("agent", {})
-        self.render.line(f"{report.get('outcome')}: {report.get('reason')}")
+        outcome, reason = str(report.get("outcome")), str(report.get("reason"))
+        self.render.line(reason if reason.startswith(outcome) else f"{outcome}: {reason}")
         if agent.get("grade"):
             self.render.line(f"strength {agent['grade']} of A to E for the claim {agent['claim']!r}")
         for title, key in (("not shown", "not_shown"), ("refused", "refused"), ("not obeyed", "speaks_to_machine")):

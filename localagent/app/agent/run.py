@@ -34,7 +34,7 @@ from localagent.app.agent.request import DoOutcome, DoRequest, other_reviewer, r
 from localagent.app.agent.role_turns import RoleTurns
 from localagent.app.agent.script_runs import JailedScript
 from localagent.app.agent.session_outcome import record_outcome, result_of
-from localagent.app.agent.session_run import Frontend, SessionRun, Work
+from localagent.app.agent.session_run import Frontend, OneClock, SessionRun, Work
 from localagent.app.agent.session_store import Session, journal_log, save_session, whole_instruction
 from localagent.app.agent.snapshot_tree import SnapshotTree
 from localagent.app.agent.specification_run import by_specification, specification
@@ -94,7 +94,7 @@ def run_do(request: DoRequest, settings: Settings, front: Frontend) -> DoOutcome
                 evidence=evidence,
                 model=model,
                 front=front,
-                sink=combined((journal, front.sink)),
+                sink=OneClock(sink=combined((journal, front.sink)), begin=begin),
                 log=journal_log(journal, begin),
                 begin=begin,
             )
@@ -133,7 +133,7 @@ def resume_do(kept: Session, settings: Settings, front: Frontend, work: Work = W
                 evidence=evidence,
                 model=model,
                 front=front,
-                sink=combined((journal, front.sink)),
+                sink=OneClock(sink=combined((journal, front.sink)), begin=begin),
                 log=journal_log(journal, begin, kept.events),
                 begin=begin,
                 work=work,
