@@ -23,6 +23,7 @@ from localagent.cli.progress import PlainSink
 from localagent.cli.render import Render
 from localagent.cli.session_options import add_session_options, defaults_of, session_request
 from localagent.cli.terminal_person import TerminalPerson
+from localagent.daemon.client.approval_client import refuse_remote
 from localagent.domain.task import Event
 from localagent.errors import AnswerIsNo, Interrupted, LocalagentError, UsageFault
 from localagent.repair.search.event_fanout import combined
@@ -66,6 +67,7 @@ def _chat(args: argparse.Namespace, settings: Settings, render: Render) -> Chat:
     session = ""
     if args.resume:
         kept = find_session(settings, args.resume)
+        refuse_remote(kept.record)
         refuse_applied(kept)
         session, request = kept.record.id, kept.request
     else:

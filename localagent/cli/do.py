@@ -111,11 +111,9 @@ def show_outcome(outcome: DoOutcome, args: argparse.Namespace, render: Render) -
         render.line(f"  what to do: {outcome.remedy}")
     for warning in outcome.warnings:
         render.note(f"warning: {warning}")
-    here = getattr(args, "daemon", None) is None  # the daemon's sessions are its own
-    session = f"; localagent session show {outcome.session}" if here else ""
     if outcome.proposal and getattr(args, "out", None):
         render.note(f"{args.out} was not written, because no patch was accepted")
-    render.note(f"details: localagent show {outcome.session}{session}")
+    render.note(f"details: localagent show {outcome.session}; localagent session show {outcome.session}")
     if outcome.applied:
         render.note(f"applied; to revert it: localagent undo {outcome.session}")
     elif outcome.diff:

@@ -21,6 +21,7 @@ from localagent.cli.actions import add_action
 from localagent.cli.do import person_of, show_outcome, sink_of
 from localagent.cli.exit_signals import stop_on_signals
 from localagent.cli.render import Render
+from localagent.daemon.client.approval_client import refuse_remote
 from localagent.errors import UsageFault
 from localagent.fs.atomic_files import write_through
 from localagent.report.task_report import write_report
@@ -80,6 +81,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     if args.action == "resume":
         return _resume(kept, args, settings, render)
     if args.action == "undo":
+        refuse_remote(kept.record)
         for path in undo_steps(kept, time.monotonic(), every=args.all):
             render.line(f"taken back in the session: {path}")
         return 0
@@ -128,6 +130,7 @@ def _resume(kept: Session, args: argparse.Namespace, settings: Settings, render:
     anew = args.say.strip() or (kept.state != EndKind.FINISHED.value and (args.model or args.assume))
     if not anew and (outcome := settled_outcome(kept)) is not None:
         return _settled(outcome, args, render)
+    refuse_remote(kept.record)
     limits = kept.request.limits
     if args.max_steps is not None:
         limits = Limits(steps=args.max_steps, seconds=limits.seconds, tokens=limits.tokens)
@@ -155,7 +158,7 @@ def _resume(kept: Session, args: argparse.Namespace, settings: Settings, render:
 def _settled(outcome: DoOutcome, args: argparse.Namespace, render: Render) -> int:
     """What a session came to, shown and written as at its end."""
     if not args.quiet:
-        how = "waits for you" if outcome.proposal else "is finished"
+        how = "waits for you" if outcome.exit else "is finished"
         render.note(f"nothing to resume: session {outcome.session} {how}; --say TEXT has the model go on")
     if outcome.diff and args.out is not None:
         write_through(args.out, outcome.diff)

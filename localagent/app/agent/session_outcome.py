@@ -126,7 +126,7 @@ def record_outcome(session: SessionRun, result: TaskResult, journal: Journal) ->
 
 
 def settled_outcome(kept: Session) -> DoOutcome | None:
-    """The recorded outcome of a session that nothing is left to do in: accepted, or a patch that waits for a person.
+    """The recorded outcome of a session that nothing is left to do in: accepted, or it waits for a person's word.
 
     None for any other. RecordDamaged where report or patch were altered.
     """
@@ -134,7 +134,7 @@ def settled_outcome(kept: Session) -> DoOutcome | None:
     if report is None:
         return None
     accepted = kept.state == EndKind.FINISHED.value and report["outcome"] == Verdict.ACCEPTED.value
-    waits = kept.state == EndKind.NEEDS_PERSON.value and kept.record.proposal(1) is not None
+    waits = kept.state == EndKind.NEEDS_PERSON.value and report["outcome"] == Verdict.NEEDS_PERSON.value
     return recorded_outcome(kept.record, report) if accepted or waits else None
 
 
