@@ -12,8 +12,8 @@ from localagent.agent.events import AgentEvent, Answered, MemoryLog, Replied
 from localagent.app.agent.request import DoRequest
 from localagent.app.cancellation import Stop
 from localagent.app.evidence.task_evidence import TaskEvidence
-from localagent.app.policies import OpenPolicy
 from localagent.app.settings import Settings
+from localagent.domain.policy import Policy
 from localagent.domain.task import Event
 from localagent.ports import ChatModel, Sink
 from localagent.record.store import TaskRecord
@@ -83,7 +83,7 @@ class SessionRun:
 
     request: DoRequest
     settings: Settings
-    opened: OpenPolicy
+    policy: Policy
     record: TaskRecord
     evidence: TaskEvidence
     model: ChatModel
