@@ -238,9 +238,12 @@ class _Talk:
         policy = self.chat.need().request.policy
         return parser.parse_args([*words, *([f"--policy={policy}"] if policy is not None else [])])
 
-    def diff(self, _rest: str, _stop: Stop) -> None:
-        """`/diff`."""
-        self.render.text(self.chat.diff().rstrip("\n") or "nothing is changed")
+    def diff(self, rest: str, _stop: Stop) -> None:
+        """`/diff [PATH]`."""
+        shown = self.chat.diff(rest).rstrip("\n")
+        self.render.text(shown or "nothing is changed")
+        if (files := shown.count("\ndiff --git ") + 1) > 1:
+            self.render.note(f"{files} files, {shown.count(chr(10)) + 1} lines; /diff PATH shows one file")
 
     def plan(self, _rest: str, _stop: Stop) -> None:
         """`/plan`."""
@@ -298,7 +301,7 @@ class _Talk:
 
 _COMMANDS: dict[str, tuple[str, Callable[[_Talk, str, Stop], None]]] = {
     "/plan": ("the model's plan", _Talk.plan),
-    "/diff": ("what the copy changes so far", _Talk.diff),
+    "/diff": ("[PATH] what the copy changes so far, or in one file", _Talk.diff),
     "/test": ("[SPEC ...] runs the tests on the copy, in a jail", _Talk.test),
     "/undo": ("[all] takes back the last step in the copy, or all", _Talk.undo),
     "/approve": ("REASON approves a change of critical files, on the record", _Talk.approve),

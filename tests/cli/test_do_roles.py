@@ -33,7 +33,7 @@ Calls = list[tuple[str, dict[str, Any]]]
 FINISH = ("finish", {"summary": "done"})
 PLAN: Calls = [
     ("search", {"query": "total"}),
-    ("plan", {"steps": ["add mean"], "files": ["shop.py"], "tests": ["tests/test_mean.py"]}),
+    ("plan", {"steps": ["add mean to shop.py"], "files": ["shop.py"], "tests": ["tests/test_mean.py"]}),
 ]
 TESTS: Calls = [
     ("read", {"path": "shop.py"}),
@@ -85,7 +85,7 @@ def test_plan_and_tests_come_first_and_bind_the_work(
     assert [b["metadata"]["role"] for b in bodies] == ["planner"] * 2 + ["tester"] * 3 + ["implementer"] * 6
     agent = told["agent"]
     assert agent["agreed_plan"] == {
-        "steps": ["add mean"],
+        "steps": ["add mean to shop.py"],
         "files": ["shop.py", "tests/test_mean.py"],
         "by": "assumed",
         "widened": [],

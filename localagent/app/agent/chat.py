@@ -104,11 +104,19 @@ class Chat:
         ):
             return runs.run_tests(writes_of(kept.events), specs).text
 
-    def diff(self) -> str:
-        """What the copy changes, as a unified diff against the tree as it stands."""
+    def diff(self, path: str = "") -> str:
+        """What the copy changes, in one file or in all, as a unified diff against the tree as it stands.
+
+        AnswerIsNo where that file is not changed.
+        """
         kept = self.need()
+        writes = writes_of(kept.events)
+        chosen = {name: text for name, text in writes.items() if path in ("", str(name))}
+        if path and not chosen:
+            changed = ", ".join(map(str, writes)) or "nothing"
+            raise AnswerIsNo(f"{path} is not changed", remedy=f"changed: {changed}")
         with copied_tree(self.settings, kept.request.repo) as (tree, _):
-            return unified_diff(tree.patch(writes_of(kept.events))).decode("utf-8", "replace")
+            return unified_diff(tree.patch(chosen)).decode("utf-8", "replace")
 
     def undo(self, *, every: bool) -> tuple[RepoPath, ...]:
         """Take back the last step that changed files, or all, in the copy."""

@@ -97,13 +97,13 @@ def _refuse_unfit(name: str, digest: str, roles: Collection[str], settings: Sett
     if not unfit:
         return
     by_reason = {why: " or ".join(role for role, other in unfit.items() if other == why) for why in unfit.values()}
-    told = "; ".join(f"fit as {names}: {why}" for why, names in by_reason.items())
+    told = "; nor ".join(f"as {names}: {why}" for why, names in by_reason.items())
     left = [role for role in roles if role not in unfit]
     less = f"--roles {','.join(left)}, or " if IMPLEMENTER in left else ""
     anew = f"measure it anew with `localagent model qualify {name} --each 10`"
     instead = "" if less else f"\n{WITHOUT_MODEL}"
     raise AnswerIsNo(
-        f"when {name} was qualified it was not {told}", remedy=f"{less}name another model, or {anew}{instead}"
+        f"when {name} was qualified it was not fit {told}", remedy=f"{less}name another model, or {anew}{instead}"
     )
 
 
