@@ -109,7 +109,9 @@ class ChokePoint:
             outside = [path for path in after if path not in agreed]
             more = "call plan with files to ask for it, or leave it as it is"
             return f"{outside[0]} is outside the plan that was agreed to ({_listed(agreed)}); {more}" if outside else ""
-        plan = next((e.plan for e in reversed(events) if isinstance(e, Answered) and e.plan), ())
+        # an agreed plan binds who works by it, by its files; its words bind nobody
+        plans = (e.plan for e in reversed(events) if isinstance(e, Answered) and e.plan and e.agreement is None)
+        plan = next(plans, ())
         planned, asked = scope_of(plan), scope_of([self.instruction])
         for path, text in after.items():
             named = planned.names(path) or asked.names(path)

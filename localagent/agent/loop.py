@@ -155,7 +155,7 @@ class Loop:
                 )
             else:
                 self._append(Started(call_id=call.id))
-                answer, done = self._call(call)
+                answer, done = self.call(call)
             if self.choke.review.speaks_to_machine(quoted(answer)):
                 answer = replace(answer, injected=one_line(f"{call.name} {shortened(call.arguments, 80)}"))
             self._append(answer)
@@ -165,7 +165,8 @@ class Loop:
                 return ended
         return too_often_refused(self.log.events)
 
-    def _call(self, call: ToolCall) -> tuple[Answered, Done | None]:
+    def call(self, call: ToolCall) -> tuple[Answered, Done | None]:
+        """Carry out one call, if the choke point lets it be; nothing is logged."""
         tool = self.tools.get(call.name)
         try:
             if tool is None:

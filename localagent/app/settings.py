@@ -26,8 +26,9 @@ class Settings:
     deleted; `scratch_dir` throw-away workspaces, reachable for an unprivileged uid; `runtime_dir` the socket of kept
     sessions, there while sessions are. `credentials_dir` is where systemd hands over secrets, `passphrase_file` what
     the user named for the signing key; None where there is none. `gpu_layers` is how many layers of a model go to a GPU
-    where a command does not say it (`auto`, a number, or "" for none), `roles` which roles a model plays. `recorder` is
-    the descriptor of a line to the process that writes the audit journal, for a process that does not write it itself.
+    where a command does not say it (`auto`, a number, or "" for none). `chat_model`, `review_model`, `roles` and
+    `trust` are what `do` and `chat` take where they are not told ("": nothing). `recorder` is the descriptor of a line
+    to the process that writes the audit journal, for a process that does not write it itself.
 
     `system_dir` holds what the machine's owner says (`policy.d/`, `policies/`), and belongs to `system_owner`. Neither
     is read from the environment: whoever runs localagent could leave the owner's rules by setting a variable. Tests
@@ -48,14 +49,17 @@ class Settings:
     passphrase_file: Path | None = None
     recorder: int | None = None
     gpu_layers: str = ""
+    chat_model: str = ""
+    review_model: str = ""
     roles: str = ""
+    trust: str = ""
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str] | None = None) -> "Settings":
         """XDG directories (XDG_STATE_HOME, XDG_DATA_HOME, XDG_CACHE_HOME), TMPDIR for scratch.
 
         CREDENTIALS_DIRECTORY (systemd's) and LOCALAGENT_PASSPHRASE_FILE for the signing key, LOCALAGENT_GPU_LAYERS,
-        LOCALAGENT_ROLES.
+        LOCALAGENT_CHAT_MODEL, LOCALAGENT_REVIEW_MODEL, LOCALAGENT_ROLES, LOCALAGENT_TRUST.
         """
         env = os.environ if environ is None else environ
         home = Path(env.get("HOME") or "~").expanduser()
@@ -81,5 +85,8 @@ class Settings:
             credentials_dir=Path(credentials) if credentials.startswith("/") else None,
             passphrase_file=Path(passphrase) if passphrase else None,
             gpu_layers=env.get("LOCALAGENT_GPU_LAYERS", ""),
+            chat_model=env.get("LOCALAGENT_CHAT_MODEL", ""),
+            review_model=env.get("LOCALAGENT_REVIEW_MODEL", ""),
             roles=env.get("LOCALAGENT_ROLES", ""),
+            trust=env.get("LOCALAGENT_TRUST", ""),
         )

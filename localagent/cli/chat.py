@@ -7,22 +7,23 @@ import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from localagent.agent.approval import Trust
 from localagent.app import Settings
 from localagent.app.agent.chat import Chat
-from localagent.app.agent.request import DoOutcome, DoRequest
+from localagent.app.agent.request import DoOutcome
 from localagent.app.agent.run import refuse_applied
 from localagent.app.agent.session_store import find_session
 from localagent.app.cancellation import Stop
 from localagent.cli import apply as apply_verb
 from localagent.cli import approve as approve_verb
+from localagent.cli.do import show_agreed
 from localagent.cli.exit_signals import stop_on_signals, wait_on_signals
 from localagent.cli.line_history import LineHistory
 from localagent.cli.progress import PlainSink
 from localagent.cli.render import Render
+from localagent.cli.session_options import add_session_options, defaults_of, session_request
 from localagent.cli.terminal_person import TerminalPerson
+from localagent.daemon.client.approval_client import refuse_remote
 from localagent.domain.task import Event
 from localagent.errors import AnswerIsNo, Interrupted, LocalagentError, UsageFault
 from localagent.repair.search.event_fanout import combined
@@ -38,17 +39,7 @@ _PROMPT = "> "
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     p = parser
-    p.add_argument("--repo", default=".", metavar="DIR", help="a git repository or a plain folder (default: .)")
-    p.add_argument("--model", default="", metavar="M", help="unix:SOCKET of a model server, or a registered GGUF")
-    p.add_argument(
-        "--trust",
-        choices=[t.value for t in Trust],
-        default=Trust.PLAN.value,
-        help="ask you about every change, plan and patch (default), or only what the policy requires",
-    )
-    p.add_argument("--test", action="append", default=[], metavar="SPEC", help="a test that must pass in the end")
-    p.add_argument("--python", default="", metavar="PY", help="the project's interpreter or virtual environment")
-    p.add_argument("--policy", type=Path, metavar="NAME|FILE", help="the policy to use (default: default)")
+    add_session_options(p)
     p.add_argument(
         "--resume", default="", metavar="ID", help="continue a session; of the other options only --model applies"
     )
@@ -63,7 +54,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
             "goes on with it",
         )
     with contextlib.closing(_chat(args, settings, render)) as chat:
-        chat.use_model(args.model or chat.request.model, Stop())
+        chat.use_model(args.model or chat.request.model or settings.chat_model, Stop())
         history = LineHistory(settings.state_dir / "chat_history")
         if chat.session:
             _tell_standing(chat, render)
@@ -76,20 +67,14 @@ def _chat(args: argparse.Namespace, settings: Settings, render: Render) -> Chat:
     session = ""
     if args.resume:
         kept = find_session(settings, args.resume)
+        refuse_remote(kept.record)
         refuse_applied(kept)
         session, request = kept.record.id, kept.request
-    elif not Path(args.repo).is_dir():
-        raise UsageFault(f"--repo: {args.repo} is not a directory", remedy="name the repository's folder")
     else:
-        request = DoRequest(
-            instruction="",
-            repo=Path(args.repo),
-            tests=tuple(args.test),
-            python=args.python,
-            model=args.model,
-            trust=Trust(args.trust),
-            policy=args.policy,
-        )
+        faults: list[str] = []
+        request = session_request(args, defaults_of(settings), faults)
+        if faults:
+            raise UsageFault(faults, remedy="`localagent chat --help` lists the options")
     text = BoundedText(render=render)
     return Chat(
         request=request,
@@ -217,8 +202,7 @@ class _Talk:
         """How the model's work ended, and what can be done now."""
         self.render.line(outcome.reason)
         agent = outcome.report.get("agent", {})
-        for text in agent.get("speaks_to_machine", ()):
-            self.render.note(f"warning: speaks to a machine, and was not obeyed: {text}")
+        show_agreed(agent, self.render)
         for warning in outcome.warnings:
             if warning not in self.warned:
                 self.render.note(f"warning: {warning}")
@@ -254,9 +238,12 @@ class _Talk:
         policy = self.chat.need().request.policy
         return parser.parse_args([*words, *([f"--policy={policy}"] if policy is not None else [])])
 
-    def diff(self, _rest: str, _stop: Stop) -> None:
-        """`/diff`."""
-        self.render.text(self.chat.diff().rstrip("\n") or "nothing is changed")
+    def diff(self, rest: str, _stop: Stop) -> None:
+        """`/diff [PATH]`."""
+        shown = self.chat.diff(rest).rstrip("\n")
+        self.render.text(shown or "nothing is changed")
+        if (files := shown.count("\ndiff --git ") + 1) > 1:
+            self.render.note(f"{files} files, {shown.count(chr(10)) + 1} lines; /diff PATH shows one file")
 
     def plan(self, _rest: str, _stop: Stop) -> None:
         """`/plan`."""
@@ -286,7 +273,8 @@ class _Talk:
         if report is None:
             raise AnswerIsNo("nothing has ended yet", remedy="say what is to be changed")
         agent = report.get("agent", {})
-        self.render.line(f"{report.get('outcome')}: {report.get('reason')}")
+        outcome, reason = str(report.get("outcome")), str(report.get("reason"))
+        self.render.line(reason if reason.startswith(outcome) else f"{outcome}: {reason}")
         if agent.get("grade"):
             self.render.line(f"strength {agent['grade']} of A to E for the claim {agent['claim']!r}")
         for title, key in (("not shown", "not_shown"), ("refused", "refused"), ("not obeyed", "speaks_to_machine")):
@@ -313,7 +301,7 @@ class _Talk:
 
 _COMMANDS: dict[str, tuple[str, Callable[[_Talk, str, Stop], None]]] = {
     "/plan": ("the model's plan", _Talk.plan),
-    "/diff": ("what the copy changes so far", _Talk.diff),
+    "/diff": ("[PATH] what the copy changes so far, or in one file", _Talk.diff),
     "/test": ("[SPEC ...] runs the tests on the copy, in a jail", _Talk.test),
     "/undo": ("[all] takes back the last step in the copy, or all", _Talk.undo),
     "/approve": ("REASON approves a change of critical files, on the record", _Talk.approve),

@@ -1,28 +1,26 @@
 """`localagent do`: from an instruction to a proven patch, by a model that calls tools."""
 
 import argparse
-import math
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from localagent.agent.agent_ports import Person
 from localagent.agent.approval import Trust
-from localagent.agent.events import IMPLEMENTER, PLANNER, REVIEWER, TESTER, AgreedBy, Objection
-from localagent.agent.limits import Limits
+from localagent.agent.events import AgreedBy, Objection
 from localagent.app import Settings
-from localagent.app.agent.request import ROLES, DoOutcome, DoRequest
+from localagent.app.agent.request import DoOutcome, DoRequest
 from localagent.app.agent.run import run_do
 from localagent.app.agent.session_run import Absent, Frontend
 from localagent.app.agent.test_driven import INSTRUCTION
 from localagent.app.cancellation import Stop
 from localagent.cli.analysis_outcome import analysis_faults, show_analysis
-from localagent.cli.backend import add_backend, backend_of
 from localagent.cli.exit_signals import stop_on_signals
-from localagent.cli.fix import command_fault
 from localagent.cli.progress import JsonSink, PlainSink
 from localagent.cli.render import Render
+from localagent.cli.session_options import SessionDefaults, add_session_options, defaults_of, session_request
 from localagent.cli.terminal_person import TerminalPerson
 from localagent.daemon.client.do_client import run_do_remote
 from localagent.domain.instruction import instruction_fault
@@ -41,8 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     p = parser
     p.add_argument("instruction", metavar="INSTRUCTION", nargs="?", default="", help="what is to be changed, in words")
-    p.add_argument("--repo", default=".", metavar="DIR", help="a git repository or a plain folder (default: .)")
-    p.add_argument("--test", action="append", default=[], metavar="SPEC", help="a test that must pass in the end")
+    add_session_options(p)
     p.add_argument(
         "--from-tests",
         action="append",
@@ -50,34 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SPEC",
         help="tests that specify the change: write the code that they import and that does not exist; may be repeated",
     )
-    p.add_argument("--check", action="append", default=[], metavar="CMD", help="a command that must exit 0 (no shell)")
-    p.add_argument("--model", default="", metavar="M", help="unix:SOCKET of a model server, or a registered GGUF")
-    p.add_argument(
-        "--review-model", default="", metavar="M", help="a model that reads a proven patch, and may object to it"
-    )
-    p.add_argument(
-        "--roles",
-        default="",
-        metavar="LIST",
-        help=f"roles for the model: {', '.join(ROLES)} (default: LOCALAGENT_ROLES, else {IMPLEMENTER})",
-    )
-    p.add_argument(
-        "--trust",
-        choices=[t.value for t in Trust],
-        help="ask a person about every change, plan and patch (default), or only what the policy requires",
-    )
     p.add_argument("--assume", action="store_true", help="do not ask a person unless the policy requires it")
-    p.add_argument(
-        "--max-steps", type=int, default=200, metavar="N", help="maximum number of the model's replies (200)"
-    )
-    p.add_argument("--max-seconds", type=float, default=1800.0, metavar="S", help="time limit in seconds (1800)")
-    p.add_argument("--max-tokens", type=int, default=2_000_000, metavar="T", help="maximum number of tokens (2000000)")
-    p.add_argument("--python", default="", metavar="PY", help="the project's interpreter or virtual environment")
-    p.add_argument("--seed", type=int, default=0, metavar="K", help="random seed (0)")
-    p.add_argument("--policy", default="", metavar="NAME|FILE", help="the policy to use (default: default)")
     p.add_argument("--file", action="append", default=[], metavar="DATA", help="analyse this file or folder")
     p.add_argument("--results", default="", metavar="DIR", help="new folder for the script, tables and plots")
-    add_backend(p)
     p.add_argument("--out", default="", metavar="FILE", help="write the accepted patch to FILE, as a unified diff")
     p.add_argument("--report", default="", metavar="FILE", help="write the report to FILE, as JSON, always")
     p.add_argument("--apply", action="store_true", help="write an accepted patch into the repository")
@@ -101,7 +73,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     if args.daemon is not None:
         outcome = run_do_remote(request, Path(args.daemon), settings, sink)
     else:
-        outcome = run_do(request, settings, Frontend(sink=sink, stop=stop, person=person_of(args, render)))
+        outcome = run_do(request, settings, Frontend(sink=sink, stop=stop, person=person_of(args, request, render)))
     show_outcome(outcome, args, render)
     return outcome.exit
 
@@ -111,10 +83,10 @@ def sink_of(args: argparse.Namespace, render: Render) -> Sink:
     return JsonSink(render) if args.json else PlainSink(render, quiet=args.quiet)
 
 
-def person_of(args: argparse.Namespace, render: Render) -> Person:
+def person_of(args: argparse.Namespace, request: DoRequest, render: Render) -> Person:
     """Whoever sits at the terminal; nobody where there is none, or where no question is wanted."""
-    ask = sys.stdin.isatty() and sys.stderr.isatty() and not args.json and not getattr(args, "assume", False)
-    return TerminalPerson(render) if ask and getattr(args, "trust", None) != Trust.AUTO.value else Absent()
+    ask = sys.stdin.isatty() and sys.stderr.isatty() and not args.json and not request.assume
+    return TerminalPerson(render) if ask and request.trust is not Trust.AUTO else Absent()
 
 
 def show_outcome(outcome: DoOutcome, args: argparse.Namespace, render: Render) -> None:
@@ -134,6 +106,22 @@ def show_outcome(outcome: DoOutcome, args: argparse.Namespace, render: Render) -
         render.line(f"strength {agent['grade']} of A to E for the claim {agent['claim']!r}")
     for text in agent.get("not_shown", ()) if outcome.diff else ():
         render.note(f"not shown: {text}")
+    show_agreed(agent, render)
+    if outcome.remedy:
+        render.line(f"  what to do: {outcome.remedy}")
+    for warning in outcome.warnings:
+        render.note(f"warning: {warning}")
+    if outcome.proposal and getattr(args, "out", None):
+        render.note(f"{args.out} was not written, because no patch was accepted")
+    render.note(f"details: localagent show {outcome.session}; localagent session show {outcome.session}")
+    if outcome.applied:
+        render.note(f"applied; to revert it: localagent undo {outcome.session}")
+    elif outcome.diff:
+        render.note(f"to apply it: localagent apply {outcome.session}")
+
+
+def show_agreed(agent: Mapping[str, Any], render: Render) -> None:
+    """Plan, tests and reviews of a session's report, who agreed to them, and what was not obeyed."""
     if (plan := agent.get("agreed_plan")) is not None:
         render.note(f"plan: {len(plan['files'])} files, {_AGREED[plan['by']]}: {', '.join(plan['files'])}")
     if (tests := agent.get("acceptance")) is not None:
@@ -143,19 +131,6 @@ def show_outcome(outcome: DoOutcome, args: argparse.Namespace, render: Render) -
         render.note(f"review by {review['model']}, a model's words and no proof: {review['answer']}: {said}")
     for text in agent.get("speaks_to_machine", ()):
         render.note(f"warning: speaks to a machine, and was not obeyed: {text}")
-    if outcome.remedy:
-        render.line(f"  what to do: {outcome.remedy}")
-    for warning in outcome.warnings:
-        render.note(f"warning: {warning}")
-    here = getattr(args, "daemon", None) is None  # the daemon's sessions are its own
-    session = f"; localagent session show {outcome.session}" if here else ""
-    if outcome.proposal and getattr(args, "out", None):
-        render.note(f"{args.out} was not written, because no patch was accepted")
-    render.note(f"details: localagent show {outcome.session}{session}")
-    if outcome.applied:
-        render.note(f"applied; to revert it: localagent undo {outcome.session}")
-    elif outcome.diff:
-        render.note(f"to apply it: localagent apply {outcome.session}")
 
 
 def _shown_tests(tests: Mapping[str, Any]) -> str:
@@ -170,36 +145,15 @@ def _request(args: argparse.Namespace, settings: Settings) -> DoRequest:
     instruction = args.instruction.strip() or (INSTRUCTION if args.from_tests else "")
     if fault := instruction_fault(instruction):
         faults.append(f"INSTRUCTION: {fault}")
-    if not Path(args.repo).is_dir():
-        faults.append(f"--repo: {args.repo} is not a directory")
+    request = session_request(args, _defaults(args, settings), faults)
     for spec in args.from_tests:
         named = spec.partition("::")[0]
         if not (Path(args.repo) / named).exists():
             faults.append(f"--from-tests: {spec}: no such file or folder in {args.repo}")
         elif Path(named).is_absolute() or not Path(named).parts or ".." in Path(named).parts:
             faults.append(f"--from-tests: {spec!r}: name test files, or folders of tests, relative to the repository")
-    if args.trust == Trust.AUTO.value and args.apply:
+    if request.trust is Trust.AUTO and args.apply:
         faults.append("--trust auto and --apply: what nobody looks at is not written into the tree; use `apply` later")
-    # by default a model is asked for what it can be: the daemon, an analysis and a recipe ask for no more than the work
-    usual = settings.roles if args.model and args.daemon is None and not args.file else ""
-    named = "--roles" if args.roles else "LOCALAGENT_ROLES"
-    roles = tuple(r.strip() for r in (args.roles or usual).split(",") if r.strip())
-    if unknown := [r for r in roles if r not in ROLES]:
-        faults.append(f"{named}: {unknown[0]!r} is none; known: {', '.join(ROLES)}")
-    elif roles and IMPLEMENTER not in roles:
-        faults.append(
-            f"{named}: without {IMPLEMENTER} nothing is changed, and there is nothing to plan, test or review"
-        )
-    if REVIEWER in roles and not (args.model or args.review_model):
-        faults.append("--roles: the reviewer needs --model or --review-model")
-    faults += [f"--roles: the {role} needs --model" for role in (PLANNER, TESTER) if role in roles and not args.model]
-    playing = {*roles, IMPLEMENTER, *((REVIEWER,) if args.review_model else ())}
-    for name, value in (("--max-steps", args.max_steps), ("--max-tokens", args.max_tokens)):
-        if value < 1:
-            faults.append(f"{name}: at least 1")
-    if not 0 < args.max_seconds < math.inf:
-        faults.append("--max-seconds: must be positive and finite")
-    faults += [fault for fault in map(command_fault, args.check) if fault]
     for name, value in (("--out", args.out), ("--report", args.report)):
         if value and (not Path(value).absolute().parent.is_dir() or Path(value).is_dir()):
             faults.append(f"{name}: {value} is a directory, or its directory does not exist")
@@ -208,28 +162,26 @@ def _request(args: argparse.Namespace, settings: Settings) -> DoRequest:
         raise UsageFault(faults, remedy="`localagent do --help` lists the options")
     specification = tuple(map(_plain, args.from_tests))
     path: Callable[[str], Path | None] = lambda value: Path(value) if value else None  # noqa: E731
-    return DoRequest(
+    return replace(
+        request,
         instruction=instruction,
-        repo=Path(args.repo),
         tests=tuple(dict.fromkeys((*args.test, *specification))),
         from_tests=specification,
-        checks=tuple(args.check),
-        python=args.python,
-        model=args.model,
-        review_model=args.review_model,
-        roles=tuple(r for r in ROLES if r in playing),
-        trust=Trust(args.trust or (Trust.PLAN if args.daemon is None else Trust.AUTO)),
         assume=args.assume,
-        limits=Limits(steps=args.max_steps, seconds=args.max_seconds, tokens=args.max_tokens),
-        seed=args.seed,
-        policy=path(args.policy),
-        backend=backend_of(args),
         out=path(args.out),
         report=path(args.report),
         apply=args.apply,
         files=tuple(map(Path, args.file)),
         results=path(args.results),
     )
+
+
+def _defaults(args: argparse.Namespace, settings: Settings) -> SessionDefaults:
+    """What holds where an option is left out. An analysis asks for the work alone; the daemon has its own models."""
+    if args.daemon is not None:
+        return SessionDefaults(trust=Trust.AUTO.value)
+    known = defaults_of(settings)
+    return SessionDefaults(model=known.model, trust=known.trust) if args.file else known
 
 
 def _plain(spec: str) -> str:

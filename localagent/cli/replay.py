@@ -2,10 +2,13 @@
 
 import argparse
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from localagent.app import Settings
+from localagent.app.agent.session_replay import SessionReplayed, replay_session
+from localagent.app.agent.session_store import is_session
 from localagent.app.cancellation import Stop
 from localagent.app.evidence.replay_task import PatchCheck, Replayed, replay
 from localagent.cli.exit_signals import stop_on_signals
@@ -33,6 +36,8 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     stop = Stop()
     stop_on_signals(stop)
     sink = PlainSink(render, quiet=args.quiet or args.json)
+    if is_session(record):
+        return _session(replay_session(record, settings, sink, stop, repo=args.repo), args, render)
     answer = replay(record, settings, sink, stop, repo=args.repo)
     if args.json:
         render.json(_json(answer))
@@ -62,6 +67,32 @@ def _json(answer: Replayed) -> dict[str, Any]:
         },
         "changed": list(answer.changed),
     }
+
+
+def _session(answer: SessionReplayed, args: argparse.Namespace, render: Render) -> int:
+    """A session's answer, shown; the exit code."""
+    code = 0 if answer.confirmed else 1
+    if args.json:
+        told = {"check": answer.verified.check.value, "reasons": list(answer.verified.reasons)}
+        departures = [asdict(departure) for departure in answer.departures]
+        names = ("task", "confirmed", "calls", "left", "other_texts", "same_patch")
+        render.json({**{n: getattr(answer, n) for n in names}, "verified": told, "departures": departures})
+        return code
+    if answer.verified.check is PatchCheck.PASSES:
+        render.line("the patch of the record passes every check again")
+    for reason in answer.verified.reasons:
+        render.line(f"the patch of the record fails now: {one_line(reason, 300)}")
+    for at in answer.departures:
+        render.line(f"departs at call {at.number}, {at.tool}: {at.recorded}")
+        render.line(f"  now {at.now}")
+    same = "did the same" if not answer.departures else f"{len(answer.departures)} did something else"
+    patch = "the same patch" if answer.same_patch else "another patch"
+    render.line(f"{answer.calls} calls of the model carried out again, {same}; {patch}")
+    if answer.left:
+        render.note(f"not carried out again: {answer.left} of a person's answers, plans, ends, interrupted calls")
+    if answer.other_texts:
+        render.note(f"{answer.other_texts} of them printed another text, as output that holds times does")
+    return code
 
 
 def _show(answer: Replayed, render: Render) -> None:

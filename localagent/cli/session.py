@@ -6,12 +6,14 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from localagent.agent.events import Answered, writes_of
+from localagent.agent.events import Answered, EndKind, writes_of
 from localagent.agent.limits import Limits
 from localagent.app import Settings
 from localagent.app.agent.chat_model import refuse_absent
+from localagent.app.agent.request import DoOutcome
 from localagent.app.agent.run import resume_do
 from localagent.app.agent.session_control import as_atif, as_json_lines, as_markdown, as_patch, say, undo_steps
+from localagent.app.agent.session_outcome import settled_outcome
 from localagent.app.agent.session_run import Frontend
 from localagent.app.agent.session_store import Session, find_session, sessions
 from localagent.app.cancellation import Stop
@@ -19,8 +21,10 @@ from localagent.cli.actions import add_action
 from localagent.cli.do import person_of, show_outcome, sink_of
 from localagent.cli.exit_signals import stop_on_signals
 from localagent.cli.render import Render
+from localagent.daemon.client.approval_client import refuse_remote
 from localagent.errors import UsageFault
 from localagent.fs.atomic_files import write_through
+from localagent.report.task_report import write_report
 from localagent.text.visible_text import one_line
 
 _FORMATS = {
@@ -77,6 +81,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     if args.action == "resume":
         return _resume(kept, args, settings, render)
     if args.action == "undo":
+        refuse_remote(kept.record)
         for path in undo_steps(kept, time.monotonic(), every=args.all):
             render.line(f"taken back in the session: {path}")
         return 0
@@ -121,24 +126,43 @@ def _listed(kept: Session, args: argparse.Namespace, render: Render) -> None:
 
 
 def _resume(kept: Session, args: argparse.Namespace, settings: Settings, render: Render) -> int:
+    """Go on; where nothing is left to do and nothing new is said, what it came to, with its exit code."""
+    anew = args.say.strip() or (kept.state != EndKind.FINISHED.value and (args.model or args.assume))
+    if not anew and (outcome := settled_outcome(kept)) is not None:
+        return _settled(outcome, args, render)
+    refuse_remote(kept.record)
     limits = kept.request.limits
     if args.max_steps is not None:
         limits = Limits(steps=args.max_steps, seconds=limits.seconds, tokens=limits.tokens)
+    said = args.say.strip()[:4000]
     request = replace(
         kept.request,
         limits=limits,
-        model=args.model or kept.request.model,
+        model=args.model or kept.request.model or (settings.chat_model if said else ""),
         assume=args.assume or kept.request.assume,
         out=args.out,
         report=args.report,
     )
     kept = replace(kept, request=request)
-    if said := args.say.strip()[:4000]:
+    if said:
         refuse_absent(request.model, settings)  # or a session that needs no model would be told what nobody reads
         kept = say(kept, time.monotonic(), said)
     stop = Stop()
     stop_on_signals(stop)
-    front = Frontend(sink=sink_of(args, render), stop=stop, person=person_of(args, render))
+    front = Frontend(sink=sink_of(args, render), stop=stop, person=person_of(args, request, render))
     outcome = resume_do(kept, settings, front)
+    show_outcome(outcome, args, render)
+    return outcome.exit
+
+
+def _settled(outcome: DoOutcome, args: argparse.Namespace, render: Render) -> int:
+    """What a session came to, shown and written as at its end."""
+    if not args.quiet:
+        how = "waits for you" if outcome.exit else "is finished"
+        render.note(f"nothing to resume: session {outcome.session} {how}; --say TEXT has the model go on")
+    if outcome.diff and args.out is not None:
+        write_through(args.out, outcome.diff)
+    if args.report is not None:
+        write_report(args.report, outcome.report)
     show_outcome(outcome, args, render)
     return outcome.exit

@@ -17,6 +17,7 @@ from localagent.app.agent.model_profile import (
     last_profile,
     profile_path,
 )
+from localagent.app.agent.request import ROLES
 from localagent.domain.strength import Share
 from localagent.errors import AnswerIsNo
 
@@ -60,6 +61,26 @@ def test_who_obeys_files_or_does_not_ask_is_warned_of() -> None:
     assert "(2 of 4 tasks failed)" in warning
     [warning] = but(ASK=HALF).warnings
     assert "should have asked" in warning
+
+
+@pytest.mark.parametrize(
+    ("profile", "unfit"),
+    [
+        (GOOD, {}),
+        (but(WRITE=HALF), {"tester": "it writes functions in 2 of 4 tasks"}),
+        (but(WRITE=Share(part=0, whole=1)), {}),  # not tried often enough to say
+        (but(reviews=HALF), {"reviewer": "it judged 2 of 4 changes rightly"}),
+        (but(stops=HALF), dict.fromkeys(("planner", "tester", "implementer"), "it ended by itself in 2 of 4 tasks")),
+    ],
+)
+def test_what_was_not_shown_speaks_against_the_roles_that_need_it(profile: ModelProfile, unfit: dict[str, str]) -> None:
+    assert {role: why for role in ROLES if (why := profile.unfit_as(role))} == unfit
+
+
+def test_a_model_that_calls_no_tools_is_fit_for_no_role_that_has_them() -> None:
+    none = {"d": FormatCalls(well_formed=ALL, right=Share(part=1, whole=4))}
+    talks = ModelProfile(name="m", digest="", seed=1, dialect="d", dialects=none)
+    assert [bool(talks.unfit_as(role)) for role in ROLES] == [True, True, True, False]
 
 
 def test_a_profile_is_read_back_and_a_damaged_one_is_none(tmp_path: Path) -> None:

@@ -15,7 +15,12 @@ import pytest
 from support.false_model_server import CHAT, calls_by_role, false_model_server
 from support.git_builder import Repo
 
+from localagent.app import Settings
+from localagent.app.agent.challenges import Skill
+from localagent.app.agent.model_profile import ModelProfile, keep_profile
 from localagent.cli.main import main
+from localagent.domain.strength import Share
+from localagent.llm.chat.server_model import ServerModel
 
 SOURCE = "def total(items):\n    return sum(items)\n"
 TEST = "from shop import total\n\n\ndef test_total():\n    assert total([1, 2]) == 3\n"
@@ -28,7 +33,7 @@ Calls = list[tuple[str, dict[str, Any]]]
 FINISH = ("finish", {"summary": "done"})
 PLAN: Calls = [
     ("search", {"query": "total"}),
-    ("plan", {"steps": ["add mean"], "files": ["shop.py"], "tests": ["tests/test_mean.py"]}),
+    ("plan", {"steps": ["add mean to shop.py"], "files": ["shop.py"], "tests": ["tests/test_mean.py"]}),
 ]
 TESTS: Calls = [
     ("read", {"path": "shop.py"}),
@@ -80,7 +85,7 @@ def test_plan_and_tests_come_first_and_bind_the_work(
     assert [b["metadata"]["role"] for b in bodies] == ["planner"] * 2 + ["tester"] * 3 + ["implementer"] * 6
     agent = told["agent"]
     assert agent["agreed_plan"] == {
-        "steps": ["add mean"],
+        "steps": ["add mean to shop.py"],
         "files": ["shop.py", "tests/test_mean.py"],
         "by": "assumed",
         "widened": [],
@@ -179,3 +184,33 @@ def test_a_session_killed_in_every_role_goes_on_there(repo: Repo, tmp_path: Path
     assert roles == ["planner"] * 3 + ["tester"] * 4 + ["implementer"] * 4  # each cut reply asked for once more
     assert told["agent"]["tools"] == {"search": 1, "plan": 1, "read": 2, "create": 1, "finish": 2, "edit": 1}
     assert told["agent"]["acceptance"]["by"] == "assumed"
+
+
+def test_a_model_is_not_asked_for_a_role_that_it_was_shown_to_be_unfit_for(
+    repo: Repo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Before anything is spent: no reply is asked for, nothing is kept. What the environment names counts alike."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    few, all_ = Share(part=1, whole=4), Share(part=4, whole=4)
+    with false_model_server() as server:
+        profile = ModelProfile(
+            name="bot", digest=ServerModel(server.socket).digest, seed=1, dialect="d", dialects={}, calls=all_,
+            stops=all_, skills={Skill.WRITE.value: few}, reviews=few,
+        )  # fmt: skip
+        keep_profile(profile, Settings.from_environ())
+        name, words = f"unix:{server.socket}", ["do", "add mean", "--repo", str(repo.folder)]
+        monkeypatch.setenv("LOCALAGENT_CHAT_MODEL", name)
+        assert main([*words, "--roles", "planner,tester,implementer"]) == 1
+        said = capsys.readouterr().err
+        assert "was not fit as tester: it writes functions in 1 of 4 tasks" in said
+        assert "--roles planner,implementer" in said
+        assert main([*words, "--model", "unix:/none", "--review-model", name]) == 1
+        assert "was not fit as reviewer: it judged 1 of 4 changes rightly" in capsys.readouterr().err
+        monkeypatch.setenv("LOCALAGENT_ROLES", "implementer,reviewer")
+        assert main(words) == 1
+        assert "not fit as reviewer" in capsys.readouterr().err
+        monkeypatch.setenv("LOCALAGENT_TRUST", "never")
+        assert main(words) == 2
+        assert "LOCALAGENT_TRUST: 'never'" in capsys.readouterr().err
+        assert server.bodies == []
+    assert not (tmp_path / "state/localagent/tasks").exists()

@@ -116,6 +116,8 @@ def test_without_anybody_to_ask_the_patch_waits(repo: Repo, tmp_path: Path) -> N
     with false_model_server(calls_in_turn([*ADD[3:6], *DONE])) as server:
         code, told, diff = _do(repo, server.socket, tmp_path)
     assert (code, told["outcome"], diff) == (1, "needs-person", b"")
+    assert main(["session", "resume", "--report", str(tmp_path / "again.json")]) == 1  # nothing is said: it still waits
+    assert json.loads((tmp_path / "again.json").read_text()) == told
     assert main(["apply", told["task"], "--choose", "1"]) == 0
     assert (repo.folder / "shop/extra.py").exists()
 
@@ -136,10 +138,13 @@ def test_what_is_wrong_is_told_before_anything_is_spent(
 
 
 @pytest.mark.long
-def test_a_killed_session_is_resumed_and_its_tree_untouched(repo: Repo, tmp_path: Path) -> None:
+def test_a_killed_session_is_resumed_and_its_tree_untouched(
+    repo: Repo, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Killed while the model is asked for its sixth reply; what was done then is not done again.
 
-    Killed once more between its end and its report: the patch is proven again, and the model not asked.
+    Killed once more between its end and its report: the patch is proven again, and the model not asked. Then it is
+    finished: it says what it came to, with the exit code of that.
     """
     script = calls_in_turn(ADD)
     stop = [True]
@@ -168,7 +173,12 @@ def test_a_killed_session_is_resumed_and_its_tree_untouched(repo: Repo, tmp_path
         assert main(["session", "resume", "--quiet", "--report", str(report)]) == 0
         again = json.loads(report.read_text())
         assert (again["outcome"], again["patch"], len(server.bodies)) == ("accepted", told["patch"], asked)
-        assert main(["session", "resume"]) == 1
+        kept_files = {path: path.read_bytes() for path in kept.iterdir() if path.is_file()}
+        out = tmp_path / "finished.patch"
+        assert main(["session", "resume", "--out", str(out)]) == 0
+        assert "nothing to resume" in capsys.readouterr().err
+        assert (out.read_text(), len(server.bodies)) == (told["patch"], asked)
+        assert {path: path.read_bytes() for path in kept.iterdir() if path.is_file()} == kept_files
     assert told["agent"]["tools"] == {
         "search": 1,
         "read": 1,

@@ -54,7 +54,7 @@ def test_models_are_told_apart_and_do_says_what_was_shown(tmp_path: Path, capsys
         assert (
             main(["do", "x", "--repo", str(repo.folder), "--model", talker, "--max-steps", "1", "--trust", "auto"]) == 1
         )
-        assert "when bot was qualified it was not fit" in capsys.readouterr().err
+        assert "was not fit as implementer: it called tools as asked in" in capsys.readouterr().err
 
 
 @pytest.mark.long

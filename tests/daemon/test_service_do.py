@@ -107,6 +107,15 @@ def test_a_killed_daemon_goes_on_with_the_session() -> None:
         assert str(server.socket) not in report.read_text()
         assert b"create:" in err
         assert sorted(p.name for p in place.repo.iterdir() if p.suffix == ".py") == sorted(FILES)
+        transcript = place.run("session", "show", told["task"]).out
+        assert transcript.count("### create (done)") == 2
+        assert "**finished:**" in transcript
+        assert not [name for name in (str(server.socket), str(daemon.root)) if name in transcript]
+        again = place.run("session", "resume", told["task"])
+        assert (again.code, "is finished" in again.err) == (0, True), again
+        for more in (("resume", told["task"], "--say", "louder"), ("undo", told["task"])):
+            refused = place.run("session", *more)
+            assert (refused.code, "was a daemon's" in refused.err) == (1, True), refused
         while list((daemon.state / "sessions").iterdir()):  # the worker clears up once it has told the end
             time.sleep(0.05)
 

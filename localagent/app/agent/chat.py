@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from localagent.agent.agent_ports import Person
-from localagent.agent.events import Answered, Ended, EndKind, PersonSaid, writes_of
-from localagent.app.agent.chat_model import open_chat_model
+from localagent.agent.events import REVIEWER, Answered, Ended, EndKind, PersonSaid, writes_of
+from localagent.app.agent.chat_model import open_chat_model, refuse_absent
 from localagent.app.agent.jail_runs import copied_tree, jail_for, opened_runs
-from localagent.app.agent.request import DoOutcome, DoRequest
+from localagent.app.agent.request import DoOutcome, DoRequest, other_reviewer, roles_of_worker
 from localagent.app.agent.run import refuse_applied, resume_do, run_do
 from localagent.app.agent.session_control import say, undo_steps
 from localagent.app.agent.session_run import Frontend, Work
@@ -104,11 +104,19 @@ class Chat:
         ):
             return runs.run_tests(writes_of(kept.events), specs).text
 
-    def diff(self) -> str:
-        """What the copy changes, as a unified diff against the tree as it stands."""
+    def diff(self, path: str = "") -> str:
+        """What the copy changes, in one file or in all, as a unified diff against the tree as it stands.
+
+        AnswerIsNo where that file is not changed.
+        """
         kept = self.need()
+        writes = writes_of(kept.events)
+        chosen = {name: text for name, text in writes.items() if path in ("", str(name))}
+        if path and not chosen:
+            changed = ", ".join(map(str, writes)) or "nothing"
+            raise AnswerIsNo(f"{path} is not changed", remedy=f"changed: {changed}")
         with copied_tree(self.settings, kept.request.repo) as (tree, _):
-            return unified_diff(tree.patch(writes_of(kept.events))).decode("utf-8", "replace")
+            return unified_diff(tree.patch(chosen)).decode("utf-8", "replace")
 
     def undo(self, *, every: bool) -> tuple[RepoPath, ...]:
         """Take back the last step that changed files, or all, in the copy."""
@@ -140,15 +148,18 @@ class Chat:
         AnswerIsNo where none answers there, UsageFault for a wrong name, CannotEnforce for a file that is not
         registered.
         """
-        request, loading = self.request, Stop()
+        request, loading = replace(self.request, model=name), Stop()
         policy = open_policy(self.settings, request.policy, request.repo).policy
         with contextlib.ExitStack() as opened:
             jail = lambda: jail_for(request, self.settings, policy)  # noqa: E731
             with stop.calling(loading.now):
-                model = opened.enter_context(open_chat_model(name, self.settings, jail, loading))
+                if reviewer := other_reviewer(request):
+                    refuse_absent(reviewer, self.settings, (REVIEWER,))
+                roles = roles_of_worker(request)
+                model = opened.enter_context(open_chat_model(name, self.settings, jail, loading, roles=roles))
             self.close()
             self._model, self._open = model, opened.pop_all()
-        self.request = replace(request, model=name)
+        self.request = request
         if (kept := self.kept()) is not None:
             save_session(kept.record, replace(kept.request, model=name))
 

@@ -12,6 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from localagent.agent.events import REVIEWER, TESTER
 from localagent.app.agent.challenges import Skill
 from localagent.app.settings import Settings
 from localagent.domain.strength import Share
@@ -114,6 +115,22 @@ class ModelProfile:
                 found.append(f"when {self.name} was qualified it {text} ({missed} tasks failed)")
         return tuple(found)
 
+    def unfit_as(self, role: str) -> str:
+        """What was measured that speaks against a role; "" where nothing does. What was not tried speaks against none.
+
+        Any role has to call tools, end by itself, read, and edit exactly, but for the reviewer, who has no tools; a
+        tester has to write functions, too.
+        """
+        if role == REVIEWER:
+            return f"it judged {self.reviews} changes rightly" if _failed(self.reviews) else ""
+        probes = self.dialects.get(self.dialect)
+        if not self.calls.whole and probes is not None and _failed(probes.right):
+            return f"it called tools as asked in {probes.right} tries"
+        shares = [("called tools well in", self.calls, "replies"), ("ended by itself in", self.stops, "tasks")]
+        skills = (*_EXACT, *((Skill.WRITE,) if role == TESTER else ()))
+        shares += [(f"{skill.value} in", self.skills.get(skill.value, _NONE), "tasks") for skill in skills]
+        return "; ".join(f"it {what} {share} {of}" for what, share, of in shares if _failed(share))
+
     def _lacking(self, skills: tuple[Skill, ...]) -> str:
         told = []
         if not _shown(self.calls):
@@ -128,6 +145,10 @@ class ModelProfile:
             f"'{skill.value}' was not tried often enough" for skill, tally in tried if _few(tally) and self.calls.whole
         ]
         return "; ".join(told)
+
+
+def _failed(tally: Share) -> bool:
+    return tally.whole >= _LEAST_TRIES and tally.share < ENOUGH
 
 
 def _few(tally: Share) -> bool:

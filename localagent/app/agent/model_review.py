@@ -13,7 +13,7 @@ from localagent.agent.agent_ports import JudgeAnswer
 from localagent.agent.events import REVIEWER, EventLog, Replied, ReviewAnswer, Reviewed, last_said
 from localagent.agent.reviewer import Reviewer
 from localagent.app.agent.chat_model import open_chat_model
-from localagent.app.agent.request import DoRequest
+from localagent.app.agent.request import DoRequest, other_reviewer
 from localagent.app.agent.session_store import whole_instruction
 from localagent.app.cancellation import Stop
 from localagent.app.settings import Settings
@@ -86,8 +86,8 @@ def open_review(
         return
     with contextlib.ExitStack() as stack:
         model = worker
-        if request.review_model and request.review_model != request.model:
-            model = stack.enter_context(open_chat_model(request.review_model, settings, jail, stop))
+        if other := other_reviewer(request):
+            model = stack.enter_context(open_chat_model(other, settings, jail, stop, roles=(REVIEWER,)))
         sampling = Sampling(temperature=_TEMPERATURE, seed=request.seed, max_tokens=1024)
         reviewer = Reviewer(model=model, sampling=sampling, cancelled=cancelled)
         yield ModelReview(reviewer=reviewer, request=request, log=log)

@@ -120,7 +120,8 @@ class VerifyJudge:
             shown = diff.decode("utf-8", "replace")
             if not (self.person.present and self.person.approves(f"this patch ({reason})", shown)):
                 answer = JudgeAnswer.NEEDS_PERSON
-                reason = f"a patch was made and passes every check ({reason}); a person has to take it"
+                left = "you have not taken it" if self.person.present else "a person has to take it"
+                reason = f"a patch was made and passes every check ({reason}); {left}"
         self.proof = Proof(patch=patch, verification=found, answer=answer, reason=reason)
         return Judgement(answer=answer, reason=reason)
 

@@ -61,3 +61,13 @@ class DoOutcome:
     def task_id(self) -> str:
         """The session is a task."""
         return self.session
+
+
+def other_reviewer(request: DoRequest) -> str:
+    """The model that reviews, where it is not the one that works; "" where there is none."""
+    return request.review_model if REVIEWER in request.roles and request.review_model != request.model else ""
+
+
+def roles_of_worker(request: DoRequest) -> tuple[str, ...]:
+    """The roles that the model that works plays itself."""
+    return tuple(role for role in request.roles if role != REVIEWER or not other_reviewer(request))

@@ -69,7 +69,7 @@ class RoleTurns:
                 continue
             earlier = self.session.log.events[first:]
             with self.session.timed(_STAGES[role]):
-                ended = self._loop(role).run(begin, earlier)
+                ended = self.loop(role).run(begin, earlier)
             if ended.kind is not EndKind.NEXT_ROLE:
                 return ended
         return ended
@@ -83,18 +83,19 @@ class RoleTurns:
             return role in request.roles and agreed_tests(events) is None and not self.judge.named_fail()
         return True
 
-    def _loop(self, role: str) -> Loop:
+    def loop(self, role: str) -> Loop:
+        """The conversation of a role, by what the session's log holds now."""
         session, request, log = self.session, self.session.request, self.session.log
         own = importable_names(Path(self.tree.snapshot.store))
         asked = whole_instruction(request, log.events)
         agreed = agreed_tests(log.events)
         tests = tuple(agreed.files) if agreed is not None else ()
-        review = GateReview(session.opened.policy, asked, self.tree, own)
+        review = GateReview(session.policy, asked, self.tree, own)
         judge: VerifyJudge | AcceptanceJudge = self.judge
         writes = lambda: writes_of(log.events)  # noqa: E731
         asks_plan = request.trust is not Trust.AUTO
         if role == TESTER:
-            review = new_tests = NewTestsReview(session.opened.policy, asked, self.tree, own)
+            review = new_tests = NewTestsReview(session.policy, asked, self.tree, own)
             writes = lambda: {p: t for p, t in writes_of(log.events).items() if new_tests.is_new_test(p)}  # noqa: E731
             judge = AcceptanceJudge(
                 instruction=asked,

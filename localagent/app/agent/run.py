@@ -13,6 +13,7 @@ from pathlib import Path
 
 from localagent.agent.agent_ports import JudgeAnswer
 from localagent.agent.events import (
+    REVIEWER,
     AgentEvent,
     Answered,
     Ended,
@@ -23,17 +24,17 @@ from localagent.agent.events import (
     writes_of,
 )
 from localagent.agent.refused_changes import refused_changes
-from localagent.app.agent.chat_model import MODEL_REMEDY, open_chat_model, weaknesses
+from localagent.app.agent.chat_model import MODEL_REMEDY, open_chat_model, refuse_absent, weaknesses
 from localagent.app.agent.data_analysis import DataAnalysis, copy_data, holds_data
-from localagent.app.agent.jail_runs import jail_for, opened_runs
-from localagent.app.agent.model_review import open_review
+from localagent.app.agent.jail_runs import JailRuns, jail_for, opened_runs
+from localagent.app.agent.model_review import ModelReview, open_review
 from localagent.app.agent.patch_judge import VerifyJudge
 from localagent.app.agent.recipe_run import NoModel, no_such_name, run_recipe
-from localagent.app.agent.request import DoOutcome, DoRequest
+from localagent.app.agent.request import DoOutcome, DoRequest, other_reviewer, roles_of_worker
 from localagent.app.agent.role_turns import RoleTurns
 from localagent.app.agent.script_runs import JailedScript
 from localagent.app.agent.session_outcome import record_outcome, result_of
-from localagent.app.agent.session_run import Frontend, SessionRun, Work
+from localagent.app.agent.session_run import Frontend, OneClock, SessionRun, Work
 from localagent.app.agent.session_store import Session, journal_log, save_session, whole_instruction
 from localagent.app.agent.snapshot_tree import SnapshotTree
 from localagent.app.agent.specification_run import by_specification, specification
@@ -88,12 +89,12 @@ def run_do(request: DoRequest, settings: Settings, front: Frontend) -> DoOutcome
             session = SessionRun(
                 request=request,
                 settings=settings,
-                opened=opened,
+                policy=opened.policy,
                 record=record,
                 evidence=evidence,
                 model=model,
                 front=front,
-                sink=combined((journal, front.sink)),
+                sink=OneClock(sink=combined((journal, front.sink)), begin=begin),
                 log=journal_log(journal, begin),
                 begin=begin,
             )
@@ -127,12 +128,12 @@ def resume_do(kept: Session, settings: Settings, front: Frontend, work: Work = W
             session = SessionRun(
                 request=request,
                 settings=settings,
-                opened=opened,
+                policy=opened.policy,
                 record=kept.record,
                 evidence=evidence,
                 model=model,
                 front=front,
-                sink=combined((journal, front.sink)),
+                sink=OneClock(sink=combined((journal, front.sink)), begin=begin),
                 log=journal_log(journal, begin, kept.events),
                 begin=begin,
                 work=work,
@@ -160,7 +161,12 @@ def _model_for(
         if request.model or (recipe is None and not request.from_tests):
             jail = lambda: jail_for(request, settings, opened.policy)  # noqa: E731
             try:
-                model = stack.enter_context(open_chat_model(request.model, settings, jail, front.stop))
+                if reviewer := other_reviewer(request):
+                    refuse_absent(reviewer, settings, (REVIEWER,))
+                opened_model = open_chat_model(
+                    request.model, settings, jail, front.stop, roles=roles_of_worker(request)
+                )
+                model = stack.enter_context(opened_model)
             except AnswerIsNo:
                 if recipe is None:
                     raise
@@ -235,7 +241,7 @@ def _answer(session: SessionRun, *, resumed: bool) -> TaskResult:
 
 
 def _worked(session: SessionRun, *, resumed: bool) -> TaskResult:
-    request, settings, policy = session.request, session.settings, session.opened.policy
+    request, settings, policy = session.request, session.settings, session.policy
     if request.files:
         return _analysed(session, resumed=resumed)
     task = session.record.task
@@ -257,23 +263,7 @@ def _worked(session: SessionRun, *, resumed: bool) -> TaskResult:
         stack.enter_context(session.front.stop.calling(runs.cancel))
         stack.enter_context(session.front.stop.calling(cancelled.set))
         review = open_review(request, settings, session.model, lambda: jail, session.front.stop, session.log, cancelled)
-        asked = whole_instruction(request, session.log.events)
-        judge = VerifyJudge(
-            request=replace(request, instruction=asked),
-            settings=settings,
-            policy=policy,
-            tree=tree,
-            runs=runs,
-            person=session.front.person,
-            sink=session.sink,
-            stop=session.front.stop,
-            frozen=specification(request, tree),
-            named_fail=lambda: bool(request.tests) and not runs.passes({}, request.tests),
-            review=stack.enter_context(review),
-            agreed_tests=lambda: agreed_tests(session.log.events),
-            refused=lambda written: refused_changes(session.log.events, asked, written),
-        )
-        session.known["judge"] = judge
+        session.known["judge"] = judge = judge_of(session, runs, stack.enter_context(review))
         if session.work is Work.PROOF:
             return result_of(session, _proven(session, judge), judge)
         with session.timed("recipe"):
@@ -284,6 +274,27 @@ def _worked(session: SessionRun, *, resumed: bool) -> TaskResult:
             return result_of(session, ended, judge)
         turns = RoleTurns(session=session, tree=tree, runs=runs, judge=judge, cancelled=cancelled)
         return result_of(session, turns.run(), judge)
+
+
+def judge_of(session: SessionRun, runs: JailRuns, review: ModelReview | None = None) -> VerifyJudge:
+    """What judges a session's copy, by all that was instructed so far."""
+    request, tree, log = session.request, runs.tree, session.log
+    asked = whole_instruction(request, log.events)
+    return VerifyJudge(
+        request=replace(request, instruction=asked),
+        settings=session.settings,
+        policy=session.policy,
+        tree=tree,
+        runs=runs,
+        person=session.front.person,
+        sink=session.sink,
+        stop=session.front.stop,
+        frozen=specification(request, tree),
+        named_fail=lambda: bool(request.tests) and not runs.passes({}, request.tests),
+        review=review,
+        agreed_tests=lambda: agreed_tests(log.events),
+        refused=lambda written: refused_changes(log.events, asked, written),
+    )
 
 
 def _proven(session: SessionRun, judge: VerifyJudge) -> Ended:
@@ -299,7 +310,7 @@ def _analysed(session: SessionRun, *, resumed: bool) -> TaskResult:
     """The result of a data analysis: a script and its files instead of a patch. AnswerIsNo where a patch is wanted."""
     if session.work is Work.PROOF:
         raise AnswerIsNo("an analysis of data makes no patch", remedy="its results are in the folder of --results")
-    request, settings, policy, known = session.request, session.settings, session.opened.policy, session.known
+    request, settings, policy, known = session.request, session.settings, session.policy, session.known
     jail = jail_for(request, settings, policy)
     cancelled = threading.Event()
     with scratch_folder(settings.scratch_dir) as scratch, session.front.stop.calling(cancelled.set):

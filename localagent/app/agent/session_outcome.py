@@ -1,6 +1,7 @@
 """What came of a session: the outcome as a task's result, kept, shown, and landed where that was asked."""
 
 from dataclasses import replace
+from typing import Any
 
 from localagent.agent.events import (
     Ended,
@@ -14,12 +15,16 @@ from localagent.app.agent.recipe_run import NoModel
 from localagent.app.agent.request import DoOutcome
 from localagent.app.agent.session_report import agent_json, explanation
 from localagent.app.agent.session_run import SessionRun
+from localagent.app.agent.session_store import Session
 from localagent.app.evidence.task_evidence import land_recorded
 from localagent.domain.edit import Candidate
 from localagent.domain.task import TaskResult, Verdict
 from localagent.errors import AnswerIsNo
 from localagent.fs.atomic_files import CannotRecord, RecordDamaged, write_through
 from localagent.record.journal import Journal
+from localagent.record.store import TaskRecord
+from localagent.repo.apply_patch import landing_state
+from localagent.repo.apply_record import LandState
 from localagent.repo.diff.write_diff import unified_diff
 from localagent.report.task_report import write_report
 
@@ -35,7 +40,7 @@ def result_of(session: SessionRun, ended: Ended, judge: VerifyJudge) -> TaskResu
         verdict=Verdict.GAVE_UP,
         reason=explanation(ended, session.log.events),
         exit=AnswerIsNo.exit_code,
-        remedy=f"see the report's section `agent`; say more in the instruction{other}",
+        remedy=ended.remedy or f"see the report's section `agent`; say more in the instruction{other}",
         baseline=found.baseline if found is not None else None,
         full=found.full if found is not None else None,
     )
@@ -117,4 +122,33 @@ def record_outcome(session: SessionRun, result: TaskResult, journal: Journal) ->
         report=report,
         warnings=result.warnings,
         applied=applied,
+    )
+
+
+def settled_outcome(kept: Session) -> DoOutcome | None:
+    """The recorded outcome of a session that nothing is left to do in: accepted, or it waits for a person's word.
+
+    None for any other. RecordDamaged where report or patch were altered.
+    """
+    report = kept.record.result_json()
+    if report is None:
+        return None
+    accepted = kept.state == EndKind.FINISHED.value and report["outcome"] == Verdict.ACCEPTED.value
+    waits = kept.state == EndKind.NEEDS_PERSON.value and report["outcome"] == Verdict.NEEDS_PERSON.value
+    return recorded_outcome(kept.record, report) if accepted or waits else None
+
+
+def recorded_outcome(record: TaskRecord, report: dict[str, Any]) -> DoOutcome:
+    """What a front end shows of a session whose report is kept."""
+    code, patch, proposal = int(report["exit"]), record.patch(), record.proposal(1)
+    return DoOutcome(
+        exit=code,
+        reason=str(report["reason"]),
+        remedy=str(report.get("remedy") or ""),
+        session=record.id,
+        diff=unified_diff(patch) if patch is not None and not code else b"",
+        proposal=unified_diff(proposal) if proposal is not None else b"",
+        report=report,
+        warnings=tuple(map(str, report.get("warnings", ()))),
+        applied=landing_state(record.dir / "undo") is LandState.LANDED,
     )

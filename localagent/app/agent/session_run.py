@@ -3,7 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
@@ -12,8 +12,8 @@ from localagent.agent.events import AgentEvent, Answered, MemoryLog, Replied
 from localagent.app.agent.request import DoRequest
 from localagent.app.cancellation import Stop
 from localagent.app.evidence.task_evidence import TaskEvidence
-from localagent.app.policies import OpenPolicy
 from localagent.app.settings import Settings
+from localagent.domain.policy import Policy
 from localagent.domain.task import Event
 from localagent.ports import ChatModel, Sink
 from localagent.record.store import TaskRecord
@@ -37,6 +37,21 @@ class Absent:
         """Nobody answers."""
         del question
         return ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OneClock:
+    """A sink whose events bear the session's time, also those of parts that begin to count anew.
+
+    `begin`: monotonic seconds when the run began.
+    """
+
+    sink: Sink
+    begin: float
+
+    def emit(self, event: Event) -> None:
+        """Tell the other sink, with the time since the session's run began."""
+        self.sink.emit(replace(event, at_seconds=time.monotonic() - self.begin))
 
 
 class Work(Enum):
@@ -68,7 +83,7 @@ class SessionRun:
 
     request: DoRequest
     settings: Settings
-    opened: OpenPolicy
+    policy: Policy
     record: TaskRecord
     evidence: TaskEvidence
     model: ChatModel

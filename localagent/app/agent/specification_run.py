@@ -96,7 +96,7 @@ def _searched(
     end = min(time.monotonic() + _SEARCH_SECONDS, until)
     if end <= time.monotonic():
         return None
-    settings, policy = session.settings, session.opened.policy
+    settings, policy = session.settings, session.policy
     with (
         tempfile.TemporaryDirectory(prefix="search-", dir=runs.scratch) as made,
         contextlib.suppress(NoTests, WorkerLost),

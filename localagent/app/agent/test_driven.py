@@ -121,7 +121,11 @@ class TestDriven:
         writes = self.copy.writes
         if self._pass(self.specs, writes):
             if not writes:
-                return Ended(kind=EndKind.GAVE_UP, reason="the named tests pass already: nothing is to be done")
+                return Ended(
+                    kind=EndKind.GAVE_UP,
+                    reason="the named tests pass already: nothing is to be done",
+                    remedy="name tests that fail now, or write one for what is missing",
+                )
             said = judge.judge(writes, "")
             kinds = {JudgeAnswer.ACCEPTED: EndKind.FINISHED, JudgeAnswer.NEEDS_PERSON: EndKind.NEEDS_PERSON}
             return Ended(kind=kinds.get(said.answer, EndKind.GAVE_UP), reason=said.reason)

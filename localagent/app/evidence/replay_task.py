@@ -101,8 +101,8 @@ def replay(record: TaskRecord, settings: Settings, sink: Sink, stop: Stop, *, re
     if (builder := facts.get("origin", {}).get("builder", Builder.FIX.value)) != Builder.FIX:
         if builder == Builder.DO:
             raise AnswerIsNo(
-                f"task {record.id} was made by a model's tool calls, which are not replayed",
-                remedy=f"`localagent session export {record.id}` has every call and its result",
+                f"task {record.id} was made by a model's tool calls, and its session is not here",
+                remedy=f"`localagent show {record.id}` shows what it came to",
             )
         verb = "hook fix" if builder == Builder.HOOK else builder
         raise AnswerIsNo(
@@ -111,14 +111,14 @@ def replay(record: TaskRecord, settings: Settings, sink: Sink, stop: Stop, *, re
         )
     if facts["outcome"] in _NO_WAY:
         raise AnswerIsNo(f"task {record.id} ended {facts['outcome']}: there is no way to go again")
-    recorded = _recorded(record, facts, mine)
-    policy = _policy(record, facts)
+    recorded = recorded_events(record, facts, mine)
+    policy = policy_then(record, facts)
     _same_model(facts, settings)
     task = replace(record.task, repo=os.path.realpath(repo or record.task.repo))
     if "guard" not in facts["asked"]:  # a task of before there was one
         task = replace(task, guard=Guard(scope=GuardScope.NONE))
     request = _request(task, facts)
-    same = _Same(record, facts).check
+    same = SameTree(record, facts).check
     kept = _EventCollector()
     verified = _reverified(record, facts, task, settings, policy, sink, stop, same)
     result: TaskResult | None = None
@@ -157,7 +157,7 @@ def _reverified(
     same: Callable[[Snapshot], None],
 ) -> Reverified:
     """Every check of the task on the record's patch: all tests and checks of the goal twice, then the guard."""
-    patch = _patch_then(record, facts)
+    patch = patch_then(record, facts)
     if patch is None:
         return Reverified(check=PatchCheck.NO_PATCH)
     asked = ProofRequest(repo=Path(task.repo), backend=_backend(facts))
@@ -179,8 +179,8 @@ def _reverified(
     return Reverified(check=PatchCheck.PASSES)
 
 
-def _patch_then(record: TaskRecord, facts: dict[str, Any]) -> Patch | None:
-    """The record's patch or first proposal; RecordDamaged where it is not the one that the facts name."""
+def patch_then(record: TaskRecord, facts: dict[str, Any]) -> Patch | None:
+    """The record's patch or first proposal, None without one; RecordDamaged where it is not the one of the facts."""
     wanted = _found_then(facts)
     if wanted is None:
         return None
@@ -265,7 +265,9 @@ class NotThatTree(AnswerIsNo):
 
 
 @dataclass(frozen=True, slots=True)
-class _Same:
+class SameTree:
+    """Whether a tree is the one that a task saw."""
+
     record: TaskRecord
     facts: dict[str, Any]
 
@@ -291,7 +293,7 @@ class _Same:
             return {}
 
 
-def _recorded(record: TaskRecord, facts: dict[str, Any], mine: tuple[Entry, ...]) -> list[dict[str, Any]]:
+def recorded_events(record: TaskRecord, facts: dict[str, Any], mine: tuple[Entry, ...]) -> list[dict[str, Any]]:
     """The task's events, once journal and request are those that the audit journal vouches for."""
     started = next((e for e in mine if e.kind is AuditKind.TASK_STARTED), None)
     if started is None or digest_of(read_bounded(record.dir / "task.json", _MOST_BYTES)) != started.data.get("asked"):
@@ -317,7 +319,8 @@ def canonical_tip(path: Path, lines: int) -> str:
     return digest_of(rows[lines - 1] + b"\n") if 0 < lines <= len(rows) else ""
 
 
-def _policy(record: TaskRecord, facts: dict[str, Any]) -> Policy:
+def policy_then(record: TaskRecord, facts: dict[str, Any]) -> Policy:
+    """The policy that a task ran under. RecordDamaged where it is not the one that the facts name."""
     path = record.dir / "policy.json"
     try:
         data = read_bounded(path, _MOST_BYTES)

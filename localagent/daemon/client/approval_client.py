@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from localagent.domain.review import PatchApproval
-from localagent.errors import InternalFault, UsageFault
+from localagent.errors import AnswerIsNo, InternalFault, UsageFault
 from localagent.fs.atomic_files import read_bounded, write_private
 from localagent.protocol.http_client import DEFAULT_SOCKET, Client
 from localagent.protocol.task_order import DIGEST, TASK_ID
@@ -61,6 +61,15 @@ def noted(record: TaskRecord) -> Path | None:
         return Path(os.fsdecode(read_bounded(record.dir / _NOTED, _MOST_PATH)))
     except FileNotFoundError:
         return None
+
+
+def refuse_remote(record: TaskRecord) -> None:
+    """AnswerIsNo for a session that a daemon worked on: what came of it is here, the rest is not."""
+    if noted(record) is not None:
+        raise AnswerIsNo(
+            f"session {record.id} was a daemon's: it can be shown and exported, not gone on with",
+            remedy="order it again, and say in the instruction what was asked",
+        )
 
 
 def patches_of(client: Client, task: str) -> list[dict[str, Any]]:

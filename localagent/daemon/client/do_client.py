@@ -1,17 +1,21 @@
 """`do` by way of the daemon: the instruction is ordered with what the model may use; which model, the daemon says."""
 
+import time
 from pathlib import Path
 
 from localagent.agent.approval import Trust
-from localagent.agent.events import IMPLEMENTER
+from localagent.agent.events import IMPLEMENTER, event_of
 from localagent.app.agent.request import DoOutcome, DoRequest
+from localagent.app.agent.session_store import journal_log, save_session
 from localagent.app.settings import Settings
 from localagent.daemon.client.task_client import RemoteRequest, run_task
 from localagent.domain.task import Budget, Choosing, Task
-from localagent.errors import UsageFault
+from localagent.errors import InternalFault, UsageFault
 from localagent.ports import Sink
+from localagent.protocol.http_client import Client, DaemonRefuses
 from localagent.protocol.task_order import TaskOrder
-from localagent.record.store import TaskStore
+from localagent.record.journal import Journal
+from localagent.record.store import TaskRecord, TaskStore
 from localagent.repo.diff.write_diff import unified_diff
 
 
@@ -50,7 +54,9 @@ def run_do_remote(request: DoRequest, socket: Path, settings: Settings, sink: Si
         report=request.report,
     )
     done = run_task(asked, socket, settings, sink)
-    proposal = TaskStore(settings.state_dir).open(done.task_id).proposal(1)
+    record = TaskStore(settings.state_dir).open(done.task_id)
+    _bring_session(socket, record, request)
+    proposal = record.proposal(1)
     return DoOutcome(
         exit=done.exit,
         reason=done.reason,
@@ -61,6 +67,29 @@ def run_do_remote(request: DoRequest, socket: Path, settings: Settings, sink: Si
         report=done.report,
         warnings=done.warnings,
     )
+
+
+def _bring_session(socket: Path, record: TaskRecord, request: DoRequest) -> None:
+    """Keep what the daemon's session said and did with the task, where it was kept there: to be read, not gone on with.
+
+    InternalFault where it is not as agreed.
+    """
+    client = Client(socket)
+    try:
+        found = client.get(f"/v1/tasks/{record.id}/session").json()
+        told = [event_of(str(event["kind"]), event["data"]) for event in found]
+    except DaemonRefuses:
+        return  # too long, or of a daemon that keeps none
+    except (ValueError, TypeError, KeyError) as fault:
+        raise InternalFault(f"the daemon's session is not as agreed: {fault}") from fault
+    finally:
+        client.close()
+    with Journal.reopened(record.journal_path) as journal:
+        log = journal_log(journal, time.monotonic())
+        for event in told:
+            if event is not None:
+                log.append(event)
+    save_session(record, request)
 
 
 def _refuse(request: DoRequest) -> None:

@@ -212,6 +212,7 @@ ENDPOINTS = (
         answers=_OVER,
     ),
     Endpoint(method="GET", path="/v1/tasks/{task}/proposals", handler=task_handlers.proposals, answers=_OVER),
+    Endpoint(method="GET", path="/v1/tasks/{task}/session", handler=task_handlers.session, answers=_OVER),
     Endpoint(
         method="GET",
         path="/v1/tasks/{task}/approvals",

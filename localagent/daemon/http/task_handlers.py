@@ -178,6 +178,14 @@ async def proposals(request: Request) -> Response:
     return raw((await _result(request)).proposals, "application/json")
 
 
+async def session(request: Request) -> Response:
+    """What an instruction's model said and what was done, event by event; refused for a task that was a repair."""
+    found = (await _result(request)).session
+    if found is None:
+        raise RequestRefused(404, "no-session", "no session was kept: the task is a repair, or it was too long")
+    return raw(found, "application/json")
+
+
 async def _result(request: Request) -> Result:
     row, _ = task_of(request, PeerRole.READ_ALL)
     result = context_of(request).reads.result(row.id)

@@ -16,6 +16,7 @@ from localagent.agent.approval import Trust
 from localagent.agent.limits import Limits
 from localagent.app.agent.request import DoOutcome, DoRequest
 from localagent.app.agent.run import resume_do, run_do
+from localagent.app.agent.session_outcome import recorded_outcome
 from localagent.app.agent.session_run import Frontend
 from localagent.app.agent.session_store import Session, is_session, open_session
 from localagent.app.cancellation import Stop
@@ -115,7 +116,7 @@ def _kept_answer(record: TaskRecord) -> DoOutcome | None:
     report = record.result_json()
     if report is None or report["outcome"] == Verdict.INTERRUPTED.value:
         return None
-    return DoOutcome(exit=int(report["exit"]), reason=str(report["reason"]), session=record.id, report=report)
+    return recorded_outcome(record, report)
 
 
 def _refused(no: AnswerIsNo | CannotEnforce, request: DoRequest, settings: Settings) -> DoOutcome:

@@ -17,8 +17,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from localagent.agent.events import event_json
 from localagent.app.agent.request import DoOutcome
-from localagent.app.agent.session_store import is_session
+from localagent.app.agent.session_store import is_session, open_session
 from localagent.app.cancellation import Stop
 from localagent.app.fix.request import FixOutcome, FixRequest
 from localagent.app.fix.run import run_fix
@@ -98,6 +99,7 @@ _ALWAYS = ("stage", "attempt")
 MOST_BUNDLE_BYTES = 16 << 20
 _MOST_REPORT_BYTES = 32 << 20
 _MOST_PATCH_BYTES = 128 << 20
+_MOST_SESSION_BYTES = 32 << 20
 _log = logging.getLogger("localagent.worker")
 
 
@@ -197,7 +199,16 @@ def result_of(lease: Lease, outcome: FixOutcome | DoOutcome, state_dir: Path, so
     proposals = dump([{"number": n, "patch": patch_json(p)} for n, p in kept if p is not None])
     if len(report) > _MOST_REPORT_BYTES or len(patch or b"") + len(proposals) > _MOST_PATCH_BYTES:
         raise InternalFault("the report or the patch is larger than is kept")
-    return Result(report=report, patch=patch, proposals=proposals)
+    return Result(report=report, patch=patch, proposals=proposals, session=_session(record, hidden))
+
+
+def _session(record: TaskRecord, hidden: Mapping[str, str]) -> bytes | None:
+    """The events of a session; None where there are none, or more than is kept."""
+    if not is_session(record):
+        return None
+    told = [{"kind": kind, "data": data} for kind, data in map(event_json, open_session(record).events)]
+    data = dump([without(event, {}, hidden) for event in told])
+    return data if len(data) <= _MOST_SESSION_BYTES else None
 
 
 def attested(record: TaskRecord, said: dict[str, str] | None) -> dict[str, str] | None:

@@ -128,7 +128,8 @@ def finish(
     with rows.writing() as database:
         _require_lease(database, lease)
         database.execute(
-            "INSERT INTO results VALUES (?, ?, ?, ?)", (lease.task, result.report, result.patch, result.proposals)
+            "INSERT INTO results VALUES (?, ?, ?, ?, ?)",
+            (lease.task, result.report, result.patch, result.proposals, result.session),
         )
         keep_judged(database, lease.task, judged)
         if confidence is not None:

@@ -114,6 +114,9 @@ MIGRATIONS = (
     """
     ALTER TABLE tasks ADD COLUMN confidence TEXT;
     """,
+    """
+    ALTER TABLE results ADD COLUMN session BLOB;
+    """,
 )
 
 

@@ -73,11 +73,12 @@ class StoredEvent:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Result:
-    """What a finished task left, as JSON bytes."""
+    """What a finished task left, as JSON bytes. `session`: the events of an instruction, None for a repair."""
 
     report: bytes
     patch: bytes | None
     proposals: bytes
+    session: bytes | None = None
 
 
 class Rows:
@@ -235,8 +236,9 @@ class Rows:
     def result(self, task: str) -> Result | None:
         """What a task left, None when it is not done."""
         with self.reading() as database:
-            x = database.execute("SELECT report, patch, proposals FROM results WHERE task = ?", (task,)).fetchone()
-            return None if x is None else Result(report=x["report"], patch=x["patch"], proposals=x["proposals"])
+            x = database.execute("SELECT * FROM results WHERE task = ?", (task,)).fetchone()
+            names = ("report", "patch", "proposals", "session")
+            return None if x is None else Result(**{name: x[name] for name in names})
 
     def counts(self) -> dict[str, int]:
         """Tasks by state, over everybody."""
