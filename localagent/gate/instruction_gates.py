@@ -20,7 +20,7 @@ from typing import Any
 
 import pathspec
 
-from localagent.code.names import dotted_name
+from localagent.code.names import callee_name, dotted_name
 from localagent.code.source_text import parse_or_none
 from localagent.code.spans import Function, first_line, last_line, lines_of
 from localagent.domain.diff import ChangeKind, TreeChange
@@ -52,6 +52,15 @@ _NOT_BY_CONTENT = frozenset(r.id for module in (critical_paths, patch_paths, tam
 _REQUIREMENTS = re.compile(r"(?:[\w.-]*-)?requirements(?:-[\w.-]*)?\.(?:txt|in)")
 _ENVIRONMENTS = re.compile(r"\{[\w,.]*\}")
 _ONE_BY_ONE = re.compile(r"\b(?:generator|iterator|iterabl|yield|laz(?:y|ily)|stream|one by one)", re.IGNORECASE)
+_LETS_THROUGH = frozenset(
+    {"guard-gone", "condition-widened", "asks-less", "done-less", "steering-changed", "compares-looser", "check-gone"}
+)
+_TURNED_AWAY = re.compile(r"\b40[13]\b|(?i:unauthori[sz]ed|forbidden|permission|access_?denied|not_?authenticated)")
+_ABOUT_ACCESS = re.compile(
+    r"\b(?:auth|tokens?\b|log(?:ged)?[ -]?in\b|sign(?:ed)? ?in|permission|access|credential|40[13]\b|roles?\b|admin"
+    r"|anonym|public|forbid|refus|allow|session)",
+    re.IGNORECASE,
+)
 _RUNS_TESTS = ("pytest", "coverage", "tox", "nox", "hatch", "pdm", "poetry")
 
 
@@ -188,6 +197,9 @@ class _InstructionContext:
         if finding.rule not in self.rules.answered or finding.path is None:
             return False
         entry = self.entries.get(finding.path)
+        opens = finding.rule in _LETS_THROUGH and not _ABOUT_ACCESS.search(self.instruction)
+        if opens and entry is not None and _guards_access(entry, finding):
+            return False
         match finding.rule:
             case "broad-except" | "bare-except" | "broad-except-at-times":
                 return entry is not None and _keeps_fault(entry.after, finding.line, self.instruction)
@@ -239,6 +251,23 @@ class _InstructionContext:
         name = entry.path.name
         listed = name in (_PYPROJECT, _SETUP_CFG, _TOX, "README.md") or _REQUIREMENTS.fullmatch(name) is not None
         return listed and all(word in known for line in new for word in _WORD.findall(line))
+
+
+def _guards_access(entry: TreeChange, finding: Finding) -> bool:
+    """Whether a finding is of a function that turns people away, or says the name of one of its file that does."""
+    tree = parse_or_none(entry.before)
+    functions = [n for n in ast.walk(tree or ast.Module([], [])) if isinstance(n, Function)]
+    refusing = {f.name for f in functions if any(_turns_away(n) for n in ast.walk(f))}
+    _, at = _function_at(entry.before, entry.after, finding.line)
+    called = re.findall(r"(\w+)\(", finding.message)
+    return bool(refusing & ({at.name} if at is not None else set())) or bool(refusing.intersection(called))
+
+
+def _turns_away(node: ast.AST) -> bool:
+    """`raise HTTPError(403)`, `abort(401)`, `raise PermissionError`."""
+    if isinstance(node, ast.Call) and callee_name(node.func) in ("abort", "fail", "error", "send_error"):
+        return any(isinstance(a, ast.Constant) and a.value in (401, 403) for a in node.args)
+    return isinstance(node, ast.Raise) and _TURNED_AWAY.search(ast.unparse(node)) is not None
 
 
 def _statements(source: bytes) -> list[ast.stmt]:

@@ -131,8 +131,8 @@ class _Bare(ast.NodeTransformer):
         value = node.value or ast.copy_location(ast.Constant(value=None), node)
         return self.generic_visit(ast.copy_location(ast.Assign(targets=[node.target], value=value), node))
 
-    def visit_Expr(self, node: ast.Expr) -> ast.AST:
-        return ast.copy_location(ast.Pass(), node) if isinstance(node.value, ast.Constant) else self.generic_visit(node)
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+        return None if isinstance(node.value, ast.Constant) else self.generic_visit(node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         node.returns = None

@@ -98,7 +98,8 @@ class VerdictMaker:
             self._run.known["added"] = tuple(sorted(now - old))
             gone = old - now - set(baseline.unstable)
             if gone and baseline.collect_failures:  # files that need the patch to be collected
-                gone -= self._verifier.ids(self._subject.after)
+                now |= self._verifier.ids(self._subject.after)
+                gone -= now
             gone -= self._numbered_anew(old, now)
             along = self._gone_along() if gone else frozenset()
             self._run.known["removed"] = tuple(sorted(i for i in gone if i.partition("[")[0] not in along))
