@@ -74,3 +74,10 @@ def test_a_file_of_data_that_nobody_spoke_of() -> None:
     assert unasked_changes(*changes, WORDS) == ("pkg/limits.json",)
     assert unasked_changes(*changes, WORDS + " Raise the lines of limits.json.") == ()
     assert unasked_changes({PATH: BEFORE.encode(), data: None, guide: b""}, changes[1], WORDS) == ()  # a new file
+
+
+def test_a_source_nested_too_deep_is_one_place() -> None:
+    deep = f"X = {' + '.join(['1'] * 700)}\n"
+    table = RepoPath("pkg/table.py")
+    changes = ({PATH: BEFORE.encode(), table: deep.encode()}, {PATH: ASKED.encode(), table: b"Y = 0\n" + deep.encode()})
+    assert unasked_changes(*changes, WORDS) == ("pkg/table.py",)

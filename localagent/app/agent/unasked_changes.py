@@ -94,10 +94,20 @@ def _all_names(sources: Iterable[bytes | None]) -> set[str]:
 
 
 def _places(path: RepoPath, source: bytes) -> dict[str, tuple[int, list[str]]]:
-    """The lines of each place by its name, and where it begins; a file of data is one place without a name."""
+    """The lines of each place by its name, and where it begins; a file of data is one place without a name.
+
+    So is a source that is nested too deep to be written out again.
+    """
+    whole = {"": (0, source.decode("utf-8", "replace").splitlines())} if source else {}
     if not path.is_python:
-        lines = source.decode("utf-8", "replace").splitlines() if _DATA.fullmatch(path.name) else []
-        return {"": (0, lines)} if source else {}
+        return whole if _DATA.fullmatch(path.name) else {}
+    try:
+        return _written_out(source)
+    except RecursionError:
+        return whole
+
+
+def _written_out(source: bytes) -> dict[str, tuple[int, list[str]]]:
     tree, found = parse_or_none(source), dict[str, tuple[int, list[str]]]()
     for name, node in _statements(_Bare().visit(tree).body, "") if tree is not None else ():
         found.setdefault(name, (node.lineno, []))[1].extend(map(str.strip, ast.unparse(node).splitlines()))
