@@ -46,6 +46,7 @@ class ContradictionKind(StrEnum):
     DEGENERATE = "degenerate"
     UNDEFINED_NAME = "undefined-name"
     VALUE_KIND = "value-kind"
+    ORDER_LOST = "order-lost"
 
 
 class SupportKind(StrEnum):

@@ -238,6 +238,7 @@ _RULES: tuple[Rule, ...] = (
     regularity_rules.rounded_by_one,
     regularity_rules.presence_by_get,
     value_rules.ordered_as_text,
+    value_rules.lost_order,
     siblings,
     familiar_texts,
 )

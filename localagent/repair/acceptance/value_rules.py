@@ -1,4 +1,4 @@
-"""What an edit does to the kind of a value: numbers ordered as texts, fractions where whole numbers were asked for.
+"""What an edit does to the kind of a value: numbers ordered as texts, fractions for whole numbers, order for identity.
 
 Limitations: kinds are read from the forms of expressions; a name that hides `float` or `str` is taken for the builtin.
 """
@@ -21,6 +21,8 @@ _ORDERING = frozenset({"sorted", "sort", "min", "max", "nlargest", "nsmallest", 
 _AS_TEXT = frozenset({"str", "repr", "ascii", "format"})
 _WHOLE_AGAIN = frozenset({"int", "round", "floor", "ceil", "trunc"})
 _FRACTION = re.compile(r"\d\.\d*[1-9]|\d[eE]-\d")
+_ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+_EQUALITIES = (ast.Eq, ast.NotEq)
 _NUMBER = re.compile(r"-?\d+")
 
 
@@ -91,3 +93,28 @@ def _made_whole(function: ast.AST) -> set[ast.AST]:
         if name in _WHOLE_AGAIN or isinstance(node, ast.Compare | ast.FormattedValue):
             found |= set(ast.walk(node)) - {node}
     return found
+
+
+def lost_order(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
+    """`a > b` becomes `a != b` (or `==`) of two values that vary: which of them is the greater no longer matters."""
+    had = {(ast.unparse(n.left), ast.unparse(n.comparators[0])) for n in _comparisons(pair.old, _ORDERS)}
+    kept = {ast.unparse(n) for n in _comparisons(pair.old, _EQUALITIES)}
+    for node in _comparisons(pair.new, _EQUALITIES):
+        sides = node.left, node.comparators[0]
+        varies = not any(isinstance(side, ast.Constant | ast.UnaryOp) for side in sides)
+        if varies and ast.unparse(node) not in kept and tuple(map(ast.unparse, sides)) in had:
+            yield Contradiction(
+                kind=ContradictionKind.ORDER_LOST,
+                severity=ContradictionWeight.SOFT,
+                path=file.path,
+                line=pair.effects[0].line,
+                function=pair.qualname,
+                why=f"`{ast.unparse(node)}` no longer says which of the two is the greater",
+            )
+            return
+
+
+def _comparisons(function: Function, kinds: tuple[type[ast.cmpop], ...]) -> Iterator[ast.Compare]:
+    for node in own_nodes(function):
+        if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], kinds):
+            yield node

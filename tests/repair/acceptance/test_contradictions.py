@@ -673,6 +673,14 @@ class TestKindsOfValues:
         found = contradictions(patch, PatchContext(expected=frozenset(expected)))
         assert ("value-kind" in {c.kind.value for c in found}) == fires
 
+    @pytest.mark.parametrize(
+        ("old", "new", "fires"),
+        [("a > b", "a != b", True), ("a > b", "a == b", True), ("a > 0", "a != 0", False), ("a > b", "a >= b", False)],
+    )
+    def test_an_order_that_becomes_an_inequality(self, old: str, new: str, fires: bool) -> None:
+        patch = swapped(f"def newer(a, b):\n    return {old}\n", old, new)
+        assert ("order-lost" in against(patch)) == fires
+
     def test_a_function_that_the_failure_names_has_to_do_with_it(self) -> None:
         before = "class Box:\n    def area(self):\n        return 1\n\n    def other(self):\n        return 2\n"
         patch = swapped(before, "    def area", "    @property\n    def area")
