@@ -114,7 +114,7 @@ class ChokePoint:
         plan = next(plans, ())
         planned, asked = scope_of(plan), scope_of([self.instruction])
         for path, text in after.items():
-            named = planned.names(path) or asked.names(path)
+            named = planned.names(path) or asked.names(path) or is_word_of(path, [*plan, self.instruction])
             if not named and not planned.covers(path):
                 return f"{path} is outside the plan; call plan again and name every file that has to change"
             if text is None and copy.original(path) is not None and not self._may_go(path, plan):
@@ -162,6 +162,11 @@ class ChokePoint:
         if self.person.present and self.person.approves(f"{what}: {said.reason}", detail()):
             return Review(answer=Answer.ALLOW)
         return _denied(f"a person has to allow it: {said.reason}")
+
+
+def is_word_of(path: RepoPath, texts: Sequence[str]) -> bool:
+    """Whether some texts say the name of a file without an ending, as README, which no rule knows from a word."""
+    return "." not in path.name and any(path.name in re.findall(r"\w+", text) for text in texts)
 
 
 def frozen_among(paths: Iterable[RepoPath], frozen: Collection[RepoPath]) -> str:

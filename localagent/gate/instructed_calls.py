@@ -29,7 +29,12 @@ _NEVER = re.compile(
 _EXECUTES = frozenset({"execute", "executemany"})
 _FETCHES = frozenset({"fetchone", "fetchall", "fetchmany", "commit", "rollback", "cursor", "close"})
 _STORES = r"\b(?:databas|sqlite|db\b|sql\b|stor|table|quer|row|record|sav|load)"
-_SQL_PLAIN = re.compile(r"\s*(?:select|insert|replace|with|create\s+(?:table|(?:unique\s+)?index))\b", re.IGNORECASE)
+_SQL_PLAIN = re.compile(
+    r"\s*(?:select|insert|replace|with|create\s+(?:table|(?:unique\s+)?index))\b"
+    r"|\s*pragma\s+(?:(?:table|index)_x?(?:info|list)|foreign_key_list)\s*(?:\(\s*\w+\s*\))?\s*$"  # only asks
+    r"|\s*pragma\s+user_version\s*$",
+    re.IGNORECASE,
+)
 _SQL_ASKED = (
     (r"\s*delete\s+from\s.*\bwhere\b", r"\b(?:delet|remov|clear|purg|drop|prun|expir|forget)"),
     (r"\s*delete\s+from\s", r"\b(?:clear|empt(?:y|ies)|all\b|everything)"),

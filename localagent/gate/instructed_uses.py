@@ -35,10 +35,13 @@ class _Kind:
     names: str
     words: str
 
+    def is_named(self, finding: Finding, name: str) -> bool:
+        """Whether a use is of this kind."""
+        return finding.rule == self.rule and re.fullmatch(self.names, name) is not None
+
     def is_asked(self, finding: Finding, name: str, instruction: str) -> bool:
         """Whether the words are there for a use of this kind."""
-        named = finding.rule == self.rule and re.fullmatch(self.names, name) is not None
-        return named and re.search(self.words, instruction, re.IGNORECASE) is not None
+        return self.is_named(finding, name) and re.search(self.words, instruction, re.IGNORECASE) is not None
 
 
 _GOES = r"\b(?:delet|remov|clean|purg|prun|clear|drop|tempor|expir)"
@@ -72,6 +75,11 @@ _KINDS = (
         rule="grows-unbounded",
         names=r"a call of itself that gets no further",
         words=r"\b(?:pars|recurs|nest|tree|expression|grammar|evaluat|travers|walk)",
+    ),
+    _Kind(
+        rule="grows-unbounded",
+        names=r"a number that grows by powers or shifts",
+        words=r"\*\*|<<|\b(?:power|expon|back-?off|doubl|squar|bit|shift)",
     ),
     _Kind(
         rule="trigger-added",
@@ -116,6 +124,7 @@ _AS_FOUND = (
     "exposed-whole",
     "trigger-added",
 )  # of the review: what they find is called by a sentence
+_AGAIN = ("write-files", "process-state", "surroundings")  # what a file does already it may do once more
 _GUARDS = r"(?i).*(?:verif|ssl|tls|secur|auth|csrf|host|escap|trust|permi|cert|sign|sanit|admin|encrypt|debug|pass)"
 RULES = frozenset(
     {kind.rule for kind in _KINDS} | {"dynamic-access", "trigger-added", "runs-unasked"} | instructed_calls.RULES
@@ -123,8 +132,8 @@ RULES = frozenset(
 """The rules of which some uses are answered."""
 
 
-def is_use_asked_for(finding: Finding, path: RepoPath, source: bytes, instruction: str) -> bool:
-    """Whether an instruction asks for a use that a rule found in a file, and it is plain."""
+def is_use_asked_for(finding: Finding, path: RepoPath, before: bytes, source: bytes, instruction: str) -> bool:
+    """Whether an instruction asks for a use that a rule found in a file, or it stood there before, and it is plain."""
     tree = parse_or_none(source)
     if tree is None:
         return False
@@ -168,7 +177,31 @@ def is_use_asked_for(finding: Finding, path: RepoPath, source: bytes, instructio
         return _is_on_itself(tree, finding.line, instruction, name.split(".")[1].partition(":")[0]) or (
             reads and _reads_attribute(tree, finding.line, instruction)
         )
+    if finding.rule == "lets-be" and name == "builtins.BaseException":
+        return _is_annotation(tree, finding.line, "BaseException")
+    if finding.rule in _AGAIN and _is_used(before, name):
+        return any(kind.is_named(finding, name) for kind in _KINDS)
     return any(kind.is_asked(finding, name, instruction) for kind in _KINDS)
+
+
+def _is_annotation(tree: ast.Module, line: int, name: str) -> bool:
+    """Whether a name of a line stands in annotations alone, as in `exc_type: type[BaseException] | None`."""
+    nodes = list(ast.walk(tree))
+    types = [n.annotation for n in nodes if isinstance(n, ast.arg | ast.AnnAssign) and n.annotation is not None]
+    types += [n.returns for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and n.returns]
+    inside = {id(n) for one in types for n in ast.walk(one)}
+    named = [n for n in nodes if isinstance(n, ast.Name) and n.id == name and n.lineno == line]
+    return bool(named) and all(id(n) in inside for n in named)
+
+
+def _is_used(source: bytes, name: str) -> bool:
+    """Whether a source uses a name of a module, `os.rename`, or something of it, as it is written."""
+    tree = parse_or_none(source)
+    return "." in name and any(
+        f"{dotted_name(n)}.".startswith(f"{name}.")
+        for n in ast.walk(tree or ast.Module([], []))
+        if isinstance(n, ast.Attribute)
+    )
 
 
 def _makes_dictionary(tree: ast.Module, line: int) -> bool:

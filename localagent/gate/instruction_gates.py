@@ -9,6 +9,7 @@ instruction name: a test that differs by a named rename, a line of dependencies 
 import ast
 import builtins
 import configparser
+import copy
 import difflib
 import keyword
 import re
@@ -19,9 +20,9 @@ from typing import Any
 
 import pathspec
 
-from localagent.code.names import dotted_name
+from localagent.code.names import callee_name, dotted_name
 from localagent.code.source_text import parse_or_none
-from localagent.code.spans import first_line, last_line, lines_of
+from localagent.code.spans import Function, first_line, last_line, lines_of
 from localagent.domain.diff import ChangeKind, TreeChange
 from localagent.domain.gate import Allow, Decision, Finding
 from localagent.domain.paths import RepoPath
@@ -46,9 +47,20 @@ _TAKES_AWAY = re.compile(r"\b(?:remov|delet|drop|retir|get rid|take out|no longe
 _PYPROJECT = "pyproject.toml"
 _REPORTS = frozenset({"exception", "print_exc", "format_exc", "print_exception", "format_exception"})
 _ALL_CAUGHT = re.compile(r"\bExceptions?\b|(?i:\b(?:any|every|all|whatever|no)(?: kinds? of)? (?:exception|error)s?\b)")
-_SETUP_CFG = "setup.cfg"
+_SETUP_CFG, _TOX = "setup.cfg", "tox.ini"
 _NOT_BY_CONTENT = frozenset(r.id for module in (critical_paths, patch_paths, tamper_rules) for r in module.RULES)
 _REQUIREMENTS = re.compile(r"(?:[\w.-]*-)?requirements(?:-[\w.-]*)?\.(?:txt|in)")
+_ENVIRONMENTS = re.compile(r"\{[\w,.]*\}")
+_ONE_BY_ONE = re.compile(r"\b(?:generator|iterator|iterabl|yield|laz(?:y|ily)|stream|one by one)", re.IGNORECASE)
+_LETS_THROUGH = frozenset(
+    {"guard-gone", "condition-widened", "asks-less", "done-less", "steering-changed", "compares-looser", "check-gone"}
+)
+_TURNED_AWAY = re.compile(r"\b40[13]\b|(?i:unauthori[sz]ed|forbidden|permission|access_?denied|not_?authenticated)")
+_ABOUT_ACCESS = re.compile(
+    r"\b(?:auth|tokens?\b|log(?:ged)?[ -]?in\b|sign(?:ed)? ?in|permission|access|credential|40[13]\b|roles?\b|admin"
+    r"|anonym|public|forbid|refus|allow|session)",
+    re.IGNORECASE,
+)
 _RUNS_TESTS = ("pytest", "coverage", "tox", "nox", "hatch", "pdm", "poetry")
 
 
@@ -185,21 +197,26 @@ class _InstructionContext:
         if finding.rule not in self.rules.answered or finding.path is None:
             return False
         entry = self.entries.get(finding.path)
+        opens = finding.rule in _LETS_THROUGH and not _ABOUT_ACCESS.search(self.instruction)
+        if opens and entry is not None and _guards_access(entry, finding):
+            return False
         match finding.rule:
-            case "broad-except" | "bare-except":
+            case "broad-except" | "bare-except" | "broad-except-at-times":
                 return entry is not None and _keeps_fault(entry.after, finding.line, self.instruction)
             case "test-changed" | "test-fixture-changed":
                 return entry is not None and (
                     is_named_rename(entry.before, entry.after, self.instruction)
                     or _is_named_rename_at(entry.before, entry.after, finding.line, self.instruction)
+                    or _expects_what_is_said(entry.before, entry.after, finding.line, self.instruction)
                 )
             case "test-gone-with-feature":
                 return _TAKES_AWAY.search(self.instruction) is not None
             case "dependency-edit" | "test-configuration":
                 return entry is not None and self._spelled_out(entry)
             case rule if rule in instructed_uses.RULES:
-                return entry is not None and instructed_uses.is_use_asked_for(
-                    finding, entry.path, entry.after, self.instruction
+                return entry is not None and (
+                    instructed_uses.is_use_asked_for(finding, entry.path, entry.before, entry.after, self.instruction)
+                    or (rule == "runs-unasked" and _was_called_otherwise(entry, finding.line, self.instruction))
                 )
         return True
 
@@ -226,12 +243,31 @@ class _InstructionContext:
             return False
         if entry.path.name == _SETUP_CFG and not _is_described_alone(entry.before, entry.after):
             return False
+        if entry.path.name == _TOX and not _runs_less(entry.before, entry.after):
+            return False
         before, after = _lines(entry.before), _lines(entry.after)
         new = [x[2:] for x in difflib.ndiff(before, after) if x.startswith("+ ")]
         known = {*_WORD.findall(self.instruction), *_WORD.findall("\n".join(before))}
         name = entry.path.name
-        listed = name in (_PYPROJECT, _SETUP_CFG, "README.md") or _REQUIREMENTS.fullmatch(name) is not None
+        listed = name in (_PYPROJECT, _SETUP_CFG, _TOX, "README.md") or _REQUIREMENTS.fullmatch(name) is not None
         return listed and all(word in known for line in new for word in _WORD.findall(line))
+
+
+def _guards_access(entry: TreeChange, finding: Finding) -> bool:
+    """Whether a finding is of a function that turns people away, or says the name of one of its file that does."""
+    tree = parse_or_none(entry.before)
+    functions = [n for n in ast.walk(tree or ast.Module([], [])) if isinstance(n, Function)]
+    refusing = {f.name for f in functions if any(_turns_away(n) for n in ast.walk(f))}
+    _, at = _function_at(entry.before, entry.after, finding.line)
+    called = re.findall(r"(\w+)\(", finding.message)
+    return bool(refusing & ({at.name} if at is not None else set())) or bool(refusing.intersection(called))
+
+
+def _turns_away(node: ast.AST) -> bool:
+    """`raise HTTPError(403)`, `abort(401)`, `raise PermissionError`."""
+    if isinstance(node, ast.Call) and callee_name(node.func) in ("abort", "fail", "error", "send_error"):
+        return any(isinstance(a, ast.Constant) and a.value in (401, 403) for a in node.args)
+    return isinstance(node, ast.Raise) and _TURNED_AWAY.search(ast.unparse(node)) is not None
 
 
 def _statements(source: bytes) -> list[ast.stmt]:
@@ -254,21 +290,33 @@ def _runs_alike(before: bytes, after: bytes) -> bool:
 
 def _is_described_alone(before: bytes, after: bytes) -> bool:
     """Whether a setup.cfg differs in what it says of the project alone: not in how it is built, tested or started."""
-    sides = []
-    for data in (before, after):
-        parser = configparser.RawConfigParser(strict=True)
-        try:
-            parser.read_string(data.decode())
-        except (configparser.Error, UnicodeDecodeError):
+    old, new = _ini(before), _ini(after)
+    if old is None or new is None:
+        return False
+    told = ("metadata", "options", "options.extras_require")
+    return {s: v for s, v in old.items() if s not in told} == {s: v for s, v in new.items() if s not in told}
+
+
+def _runs_less(before: bytes, after: bytes) -> bool:
+    """Whether a tox.ini differs by lines and environments that went, no command of a section being the last one."""
+    old, new = _ini(before), _ini(after)
+    if old is None or new is None or any(old.get(s) != new.get(s) for s in ("pytest", "coverage:run")):
+        return False
+    for section, key, value in ((s, k, v) for s, values in new.items() for k, v in values.items()):
+        had = {_ENVIRONMENTS.sub("", x) for x in old.get(section, {}).get(key, "").splitlines()}
+        left = {_ENVIRONMENTS.sub("", x) for x in value.splitlines()}
+        if not left <= had or ("commands" in key and not left):
             return False
-        sides.append(
-            {
-                s: dict(parser[s])
-                for s in parser.sections()
-                if s not in ("metadata", "options", "options.extras_require")
-            }
-        )
-    return sides[0] == sides[1]
+    return all("commands" in new[s] for s in new if "commands" in old.get(s, {}))
+
+
+def _ini(data: bytes) -> dict[str, dict[str, str]] | None:
+    parser = configparser.RawConfigParser(strict=True)
+    try:
+        parser.read_string(data.decode())
+    except (configparser.Error, UnicodeDecodeError):
+        return None
+    return {s: dict(parser[s]) for s in parser.sections()}
 
 
 def _toml(data: bytes) -> dict[str, Any] | None:
@@ -294,19 +342,70 @@ def is_named_rename(before: bytes, after: bytes, instruction: str) -> bool:
 
 def _is_named_rename_at(before: bytes, after: bytes, line: int, instruction: str) -> bool:
     """Whether the one function of its name around a line differs by a named rename, whatever else the file gained."""
-    sides: list[dict[str, list[str]]] = []
+    old, new = _function_at(before, after, line)
+    texts = ["\n".join(_lines(s)[lines_of(f)[0] - 1 : lines_of(f)[-1]]) for s, f in ((before, old), (after, new)) if f]
+    return len(texts) == 2 and is_named_rename(texts[0].encode(), texts[1].encode(), instruction)
+
+
+def _function_at(before: bytes, after: bytes, line: int) -> tuple[Function | None, Function | None]:
+    """The function around a line of `after`, and the one of its name before; None where there is none, or several."""
+    sides = []
     at = ""
     for text in (before, after):
-        tree, found = parse_or_none(text), dict[str, list[str]]()
+        tree, found = parse_or_none(text), dict[str, list[Function]]()
         for node in ast.walk(tree) if tree is not None else ():
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                found.setdefault(node.name, []).append(
-                    "\n".join(_lines(text)[lines_of(node)[0] - 1 : lines_of(node)[-1]])
-                )
+                found.setdefault(node.name, []).append(node)
                 at = node.name if text is after and line in lines_of(node) else at
         sides.append(found)
     old, new = (found.get(at, []) for found in sides)
-    return len(old) == len(new) == 1 and is_named_rename(old[0].encode(), new[0].encode(), instruction)
+    return (old[0], new[0]) if len(old) == len(new) == 1 else (None, None)
+
+
+def _expects_what_is_said(before: bytes, after: bytes, line: int, instruction: str) -> bool:
+    """Whether the function around a line differs by texts and numbers that the instruction says, and by `list(...)`.
+
+    The latter where it asks for what gives its values one by one. All that a test demands is demanded as before.
+    """
+    old, new = _function_at(before, after, line)
+    if old is None or new is None:
+        return False
+    if _ONE_BY_ONE.search(instruction):
+        old, new = (_Unwrapped().visit(copy.deepcopy(f)) for f in (old, new))
+    was, now = ([n.value for n in ast.walk(f) if isinstance(n, ast.Constant)] for f in (old, new))
+    shapes = [ast.dump(_Blank().visit(copy.deepcopy(f))) for f in (old, new)]
+    return shapes[0] == shapes[1] and all(
+        (type(a), a) == (type(b), b) or _is_said(b, instruction) for a, b in zip(was, now, strict=True)
+    )
+
+
+def _is_said(value: object, instruction: str) -> bool:
+    """Whether an instruction says a text or a number."""
+    known = isinstance(value, str | int | float) and not isinstance(value, bool) and str(value).strip() != ""
+    return known and re.search(rf"(?<![\w.]){re.escape(str(value))}(?!\w)", instruction) is not None
+
+
+class _Blank(ast.NodeTransformer):
+    """Texts and numbers left open."""
+
+    def visit_Constant(self, _node: ast.Constant) -> ast.Constant:
+        return ast.Constant(value=None)
+
+
+class _Unwrapped(ast.NodeTransformer):
+    """`x` for `list(x)` and `tuple(x)`."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        made = isinstance(node.func, ast.Name) and node.func.id in ("list", "tuple")
+        return node.args[0] if made and len(node.args) == 1 and not node.keywords else node
+
+
+def _was_called_otherwise(entry: TreeChange, line: int, instruction: str) -> bool:
+    """Whether the statement of a module at a line stood there before but for a name that became another one."""
+    at = [ast.unparse(s).encode() for s in _statements(entry.after) if line in lines_of(s)]
+    stood = (ast.unparse(s).encode() for s in _statements(entry.before))
+    return len(at) == 1 and any(is_named_rename(text, at[0], instruction) for text in stood)
 
 
 def _keeps_fault(source: bytes, line: int, instruction: str) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from localagent.app.cancellation import Stop
-from localagent.app.evidence.replay_task import NotThatTree, PatchCheck, Reverified, _patch_then, _request, _reverified
+from localagent.app.evidence.replay_task import NotThatTree, PatchCheck, Reverified, _request, _reverified, patch_then
 from localagent.app.policies import open_policy
 from localagent.app.settings import Settings
 from localagent.domain.edit import FileChange, Patch
@@ -102,10 +102,10 @@ def test_another_tree_is_refused_before_anything_runs(record: TaskRecord, settin
 def test_the_patch_is_the_one_that_the_facts_name(record: TaskRecord) -> None:
     right, wrong = patch(b"def add(a, b):\n    return a + b\n"), patch(b"x = 1\n")
     record.save_proposal(1, right)
-    assert _patch_then(record, facts(None, proposals=[{"patch": right.digest}])) == right
+    assert patch_then(record, facts(None, proposals=[{"patch": right.digest}])) == right
     record.save_patch(wrong)
     with pytest.raises(RecordDamaged, match="does not hold the patch"):
-        _patch_then(record, facts(right))
+        patch_then(record, facts(right))
 
 
 def test_a_record_with_a_removed_way_of_writing_cannot_be_run_again(record: TaskRecord) -> None:

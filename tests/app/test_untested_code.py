@@ -53,3 +53,10 @@ def test_a_helper_that_other_code_uses_too_has_to_be_run() -> None:
     unrun = [UnrunCode(path=PATH, name=name, new=True) for name in ("cmd_remove", "_gone")]
     used = SOURCE.replace("return TABLE", "_gone(args)\n    return TABLE")
     assert [c.name for c in untested(unrun, [used], "add `remove`")] == ["_gone"]
+
+
+def test_what_is_given_to_a_call_with_a_text_of_the_instruction() -> None:
+    source = "def zone(name):\n    return name\n\n\ndef parser(p):\n    p.add_argument('--tz', type=zone)\n"
+    unrun = [UnrunCode(path=PATH, name="zone", new=True), UnrunCode(path=RepoPath("setup.py"), name="", new=False)]
+    assert untested(unrun, [source], "Add an option --tz.") == []
+    assert [c.name for c in untested(unrun, [source], "Add an option --day.")] == ["zone"]

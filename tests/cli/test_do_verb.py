@@ -240,6 +240,23 @@ def test_code_that_no_test_runs_is_not_accepted_by_itself(repo: Repo, tmp_path: 
     assert told["fail_to_pass"]
 
 
+@pytest.mark.long
+def test_what_nobody_asked_for_goes_back_to_the_model(repo: Repo, tmp_path: Path) -> None:
+    """A number that no test sees, in a place of which the instruction says nothing; and a test that shows nothing."""
+    more = [("edit", {"path": "shop/labels.py", "old": "name.strip()", "new": "name.strip()[:40]"})]
+    back = [("edit", {"path": "shop/labels.py", "old": "name.strip()[:40]", "new": "name.strip()"})]
+    plain = "import shop.extra\n\n\ndef test_there():\n    assert shop.extra.shout\n"
+    weak = [("create", {"path": "tests/test_there.py", "content": plain})]
+    gone = [("delete", {"path": "tests/test_there.py"})]
+    feature = [*ADD[3:6], *more, *weak]
+    with false_model_server(calls_in_turn([*feature, *DONE, *back, *DONE, *gone, *DONE])) as server:
+        code, told, _ = _do(repo, server.socket, tmp_path, "--trust", "auto", "--assume")
+    said = [m["content"] for m in server.bodies[-1]["messages"] if m["role"] == "tool"]
+    assert "shop/labels.py:1: label is altered, and nothing in the instruction speaks of it" in said[5]
+    assert "a new test shows nothing: tests/test_there.py line 4" in said[7]
+    assert (code, told["outcome"]) == (0, "accepted"), told["reason"]
+
+
 def test_arguments_that_another_parser_refuses_end_nothing(repo: Repo, tmp_path: Path) -> None:
     """A key that stands twice was read by one parser and refused by another: a bug report, and no session."""
     edit = '{"path": "x", "path": "shop/labels.py", "old": "A label.", "new": "One label."}'

@@ -71,6 +71,8 @@ NESTED = f"class C:\n    if True:\n{textwrap.indent(DOUBLE, ' ' * 8)}"
         (DOUBLE, DOUBLE.replace("    >>> double(3)\n    6\n", ""), ["pkg.m.double"]),
         (DOUBLE, DOUBLE.replace("    6\n", "    6\n    >>> double(0)\n    0\n"), []),
         (DOUBLE, DOUBLE.replace("    6\n", "    6\n\n    It doubles.\n"), []),
+        (DOUBLE, DOUBLE.replace("double(3)", "list(double(3))"), []),
+        (DOUBLE, DOUBLE.replace("double(3)", "list(double(4))"), ["pkg.m.double"]),
         (NESTED, NESTED.replace(" 6", " 7"), ["pkg.m.C.double"]),
         (DOUBLE, "def (", ["pkg.m.double"]),
     ],

@@ -190,6 +190,13 @@ EXPECTED = "import pytest\n\n\ndef test_exit():\n    with pytest.raises(SystemEx
         ("pkg/new.py", SHELL, "Add a Shell that dispatches to its methods do_NAME."),
         ("tests/test_new.py", STARTED, "Test that `python -m pkg` works."),
         ("pkg/new.py", "def f(day):\n    return day.weekday() >= 5\n", "Add f(day): whether it is a weekend day."),
+        ("pkg/db.py", DB.format("pragma table_info(a)"), "Files of the database get the new column."),
+        ("pkg/new.py", "def f(n):\n    return 2**n\n", "Add f(n): the delay of a back-off."),
+        (
+            "pkg/new.py",
+            "class A:\n    def __exit__(self, kind: type[BaseException] | None):\n        self.x = 1\n",
+            "Close it.",
+        ),
     ],
 )
 def test_plain_uses_are_answered_by_the_words_that_ask_for_them(path: str, text: str, instruction: str) -> None:
@@ -222,6 +229,9 @@ def test_plain_uses_are_answered_by_the_words_that_ask_for_them(path: str, text:
         ("import subprocess\n\n\ndef f(x):\n    subprocess.run(['sh', x])\n", "Run `sh` with x.", "run-process"),
         ("import subprocess\n\n\ndef f(x):\n    subprocess.run(['git'], env=x)\n", "Run `git`.", "run-process"),
         (DB.format("delete from a"), "Delete a row of the database.", "acts-outside"),
+        (DB.format("pragma synchronous = off"), "Files of the database get the new column.", "acts-outside"),
+        ("def f(n):\n    return 2**n\n", "Add f(n).", "grows-unbounded"),
+        ("def f(g):\n    try:\n        g()\n    except BaseException:\n        pass\n", "Close it.", "broad-except"),
         (STARTED.replace("'pkg'", "'pip'"), "Test that `python -m pkg` works.", "run-process"),
         ("def f(g):\n    return g(strict=False)\n", "Call g with strict=False.", "weak-security"),
         (
@@ -271,3 +281,71 @@ def test_an_edit_at_both_ends_of_a_long_file_is_small() -> None:
     splices = line_splices(before.encode(), after.encode())
     assert len(splices) == 2
     assert _rules("set A and Z to 2", replace(_change("pkg/mod.py", before, after), splices=splices)) == set()
+
+
+def test_what_a_file_does_already_it_may_do_once_more() -> None:
+    before = "import os\n\n\ndef move(a, b):\n    os.rename(a, b)\n"
+    again = before + "\n\ndef swap(a, b):\n    os.rename(b, a)\n"
+    assert _rules("Swaps have to work.", _change("pkg/mod.py", before, again)) == set()
+    assert "write-files" in _rules("Swaps have to work.", _change("pkg/mod.py", "import os\n", again))
+
+
+GENERATED = "from pkg.mod import load\n\n\ndef test_load():\n    assert list(load(1)) == [2]\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "instruction", "allowed"),
+    [
+        (TEST, TEST.replace("== 2", "== 20"), "Raise what load gives to 20.", True),
+        (TEST, TEST.replace("== 2", "== 20"), "Raise what load gives.", False),
+        (TEST, TEST.replace("== 2", "<= 20"), "Raise what load gives to 20.", False),
+        (TEST, TEST.replace("== 2", "== 20 or True"), "Raise what load gives to 20.", False),
+        (GENERATED.replace("list(load(1))", "load(1)"), GENERATED, "Make load a generator.", True),
+        (GENERATED.replace("list(load(1))", "load(1)"), GENERATED, "Make load fast.", False),
+        (GENERATED, GENERATED.replace("list(load", "sorted(load"), "Make load a generator.", False),
+    ],
+)
+def test_expectations_that_the_instruction_says(before: str, after: str, instruction: str, allowed: bool) -> None:
+    assert (_rules(instruction, _change("tests/test_mod.py", before, after)) == set()) is allowed
+
+
+ACCESS = """def user(request):
+    if not request.ok:
+        raise HTTPError(403)
+    return request.name
+
+
+def page(request):
+    user(request)
+    return request.page
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule"),
+    [
+        ("    if not request.ok:", "    if request.inside:\n        return 'x'\n    if not request.ok:", "guard-gone"),
+        ("    user(request)\n    return", "    if request.get:\n        user(request)\n    return", "done-less"),
+    ],
+)
+def test_who_is_turned_away_is_answered_for_only_by_words_about_access(old: str, new: str, rule: str) -> None:
+    change = _change("pkg/mod.py", ACCESS, ACCESS.replace(old, new))
+    assert rule in _rules("Answer pages faster.", change)
+    assert rule not in _rules("Pages that are public need no access check.", change)
+
+
+TOX = "[tox]\nenvlist = py{310,311}\n\n[testenv]\ncommands =\n    pytest\n    mypy --python-version=3.10 pkg\n"
+
+
+@pytest.mark.parametrize(
+    ("after", "allowed"),
+    [
+        (TOX.replace("310,", "").replace("    mypy --python-version=3.10 pkg\n", ""), True),
+        (TOX.replace("    pytest\n", "    pytest -k 3\n"), False),
+        (TOX.replace("commands =\n    pytest\n    mypy --python-version=3.10 pkg\n", "commands =\n"), False),
+    ],
+)
+def test_a_tox_file_that_is_named_may_run_less(after: str, allowed: bool) -> None:
+    change = _change("tox.ini", TOX, after)
+    assert (_rules("Drop Python 3.10 in tox.ini", change) == set()) is allowed
+    assert _rules("Drop Python 3.10", change)

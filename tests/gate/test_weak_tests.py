@@ -58,6 +58,11 @@ def test_a_test_that_shows_something_is_let_be(text: str) -> None:
             "replaces shop.mean",
         ),
         ("def test_a():\n    shop.mean = lambda x: 2\n    assert shop.mean([1]) == 2\n", "replaces mean"),
+        (
+            "@pytest.fixture(autouse=True)\ndef _all():\n    shop.mean = len\n    yield\n\n\n"
+            "def test_a():\n    assert mean([1]) == 1\n",
+            "replaces shop.mean for every test",
+        ),
         ("def test_a():\n    mean = lambda x: 2\n    assert mean([1]) == 2\n", "replaces mean"),
         (
             "def average(x):\n    return 2\n\n\ndef test_a():\n    assert average([1]) == 1\n",

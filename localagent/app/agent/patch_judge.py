@@ -4,22 +4,17 @@ A change that is refused goes back to the model with the reason. What no test sh
 whoever gave the instruction said that nobody wants to be asked (`assume`); it never gets a grade better than C.
 """
 
-import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-
-import pathspec
 
 from localagent.agent.agent_ports import JudgeAnswer, Judgement, Person, SuiteOutcome
 from localagent.agent.approval import frozen_among
 from localagent.agent.events import AgreedBy, AgreedTests
-from localagent.app.agent.idle_statements import idle_statements
 from localagent.app.agent.jail_runs import JailRuns
 from localagent.app.agent.model_review import ModelReview
 from localagent.app.agent.request import DoRequest
+from localagent.app.agent.shortfalls import shortfalls
 from localagent.app.agent.snapshot_tree import SnapshotTree
-from localagent.app.agent.untested_code import untested
-from localagent.app.agent.unused_additions import unused_additions
 from localagent.app.cancellation import Stop
 from localagent.app.review.instruction_review import instruction_reviewer
 from localagent.app.review.verify_patch import run_verify
@@ -32,13 +27,12 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
 from localagent.domain.review import PatchVerdict
 from localagent.domain.strength import LEAST_MUTANTS, Grade, Strength
-from localagent.domain.verification import PersonReason, UnrunCode, Verification, VerifyVerdict
+from localagent.domain.verification import PersonReason, Verification, VerifyVerdict
 from localagent.errors import AnswerIsNo, CannotEnforce
 from localagent.ports import Sink
 from localagent.repo.diff.write_diff import unified_diff
 
 _MOST_WITHOUT_TURNED = Grade("C")
-_NAMED = 5
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,15 +43,6 @@ class Proof:
     verification: Verification
     answer: JudgeAnswer
     reason: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Shortfall:
-    """What a patch that passes every check lacks: the model is told once of each kind, then a person decides."""
-
-    kind: str
-    what: str
-    remedy: str
 
 
 @dataclass(kw_only=True)
@@ -103,7 +88,8 @@ class VerifyJudge:
         found = replace(found, strength=_at_most_c(found))
         answer, reason = self._answer(found)
         reason += "; tests outside the specification fail as before" if apart else ""
-        for short in self._shortfalls(found, writes) if answer is JudgeAnswer.ACCEPTED else ():
+        lacks = shortfalls(found, writes, self.request, self.tree, self.policy, self.refused(writes))
+        for short in lacks if answer is JudgeAnswer.ACCEPTED else ():
             if short.kind not in self._reported:
                 self._reported.add(short.kind)
                 reason = f"not finished, {short.what}; {short.remedy}"
@@ -172,40 +158,6 @@ class VerifyJudge:
             reviewer=instruction_reviewer(self.request.instruction),
         )
 
-    def _shortfalls(self, found: Verification, writes: Mapping[RepoPath, str | None]) -> Iterator[_Shortfall]:
-        if missed := self._untested(found, writes):
-            yield _Shortfall(
-                kind="test", what=f"no test runs {_shown(missed)}", remedy="add a test that runs and checks it"
-            )
-        if left := self.refused(writes):
-            what = f"{left[0]} was to be changed, that was refused, and it is as it was"
-            remedy = "change it in a way that may be, or call finish if it is to stay"
-            yield _Shortfall(kind="change", what=what, remedy=remedy)
-        if idle := self._idle(writes):
-            yield _Shortfall(kind="effect", what=f"a statement without effect: {idle[0]}", remedy="take it out")
-        if spare := self._unused(writes):
-            what = f"nothing uses {spare[0]}, and the instruction does not name it"
-            yield _Shortfall(kind="use", what=what, remedy="use it, or take it out")
-
-    def _idle(self, writes: Mapping[RepoPath, str | None]) -> list[str]:
-        sources = {p: t.encode() for p, t in writes.items() if t is not None and p.is_python}
-        return [idle for p, after in sources.items() for idle in idle_statements(p, self.tree.read(p) or b"", after)]
-
-    def _unused(self, writes: Mapping[RepoPath, str | None]) -> tuple[str, ...]:
-        tests = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in self.policy.paths.tests])
-        texts = {path: text.encode() for path, text in writes.items() if text is not None}
-        after = {p: t for p, t in texts.items() if p.is_python and not tests.match_file(p.lower())}
-        rest = (self.tree.read(path) or b"" for path in self.tree.paths if path not in writes)
-        others = itertools.chain((t for p, t in texts.items() if p not in after), rest)
-        return unused_additions({p: self.tree.read(p) for p in after}, after, others, self.request.instruction)
-
-    def _untested(self, found: Verification, writes: Mapping[RepoPath, str | None]) -> list[UnrunCode]:
-        """What no test ran and has to be; tests that the user named and that turned are all that was asked for."""
-        if found.verdict is VerifyVerdict.VERIFIED and self.request.tests:
-            return []
-        sources = [t for p, t in writes.items() if t is not None and p.is_python]
-        return untested(found.unrun, sources, self.request.instruction)
-
 
 def told_of(agreed: AgreedTests) -> str:
     """What the tests that a model wrote before the work are worth."""
@@ -233,11 +185,6 @@ def _unnoticed(found: Verification) -> str:
 def _gates_allow(found: Verification) -> bool:
     """Whether the gates ask nobody: what is unproven comes here with their questions still open."""
     return found.review is not None and found.review.verdict is PatchVerdict.ALLOWED
-
-
-def _shown(missed: Sequence[UnrunCode]) -> str:
-    more = f" and {len(missed) - _NAMED} more" if len(missed) > _NAMED else ""
-    return ", ".join(map(str, missed[:_NAMED])) + more
 
 
 def _at_most_c(found: Verification) -> Strength | None:

@@ -4,7 +4,8 @@ Tests count where one of them ran a changed statement and passes. Without that, 
 "yes" says depends on the claim: see `claim_verdict`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 
 from localagent.app.review.claim_verdict import Case, is_blind, shown
 from localagent.app.review.patch_evidence import Evidence, Subject, gather
@@ -97,9 +98,21 @@ class VerdictMaker:
             self._run.known["added"] = tuple(sorted(now - old))
             gone = old - now - set(baseline.unstable)
             if gone and baseline.collect_failures:  # files that need the patch to be collected
-                gone -= self._verifier.ids(self._subject.after)
+                now |= self._verifier.ids(self._subject.after)
+                gone -= now
+            gone -= self._numbered_anew(old, now)
             along = self._gone_along() if gone else frozenset()
             self._run.known["removed"] = tuple(sorted(i for i in gone if i.partition("[")[0] not in along))
+
+    def _numbered_anew(self, old: Collection[str], now: Collection[str]) -> frozenset[str]:
+        """Cases of tests that have as many as before, in files of the patch: a new row shifts the numbers in names.
+
+        Which rows went or differ is for the gates, which read them.
+        """
+        paths = {change.path for change in self._others}
+        had, has = (Counter(i.partition("[")[0] for i in ids if "[" in i) for ids in (old, now))
+        kept = {test for test, count in had.items() if has[test] >= count and test.partition("::")[0] in paths}
+        return frozenset(i for i in old if i.partition("[")[0] in kept)
 
     def _gone_along(self) -> frozenset[str]:
         """Tests that went with all that they tested: the gates have let that be by now, or a person has."""

@@ -35,6 +35,7 @@ TOLD = question(
         inserted("p = x.password.encode()\n    q = f'{p}'\n    say = print\n    say(q)"),
         inserted("raise ValueError('no {}'.format(x.secret_key))"),
         inserted("x.log[0] = x.password"),
+        inserted("p = x.header('Authorization', '')\n    log.info('from %s', p)"),
     ),
     not_match=(
         inserted("log.info('no password given')"),
@@ -69,8 +70,9 @@ _CARRIES = frozenset(
     {"str", "repr", "format", "ascii", "bytes", "bytearray", "encode", "decode", "b64encode", "urlsafe_b64encode",
      "hexlify", "hex", "strip", "lstrip", "rstrip", "lower", "upper", "join", "dict", "list", "tuple", "set", "dumps",
      "quote", "urlencode", "copy", "deepcopy", "replace", "reversed", "vars", "get", "getattr", "pop", "split", "ljust",
-     "zfill", "map", "title", "swapcase"}
+     "zfill", "map", "title", "swapcase", "header", "get_header", "getheader", "cookie", "get_cookie"}
 )  # fmt: skip
+_ASKS = frozenset({"get", "getattr", "pop", "header", "get_header", "getheader", "cookie", "get_cookie"})
 _ROUNDS = 3
 _STORES = re.compile(r"(?i)^_?(?:cache|history|log|logs|records?|captured|leaked|stolen|dump|debug|trace|audit_?log)$")
 _KEPT = re.compile(r"(?i)^_?(?:last|seen|known|recent|prev(?:ious)?|captured|collected|stolen|backup|raw)_")
@@ -158,7 +160,7 @@ def _mentioned(node: ast.AST) -> list[str]:
     """What a node asks for by name."""
     if isinstance(node, ast.Call):
         texts = [a.value for a in node.args[:2] if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-        names = texts if callee_name(node.func) in ("get", "getattr", "pop", "header", "cookie") else []
+        names = texts if callee_name(node.func) in _ASKS else []
         names += ["__dict__"] if callee_name(node.func) == "vars" and node.args else []
         return names + (["password"] if callee_name(node.func) == "getattr" and _SECRET.search(_joined(node)) else [])
     if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):

@@ -78,6 +78,7 @@ GROWTH = question(
         inserted("y = 1 << 3"),
         inserted("y = x ** 2"),
         inserted("y = 2**4096 - 1"),
+        inserted("y = 2 ** min(x, 10)"),
         inserted("y = '%08d %s' % (x, 20261231)"),
         inserted("y = f'{x:>12} 99999999'"),
         inserted("y = combinations(x, 2)"),
@@ -220,9 +221,16 @@ def _number(node: ast.expr) -> float:
     return -1.0
 
 
+def _bound(node: ast.expr) -> ast.expr:
+    """The constant that `min(x, 8)` cannot be beyond; any other expression as it is."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "min":
+        return next((a for a in node.args if _number(a) >= 0), node)
+    return node
+
+
 def _swells(node: ast.BinOp | ast.AugAssign) -> bool:
     """`1 << n`, `x << 26`, `a ** (b ** c)`, `2 ** n`: a shift or a power that no constant keeps small."""
-    right = node.right if isinstance(node, ast.BinOp) else node.value
+    right = _bound(node.right if isinstance(node, ast.BinOp) else node.value)
     left = node.left if isinstance(node, ast.BinOp) else node.target
     if isinstance(node.op, ast.LShift):
         return _number(right) < 0 if _number(left) >= 0 else _number(right) >= _SHIFTED

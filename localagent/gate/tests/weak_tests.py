@@ -47,8 +47,18 @@ def weak_tests(source: bytes, own: Collection[str]) -> tuple[WeakTest, ...]:
         return (WeakTest(name="", line=loose[0].lineno, why="is skipped, or may be"),)
     helpers = {name.rpartition(".")[2]: test.node for name, test in suite.tests.items() if not test.is_test}
     reader = _Reader(reaching=_reaching(tree, helpers, own), helpers=helpers)
-    found = ((test, reader.weakness(test)) for test in tests)
-    return tuple(WeakTest(name=test.name, line=test.node.lineno, why=why) for test, why in found if why)
+    found = [(test.name, test.node, reader.weakness(test)) for test in tests]
+    found += [(name, node, _replaces_for_all(node, reader.reaching)) for name, node in helpers.items()]
+    return tuple(WeakTest(name=name, line=node.lineno, why=why) for name, node, why in found if why)
+
+
+def _replaces_for_all(helper: Function, reaching: Collection[str]) -> str:
+    """Why a fixture that every test runs under makes them show nothing: it sets what it tests; "" where it does not."""
+    if not any(k.arg == "autouse" for d in helper.decorator_list if isinstance(d, ast.Call) for k in d.keywords):
+        return ""
+    targets = (t for n in ast.walk(helper) if isinstance(n, ast.Assign) for t in n.targets)
+    own = (t for t in targets if isinstance(t, ast.Attribute) and _names(t.value) & {*reaching})
+    return next((f"replaces {ast.unparse(t)} for every test" for t in own), "")
 
 
 def _reaching(tree: ast.Module, helpers: Mapping[str, Function], own: Collection[str]) -> frozenset[str]:

@@ -1,0 +1,89 @@
+"""What a patch that passes every check may lack: the model is told once of each kind, then a person decides."""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pathspec
+
+from localagent.app.agent.idle_statements import idle_statements
+from localagent.app.agent.request import DoRequest
+from localagent.app.agent.snapshot_tree import SnapshotTree
+from localagent.app.agent.unasked_changes import unasked_changes
+from localagent.app.agent.untested_code import untested
+from localagent.app.agent.unused_additions import unused_additions
+from localagent.domain.paths import RepoPath
+from localagent.domain.policy import Policy
+from localagent.domain.verification import UnrunCode, Verification, VerifyVerdict
+from localagent.gate.tests.weak_tests import weak_tests
+from localagent.repo.top_level_modules import importable_names
+
+_NAMED = 5
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Shortfall:
+    """What is lacking, and what to do about it. `kind`: each is told once."""
+
+    kind: str
+    what: str
+    remedy: str
+
+
+def shortfalls(
+    found: Verification,
+    writes: Mapping[RepoPath, str | None],
+    request: DoRequest,
+    tree: SnapshotTree,
+    policy: Policy,
+    refused: Sequence[RepoPath],
+) -> Iterator[Shortfall]:
+    """Of a patch that was verified, the worst first. `refused`: files that stand as they were because of that."""
+    tests = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in policy.paths.tests])
+    texts = {path: text.encode() for path, text in writes.items() if text is not None}
+    before = {path: tree.read(path) for path in texts}
+    own = {path: text for path, text in texts.items() if not tests.match_file(path.lower())}
+    if missed := _untested(found, texts, request):
+        yield Shortfall(kind="test", what=f"no test runs {_shown(missed)}", remedy="add a test that runs and checks it")
+    if refused:
+        what = f"{refused[0]} was to be changed, that was refused, and it is as it was"
+        remedy = "change it in a way that may be, or call finish if it is to stay"
+        yield Shortfall(kind="change", what=what, remedy=remedy)
+    sources = {path: text for path, text in texts.items() if path.is_python}
+    if idle := [what for path, text in sources.items() for what in idle_statements(path, before[path] or b"", text)]:
+        yield Shortfall(kind="effect", what=f"a statement without effect: {idle[0]}", remedy="take it out")
+    code = {path: text for path, text in own.items() if path.is_python}
+    rest = (tree.read(path) or b"" for path in tree.paths if path not in writes)
+    others = itertools.chain((text for path, text in texts.items() if path not in code), rest)
+    if spare := unused_additions(before, code, others, request.instruction):
+        what = f"nothing uses {spare[0]}, and the instruction does not name it"
+        yield Shortfall(kind="use", what=what, remedy="use it, or take it out")
+    if beside := unasked_changes(before, own, request.instruction):
+        what = f"{beside[0]} is altered, and nothing in the instruction speaks of it"
+        yield Shortfall(kind="place", what=what, remedy="leave it as it was, or call finish if it has to be so")
+    if weak := list(_weak(before, sources, importable_names(Path(tree.snapshot.store)))):
+        yield Shortfall(kind="weak", what=f"a new test shows nothing: {weak[0]}", remedy="mend it, or take it out")
+
+
+def _weak(
+    before: Mapping[RepoPath, bytes | None], sources: Mapping[RepoPath, bytes], own: frozenset[str]
+) -> Iterator[str]:
+    """Tests that a change brings and that show nothing, whatever the code does."""
+    for path, text in sources.items():
+        if path.name.startswith("test_") or path.name.endswith("_test.py"):
+            old = before[path]
+            stood = {(w.name, w.why) for w in weak_tests(old, own)} if old is not None else set()
+            yield from (f"{path} {w}" for w in weak_tests(text, own) if (w.name, w.why) not in stood)
+
+
+def _untested(found: Verification, texts: Mapping[RepoPath, bytes], request: DoRequest) -> list[UnrunCode]:
+    """What no test ran and has to be; tests that the user named and that turned are all that was asked for."""
+    if found.verdict is VerifyVerdict.VERIFIED and request.tests:
+        return []
+    return untested(found.unrun, [text.decode() for path, text in texts.items() if path.is_python], request.instruction)
+
+
+def _shown(missed: Sequence[UnrunCode]) -> str:
+    more = f" and {len(missed) - _NAMED} more" if len(missed) > _NAMED else ""
+    return ", ".join(map(str, missed[:_NAMED])) + more
