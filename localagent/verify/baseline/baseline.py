@@ -47,7 +47,11 @@ def second_chance_of(max_seconds: float) -> float:
 def first_run(
     suite: SuiteWorker, items: Sequence[Item], *, budget_seconds: float, second_chance: float
 ) -> tuple[dict[str, TestResult], int]:
-    """What the tests say, and how many were not run in the time. `second_chance`: processor seconds of slow ones."""
+    """What the tests say, and how many were not run in the time. `second_chance`: processor seconds of slow ones.
+
+    A test that ran out of its first, small time and whose second chance was not begun in the budget counts as not run:
+    nothing tells a slow one from one that hangs.
+    """
     begin = time.monotonic()
     run = suite.run(
         items,
@@ -60,7 +64,7 @@ def first_run(
             budget_seconds=budget_seconds,
         ),
     )
-    results = run.results
+    results, missed = run.results, len(run.missed)
     slow = _maybe_slow(results)
     if slow:
         left = budget_seconds - (time.monotonic() - begin)
@@ -75,7 +79,12 @@ def first_run(
         )
         results.update(again.results)
         _more_of_slow(suite, items, results, begin + budget_seconds, second_chance)
-    return results, len(run.missed)
+        waiting = [item.id for item in items if item.id in slow and item.id not in again.results]
+        open_ = {base_of(name) for name in waiting[1:]}  # the first was begun
+        for name in [r.id for r in results.values() if r.outcome is Outcome.TIMED_OUT and base_of(r.id) in open_]:
+            del results[name]
+            missed += 1
+    return results, missed
 
 
 def _maybe_slow(results: Mapping[str, TestResult]) -> set[str]:

@@ -2,7 +2,7 @@
 
 import ast
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from localagent.code.source_text import parse_or_none
 from localagent.domain.outcome import Outcome, TestResult
@@ -16,17 +16,31 @@ _MISSING = 10
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Covered:
-    """Changed statements that tests which count ran, by file; the share; those tests, quickest first."""
+    """Changed statements that tests which count ran, by file; the share; those tests, quickest first.
+
+    `unknown` says why it could not be measured: the share is then no finding.
+    """
 
     lines: Mapping[RepoPath, frozenset[int]]
     share: Share
     tests: tuple[str, ...] = ()
+    unknown: str = ""
+
+    @property
+    def measured(self) -> Share | None:
+        """The share, or None where nothing was measured."""
+        return None if self.unknown else self.share
 
 
 def nothing_covered(files: Sequence[ChangedFile], why: str) -> Covered:
     """Where no test ran, and why."""
     whole = sum(len(f.executable()) for f in files)
     return Covered(lines={}, share=Share(part=0, whole=whole, note=why))
+
+
+def not_measured(files: Sequence[ChangedFile], why: str) -> Covered:
+    """Where tests may have run changed lines and it could not be seen, and why."""
+    return replace(nothing_covered(files, why), unknown=why)
 
 
 def unrun(
