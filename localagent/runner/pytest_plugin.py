@@ -163,7 +163,7 @@ class SessionPlugin:
 
 
 def node_id(name: str, path: Optional[str]) -> str:
-    """pytest's node id with its file relative to the tree, as its arguments are: pytest's own is relative to rootdir.
+    """The node id with its file relative to the tree, as arguments are: pytest has it relative to its rootdir.
 
     `path` is the file, relative to the tree; None where it is not known or lies outside, and the id stays as it is.
     """

@@ -45,10 +45,8 @@ class JailVerifier:
         sandbox_dir: Path,
         policy: Policy | None,
         sink: Sink,
-        begin: float | None = None,
     ) -> None:
-        """`begin`: when the task began, on the monotonic clock, for the times of events; None: now."""
-        self._begin = time.monotonic() if begin is None else begin
+        self.begin = time.monotonic()  # of the task, for the times of events
         limits = {use: load(sandbox_dir / f"{use.value}.toml").limits for use in WorkerUse}
         self._task = task
         self._sink = sink

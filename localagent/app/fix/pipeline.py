@@ -132,8 +132,8 @@ def _open_test_bed(asked: FixWork, jail: Jail, begin: float, stack: contextlib.E
         sandbox_dir=asked.settings.sandbox_dir,
         policy=asked.policy,
         sink=asked.sink,
-        begin=begin,
     )
+    verifier.begin = begin
     verifier.worker_pool.until = begin + answers_due(asked.task.budget.max_seconds)
     stack.callback(verifier.cancel)
     stack.enter_context(asked.stop.calling(verifier.cancel))

@@ -96,6 +96,7 @@ EDITS_PER_CHILD = 2_500
 EDITS_PER_PATH = 300
 ENUMERATION_SHARE = 0.25  # of the seconds left, for one group: the edits come cheapest first, the rest is left out,
 LEAST_EDITS = 100  # but for so many of each file
+OPENING_MARGIN = 1.5  # times what the first edit of a file took must be left to open it again
 USUAL_WAIT_SECONDS = 2.0  # until the model has spoken, before anything is measured
 PROCESS_SECONDS = 0.02  # what a candidate costs beside its tests
 ENOUGH_VERIFIED = 10  # candidates that tell what one costs
@@ -173,7 +174,7 @@ class Expansion:
         for n, (path, scores) in enumerate(lines.items(), 1):
             if run.left() <= 0:
                 break
-            if run.left() <= self._opening_seconds.get(path, 0.0):
+            if run.left() <= OPENING_MARGIN * self._opening_seconds.get(path, 0.0):
                 continue  # its edits would come too late
             priced, begin = run.order.priced(scores, best), run.clock()
             open_here = run.parts.space.edits(path, sources, lines=priced, failures=parent.failures)
