@@ -126,8 +126,6 @@ _MACHINE = (
     r"|(?<!\()(?<!\bas )cursor(?=\s*[,;!](?!\s*[\"'])|:(?!\s*(?:[\w.]*cursor|[\n\"']))|\s+(?:agents?|ide|users?|"
     + _MODAL
     + r"))"
-    + _MODAL
-    + r"))"
     r"|gemini|codex|devin|llama|mistral|qwen|deepseek|code ?bots?|(?:review(?:er|ing)?|coding|code"
     r"|repair|automated|merge|triage) ?-?(?:agents?|bots?|models?|assistants?)"
     r"|(?:autonomous|ai|llm|software|coding|automated) (?:agents?|reviewers?|reviews?|systems?|tools?)"

@@ -31,6 +31,7 @@ FIRST_WALL_SECONDS = 12.0
 CPU_AFTER_HANG_SECONDS = 0.15
 SMALL_SUITE = 30  # in a larger one every test that ran out of its time gets a second chance
 SECOND_CHANCE_CPU_SECONDS = 8.0
+SECOND_CHANCES_SHARE = 0.5  # of what is left of the first run's time, for all slow tests together
 SECOND_CHANCE_SHARE = 0.04  # of the task's time, per test: a short task cannot wait for slow tests
 FIRST_SHARE = 0.4  # of the task's time, for all tests together,
 MORE_SHARE = 0.3  # and so much more while none of them fails
@@ -74,7 +75,7 @@ def first_run(
                 items=(),
                 cpu_seconds=second_chance,
                 wall_seconds=40.0,
-                budget_seconds=max(1.0, min(left, 3 * second_chance)),
+                budget_seconds=max(1.0, min(left, max(3 * second_chance, SECOND_CHANCES_SHARE * left))),
             ),
         )
         results.update(again.results)
