@@ -101,7 +101,7 @@ class JailVerifier:
                 baseline = replace(baseline, notes=tuple(self._runner.notes))
         for note in (*baseline.notes, *self._rooms.place.bounds.remarks):
             self._sink.emit(
-                Event(kind="warning", at_seconds=round(time.monotonic() - self._begin, 3), data={"text": note})
+                Event(kind="warning", at_seconds=round(time.monotonic() - self.begin, 3), data={"text": note})
             )
         return baseline
 
