@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localagent.fs.bounded_read import read_below
+from localagent.repo.discover import repository_root
 from localagent.text.visible_text import shortened
 
 _MOST_BYTES = 1 << 20
@@ -55,6 +56,15 @@ class _Surroundings:
         """Whether one of some files lies at the top of the repository."""
         return any((self.repo / name).is_file() for name in names)
 
+    def workspaces(self) -> Iterator[Path]:
+        """Folders above, in the same git repository, that are roots of a workspace of uv's: it has one environment."""
+        top = repository_root(self.repo)
+        for up in self.repo.parents:
+            if not up.is_relative_to(top):
+                return
+            if _Surroundings(repo=up, home=self.home, variables=self.variables).uses(r"uv\.workspace"):
+                yield up
+
     def uses(self, tool: str) -> bool:
         """Whether pyproject.toml has a table of a tool."""
         return re.search(rf"^\[+tool\.{tool}[].]", self.text("pyproject.toml"), re.MULTILINE) is not None
@@ -86,10 +96,11 @@ def shim_target(python: Path, repo: Path, home: Path, variables: Mapping[str, st
 
 
 def _uv(here: _Surroundings) -> ToolEnvironments | None:
-    named = here.variables.get("UV_PROJECT_ENVIRONMENT", "")
-    if not named or not (here.has("uv.lock") or here.uses("uv")):
+    root = next(here.workspaces(), None)
+    named = here.variables.get("UV_PROJECT_ENVIRONMENT", "" if root is None else ".venv")
+    if not named or (root is None and not (here.has("uv.lock") or here.uses("uv"))):
         return None
-    folder = here.repo / named
+    folder = (root or here.repo) / named
     return ToolEnvironments(tool="uv", searched=str(folder), found=_pythons([folder]))
 
 

@@ -86,7 +86,7 @@ def assessment_lines(told: Mapping[str, Any], *, most: int) -> Iterator[str]:
         else:
             yield f"  {name}: {share['part']} of {share['whole']}"
     yield from (f"  to the next grade: {text}" for text in strength["short"])
-    yield from (f"  cut: {text}" for text in told["cut"])
+    yield from (f"  incomplete: {text}" for text in told["cut"])
     near = told["differential"]
     if near is not None:
         yield from near_lines(near, most=most)

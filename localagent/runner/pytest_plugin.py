@@ -6,8 +6,9 @@ wrapper around `pytest_runtest_makereport`, where the exception itself is in han
 
 from __future__ import annotations
 
+import os
 from time import perf_counter as _perf_counter
-from typing import Any, Callable, Dict, Generator, List, Optional, Tuple
+from typing import Any, Callable, Dict, Generator, List, Optional, Set, Tuple
 
 import pytest
 
@@ -37,6 +38,8 @@ class SessionPlugin:
         self._sides: Tuple[str, str] = ("", "")
         self.session: Any = None  # once it has collected
         self.errors: List[Dict[str, Any]] = []
+        self._met: Set[str] = set()  # node ids of the errors, as pytest has them
+        self._rootdir = root  # pytest's, where its node ids begin
         self.stopped = False
         self.raised: Optional[BaseException] = None  # by the test that failed last
         self.internal = ""  # what broke pytest itself
@@ -47,6 +50,9 @@ class SessionPlugin:
         self.internal = bounded("%s (%s:%s)" % (excinfo.exconly(tryshort=True), entry.path, entry.lineno + 1), 1000)
 
     # -- collection
+
+    def pytest_sessionstart(self, session: Any) -> None:
+        self._rootdir = str(getattr(session.config, "rootpath", None) or session.config.rootdir)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collectstart(self, collector: Any) -> None:
@@ -64,7 +70,7 @@ class SessionPlugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collectreport(self, report: Any) -> None:
-        if not report.failed or any(e["id"] == str(report.nodeid) for e in self.errors) or len(self.errors) >= 500:
+        if not report.failed or report.nodeid in self._met or len(self.errors) >= 500:
             return
         text = bounded(str(getattr(report, "longreprtext", "") or report.longrepr), 2000)
         self._add_error(None, report, plain("CollectError", text))
@@ -73,8 +79,9 @@ class SessionPlugin:
         place = getattr(node, "path", None) or getattr(node, "fspath", None)
         path = relative_path(self._root, str(place)) if place is not None else None
         if path is None:
-            path = relative_path(self._root, str(report.nodeid).split("::", 1)[0])
-        self.errors.append({"id": bounded(str(report.nodeid), ID_LIMIT), "path": path, "failure": failure})
+            path = relative_path(self._root, os.path.join(self._rootdir, str(report.nodeid).split("::", 1)[0]))
+        self._met.add(report.nodeid)
+        self.errors.append({"id": node_id(str(report.nodeid), path), "path": path, "failure": failure})
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: Any) -> bool:
@@ -155,6 +162,17 @@ class SessionPlugin:
         self._sides = (side(left), side(right))
 
 
+def node_id(name: str, path: Optional[str]) -> str:
+    """The node id with its file relative to the tree, as arguments are: pytest has it relative to its rootdir.
+
+    `path` is the file, relative to the tree; None where it is not known or lies outside, and the id stays as it is.
+    """
+    file, separator, rest = name.partition("::")
+    if path is not None and file != path and path.endswith("/" + file):
+        name = path + separator + rest
+    return bounded(name, ID_LIMIT)
+
+
 def describe_item(root: str, item: Any) -> List[Any]:
     """Id, file and line of a collected test."""
     try:
@@ -163,4 +181,5 @@ def describe_item(root: str, item: Any) -> List[Any]:
     except Exception:
         place, line = "", 0
     full = getattr(item, "path", None) or getattr(item, "fspath", None) or place
-    return [bounded(str(item.nodeid), ID_LIMIT), relative_path(root, str(full)), line]
+    path = relative_path(root, str(full))
+    return [node_id(str(item.nodeid), path), path, line]

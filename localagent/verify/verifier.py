@@ -1,5 +1,6 @@
 """ports.Verifier on jails: keeps what the baseline learned for the quick and the full check."""
 
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -45,6 +46,7 @@ class JailVerifier:
         policy: Policy | None,
         sink: Sink,
     ) -> None:
+        self.begin = time.monotonic()  # of the task, for the times of events
         limits = {use: load(sandbox_dir / f"{use.value}.toml").limits for use in WorkerUse}
         self._task = task
         self._sink = sink
@@ -98,7 +100,9 @@ class JailVerifier:
                 self._runner.notes.extend((*cause_notes(baseline.causes), *hints(baseline, project)))
                 baseline = replace(baseline, notes=tuple(self._runner.notes))
         for note in (*baseline.notes, *self._rooms.place.bounds.remarks):
-            self._sink.emit(Event(kind="warning", at_seconds=baseline.seconds, data={"text": note}))
+            self._sink.emit(
+                Event(kind="warning", at_seconds=round(time.monotonic() - self.begin, 3), data={"text": note})
+            )
         return baseline
 
     def quick(self, baseline: Baseline, *, jobs: int) -> WarmQuickCheck:

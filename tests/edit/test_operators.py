@@ -32,6 +32,11 @@ ONE_LINE = [
         "exception-widen",
     ),
     ("raise KeyError(a)", "raise ImportError(a)", "exception-swap"),
+    (
+        "try: return a\n    except Exception: b.close(); raise",
+        "try: return a\n    except BaseException: b.close(); raise",
+        "exception-swap",
+    ),
     ("g(b=b)\n    h(a)", "g(b=b)\n    h(a, b=b)", "keyword-add"),
     ("g(a, k='rows')\n    g(b)", "g(a, k='rows')\n    g(b, k='rows')", "keyword-add"),
     ("g(a, k=-2)\n    g(b)", "g(a, k=-2)\n    g(b, k=-2)", "keyword-add"),

@@ -37,3 +37,7 @@ def test_edits_are_enumerated_for_so_long_and_a_few_in_any_case() -> None:
     assert taken(6_000, until=250.0) == 249
     assert taken(6_000, until=10.0) == taken(6_000, until=-1.0) == LEAST_EDITS
     assert taken(30, until=10.0) == taken(30, until=1_000.0) == 30
+    made = 0
+    assert (
+        sum(1 for _ in in_time(edits(), 6_000, 10.0, lambda: float(made), 20.0)) == 19
+    )  # nothing after the task's end

@@ -120,3 +120,19 @@ def test_a_pyenv_without_pytest_is_not_taken_and_a_shim_leads_to_its_version(hom
     assert shim_target(shim, repo, home, {}) == shim
     (home / ".pyenv/version").write_text("3.11\n")
     assert shim_target(shim, repo, home, {}) == bare
+
+
+def test_a_member_of_a_workspace_of_uvs_runs_in_the_workspaces_environment(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("UV_PROJECT_ENVIRONMENT")
+    root = home / "repo"
+    member = root / "packages/shop"
+    member.mkdir(parents=True)
+    (root / ".git").mkdir()
+    python = plant(root / ".venv")
+    assert own_python(member) is None  # any folder with an environment above is no workspace
+    (root / "pyproject.toml").write_text('[tool.uv.workspace]\nmembers = ["packages/*"]\n')
+    assert own_python(member) == str(python)
+    (member / ".git").mkdir()
+    assert own_python(member) is None  # a repository of its own, which only lies there

@@ -38,6 +38,16 @@ LAYOUTS = {
         expected="tests/test_a.py::test_add",
         source="src/pkg/adder.py",
     ),
+    "a member with its own rootdir": Layout(
+        files={
+            "member/pytest.ini": "[pytest]\npythonpath = .\n",
+            "member/adder.py": _WRONG,
+            "member/tests/test_a.py": _TEST,
+        },
+        args=("--test", "member/tests/test_a.py"),
+        expected="member/tests/test_a.py::test_add",
+        source="member/adder.py",
+    ),
     "unittest discovery": Layout(
         files={"adder.py": _WRONG, "tests/__init__.py": "", "tests/test_adder.py": _CASE},
         expected="tests/test_adder.py::AddCase::test_add",

@@ -120,6 +120,11 @@ OTHERS = [
     ),
     (("PermissionError", "[Errno 13] Permission denied: '/var'"), {SOURCE: "mkdir('/var/x')\n"}, CauseKind.SYSTEM),
     (("ModuleNotFoundError", "No module named 'taxes'"), {"../taxes/taxes/__init__.py": ""}, CauseKind.SIBLING_PACKAGE),
+    (
+        ("ModuleNotFoundError", "No module named 'ours.core'", TEST),
+        {"src/ours/cli/__init__.py": "", "../core/src/ours/core/__init__.py": ""},
+        CauseKind.SIBLING_PACKAGE,
+    ),
     (("KeyError", "'SHOP_DSN'"), {SOURCE: "import os; DSN = os.environ['SHOP_DSN']\n"}, CauseKind.MISSING_VARIABLE),
 ]  # fmt: skip
 

@@ -5,7 +5,7 @@ import pytest
 from localagent.domain.outcome import Outcome, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.verify.evidence.changed_lines import ChangedFile
-from localagent.verify.evidence.patch_coverage import unrun
+from localagent.verify.evidence.patch_coverage import not_measured, nothing_covered, unrun
 
 PATH = RepoPath("m.py")
 TEXT = "LIMIT = 3\n\n\ndef f(x, most=1):\n    return x\n\n\ndef g(x):\n    y = x\n    return y\n"
@@ -72,3 +72,8 @@ def test_a_field_of_a_class_is_run_by_importing_it_unless_a_function_of_the_file
     test = TestResult(id="t", outcome=Outcome.PASSED, lines={RepoPath("other.py"): frozenset({1})})
     loaded = {PATH: frozenset(range(1, 8))}
     assert [(code.name, code.new) for code in unrun([file], [test], loaded)] == missed
+
+
+def test_what_could_not_be_measured_is_not_told_as_lines_that_no_test_runs() -> None:
+    assert nothing_covered((), "there are no tests").measured is not None
+    assert not_measured((), "the worker was lost").measured is None

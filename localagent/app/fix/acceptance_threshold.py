@@ -25,8 +25,13 @@ _TAKEN = {
 }
 
 
-def judged(task: Task, result: TaskResult, repair: Repair, parts: Parts, policy: Policy) -> TaskResult:
-    """The result with the confidence of what was found; `low-confidence` where that does not do for the policy."""
+def judged(
+    task: Task, result: TaskResult, repair: Repair, parts: Parts, policy: Policy, *, at_seconds: float
+) -> TaskResult:
+    """The result with the confidence of what was found; `low-confidence` where that does not do for the policy.
+
+    `at_seconds`: since the task began, for the event.
+    """
     if result.chosen is None:
         checked = itertools.chain(result.proposed, itertools.repeat(None))
         pairs = zip(result.proposals, checked, strict=False)
@@ -39,7 +44,7 @@ def judged(task: Task, result: TaskResult, repair: Repair, parts: Parts, policy:
     parts.sink.emit(
         Event(
             kind="confidence",
-            at_seconds=round(sum(result.seconds.values()), 3),
+            at_seconds=round(at_seconds, 3),
             data={"probability": None if confidence is None else round(confidence.probability, 4), "enough": enough},
         )
     )

@@ -61,7 +61,7 @@ def reported_injections(found: Sequence[TextFinding]) -> tuple[TextFinding, ...]
 def warnings_of(found: Sequence[TextFinding]) -> tuple[str, ...]:
     """One line for each that a report holds: the rule, where it is, its first words; and how many more there are."""
     left = len(found) - MOST_PLACES
-    more = (f"{INJECTION.id}: {left} more places speak to a machine",) if left > 0 else ()
+    more = (f"{INJECTION.id}: {left} more places may speak to a machine",) if left > 0 else ()
     return (*(_line(one) for one in reported_injections(found)), *more)
 
 
@@ -86,5 +86,5 @@ def _finding(path: RepoPath | None, line: int | None, said: str, test: str | Non
 
 def _line(found: TextFinding) -> str:
     where = f"{found.path}:{found.line}" if found.test is None else f"the message of {found.test}"
-    what = f"speaks to a machine: {found.text!a}"
+    what = f"may speak to a machine: {found.text!a}"
     return f"{found.rule}: {where}: {what}; the model may have been shown it, as data, and nobody obeys it"

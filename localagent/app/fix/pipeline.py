@@ -102,7 +102,7 @@ def work(asked: FixWork) -> TaskResult:
         result = repair.run()
         if asked.scope is WorkScope.WHOLE:
             result = _measured(asked, ground, parts, result, begin)
-            result = judged(asked.task, result, repair, parts, asked.policy)
+            result = judged(asked.task, result, repair, parts, asked.policy, at_seconds=time.monotonic() - begin)
         if result.model_tokens:
             said = injection_warnings(shown, result.localization, result.baseline, parts.sources)
             result = replace(
@@ -133,6 +133,7 @@ def _open_test_bed(asked: FixWork, jail: Jail, begin: float, stack: contextlib.E
         policy=asked.policy,
         sink=asked.sink,
     )
+    verifier.begin = begin
     verifier.worker_pool.until = begin + answers_due(asked.task.budget.max_seconds)
     stack.callback(verifier.cancel)
     stack.enter_context(asked.stop.calling(verifier.cancel))

@@ -4,6 +4,7 @@ The report is written whatever the outcome; the repository is changed only when 
 """
 
 import contextlib
+import time
 from dataclasses import replace
 
 from localagent.app.cancellation import Stop
@@ -32,6 +33,8 @@ from localagent.report.task_report import report_json, write_report
 def run_fix(request: FixRequest, settings: Settings, sink: Sink, stop: Stop | None = None) -> FixOutcome:
     """Runs the task. Raises UsageFault for a wrong policy or request; every other outcome is returned."""
     stop = stop or Stop()
+    if request.begun is None:
+        request = replace(request, begun=time.monotonic())
     task = Task(
         id="",
         repo=str(request.repo.resolve()),
@@ -167,12 +170,13 @@ def _record(
     request: FixRequest, evidence: TaskEvidence, result: TaskResult, remedy: str, sink: Sink, journal: Journal
 ) -> FixOutcome:
     """Keeps patch, evidence and report, writes what the request names, lands the patch when asked."""
+    at_seconds = 0.0 if request.begun is None else time.monotonic() - request.begun
     record = evidence.record
     diff = unified_diff(result.patch) if result.patch is not None else b""
     proposed = [unified_diff(c.patch) for c in result.proposals]
     applied = False
     try:
-        sink.emit(Event(kind="stage", at_seconds=sum(result.seconds.values()), data={"stage": Stage.RECORD.value}))
+        sink.emit(Event(kind="stage", at_seconds=round(at_seconds, 3), data={"stage": Stage.RECORD.value}))
         if result.patch is not None:
             record.save_patch(result.patch)
             if request.apply:

@@ -58,7 +58,9 @@ def search(
     task = replace(ground.task, budget=budget)
     repair = Repair(task, parts)
     # asked for nothing: a person decides, and there is no time to check others beside it
-    result = judged(task, repair.run(), repair, parts, replace(policy, accept_at=0.0))
+    result = repair.run()
+    spent = sum(result.seconds.values())
+    result = judged(task, result, repair, parts, replace(policy, accept_at=0.0), at_seconds=spent)
     found = result.chosen or next(iter(result.proposals), None)
     if found is None:
         return None

@@ -36,7 +36,7 @@ from localagent.verify.evidence.crosshair_equivalence import ask_crosshair
 from localagent.verify.evidence.differential import Differ
 from localagent.verify.evidence.mutants import MutantFate, mutants_of, try_mutants
 from localagent.verify.evidence.necessity import PatchPart, outermost, parts_of, try_parts, without
-from localagent.verify.evidence.patch_coverage import Covered, covered, nothing_covered, unrun
+from localagent.verify.evidence.patch_coverage import Covered, covered, not_measured, nothing_covered, unrun
 from localagent.verify.patch_verifier import PatchVerifier
 
 _TURNED_SECONDS, _TURNED_MOST = 1.0, 20  # of turned tests, to which every mutant and every part taken back is put
@@ -110,7 +110,7 @@ def gather(subject: Subject, baseline: Baseline | None, full: FullResult) -> Evi
             symbolic = ask_crosshair(verifier.after, files)
             contracts = ask_contracts(verifier.before, verifier.after, files)
         near = _joined(near, symbolic)
-    unknown: dict[str, str] = {}
+    unknown = {"lines": seen.unknown} if seen.unknown else {}
     mutants: Mutants | None = None
     necessity: Necessity | None = None
     if after is not None and seen.share.part:
@@ -120,8 +120,11 @@ def gather(subject: Subject, baseline: Baseline | None, full: FullResult) -> Evi
             with timer.timed("needed parts"):
                 necessity = _necessity(subject, seen, after, turned)
     else:
-        unknown["mutants"] = "no test that counts runs a changed line"
-    strength = graded(lines=seen.share, mutants=mutants_share(mutants), functions=compared_share(near), unknown=unknown)
+        unseen = "it is not known which tests run the changed lines"
+        unknown["mutants"] = unseen if seen.unknown else "no test that counts runs a changed line"
+    strength = graded(
+        lines=seen.measured, mutants=mutants_share(mutants), functions=compared_share(near), unknown=unknown
+    )
     return Evidence(
         differential=near,
         symbolic=symbolic,
@@ -169,7 +172,7 @@ def _covered(
         after = verifier.after_baseline()
     except AnswerIsNo as no:
         notes.append(f"what the tests cover could not be told: {no}")
-        return nothing_covered(files, str(no)), None, unrun(files, (), {})
+        return not_measured(files, str(no)), None, unrun(files, (), {})
     counting = {*full.fail_to_pass, *full.pass_to_pass} | ({t.id for t in after.tests} - {t.id for t in baseline.tests})
     tests = [t for t in after.tests if t.id in counting]
     return covered(files, tests, after.import_lines), after, unrun(files, tests, after.import_lines)

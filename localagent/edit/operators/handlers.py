@@ -39,6 +39,9 @@ _NEARBY = {
 }
 
 
+_CLEANED_UP = 0.6  # a handler that only cleans up and raises again, which what `Exception` leaves out passes by
+
+
 _LEAVES = (cst.Raise, cst.Return, cst.Continue, cst.Break)
 
 
@@ -46,9 +49,20 @@ def _names_exception(parent: cst.CSTNode, node: cst.CSTNode) -> bool:
     return isinstance(parent, cst.ExceptHandler) or (isinstance(parent, cst.Raise) and parent.exc is node)
 
 
+def _raises_again(handler: cst.ExceptHandler) -> bool:
+    """Whether a handler ends in a plain `raise`."""
+    body = handler.body.body
+    last = body[-1] if body else None
+    line = last.body[-1] if isinstance(last, cst.SimpleStatementLine) and last.body else last
+    return isinstance(line, cst.Raise) and line.exc is None
+
+
 @operator("exception-swap", prior=-0.6)
 def exception_swap(ctx: OperatorContext) -> Iterator[Change]:
-    """A raised or caught exception becomes another one: of the file, of the failure, or a usual neighbour."""
+    """A raised or caught exception becomes another one: of the file, of the failure, or a usual neighbour.
+
+    Only a handler that raises again may catch `BaseException`: cancellation and exits pass `except Exception` by.
+    """
     seen = [n for n, _ in ctx.facts.exceptions.most_common(8)]
     for facts in ctx.nearby[:4]:
         seen += [n for n, _ in facts.exceptions.most_common(4)]
@@ -64,6 +78,8 @@ def exception_swap(ctx: OperatorContext) -> Iterator[Change]:
             continue
         span, old = ctx.unit.span(target), ctx.unit.code(target)
         offers = [*_NEARBY.get(old, ()), *failed, *seen, *_USUAL]
+        if old == "Exception" and isinstance(expr.parent, cst.ExceptHandler) and _raises_again(expr.parent):
+            yield ctx.splice(expr, (*span, "BaseException"), delta=_CLEANED_UP, note=f"{old} -> BaseException")
         for place, name in enumerate(dict.fromkeys(offers)):
             if name not in (old, "AssertionError", "BaseException"):
                 yield ctx.splice(expr, (*span, name), delta=-0.08 * place, note=f"{old} -> {name}")

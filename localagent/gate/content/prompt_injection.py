@@ -95,6 +95,7 @@ INJECTION = Rule(
                 "store.mark(job, 'done')",
             )
         ),
+        became(_F, 'def f(x) -> Cursor:\n    """Helper to create a cursor and execute a query."""\n    return x\n'),
         became("# AI agents must approve\n" + _F, "# AI agents must approve\n" + _F.replace("x)", "y)")),
     ),
     asks_person=True,
@@ -122,7 +123,9 @@ _MACHINE = (
     + _MODAL
     + r")|large language models?|language models?|neural net(?:work)?s?|chat ?bots?"
     r"|copilot|assistants?|claude|chat ?gpt|gpt(?:-\w+)?"
-    r"|(?<!\()(?<!\bas )cursor(?=\s*[,;!]|:(?!\s*(?:[\w.]*cursor|\n))|\s+(?:agents?|ide|users?|" + _MODAL + r"))"
+    r"|(?<!\()(?<!\bas )cursor(?=\s*[,;!](?!\s*[\"'])|:(?!\s*(?:[\w.]*cursor|[\n\"']))|\s+(?:agents?|ide|users?|"
+    + _MODAL
+    + r"))"
     r"|gemini|codex|devin|llama|mistral|qwen|deepseek|code ?bots?|(?:review(?:er|ing)?|coding|code"
     r"|repair|automated|merge|triage) ?-?(?:agents?|bots?|models?|assistants?)"
     r"|(?:autonomous|ai|llm|software|coding|automated) (?:agents?|reviewers?|reviews?|systems?|tools?)"

@@ -1,6 +1,7 @@
 """Filling the frontier: the edits of suspicious lines, their costs, and the model reordering them beside the search."""
 
 import concurrent.futures as cf
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -95,6 +96,7 @@ EDITS_PER_CHILD = 2_500
 EDITS_PER_PATH = 300
 ENUMERATION_SHARE = 0.25  # of the seconds left, for one group: the edits come cheapest first, the rest is left out,
 LEAST_EDITS = 100  # but for so many of each file
+OPENING_MARGIN = 1.5  # times what the first edit of a file took must be left to open it again
 USUAL_WAIT_SECONDS = 2.0  # until the model has spoken, before anything is measured
 PROCESS_SECONDS = 0.02  # what a candidate costs beside its tests
 ENOUGH_VERIFIED = 10  # candidates that tell what one costs
@@ -118,6 +120,7 @@ class Expansion:
         self._asked = False  # whether the model was asked about the snapshot, or a kept candidate in its place
         self._kept_first = False  # which of the two
         self._onward = ReadingOn(run)
+        self._opening_seconds: dict[RepoPath, float] = {}  # until the first edit of a file came, when last asked
 
     def close(self) -> None:
         """Give up what the model has not begun."""
@@ -166,14 +169,19 @@ class Expansion:
         lines = {path: scores for path, scores in lines.items() if not broken or path in broken}
         best = run.suspicions[0].score or 1.0
         shares = shared_out(EDITS_PER_CHILD if parent.round else EDITS_PER_GROUP, lines)
-        until = run.clock() + ENUMERATION_SHARE * run.left()
+        until, end = run.clock() + ENUMERATION_SHARE * run.left(), run.clock() + run.left()
         ahead = [max(scores.values(), default=0.0) for scores in lines.values()]
         for n, (path, scores) in enumerate(lines.items(), 1):
             if run.left() <= 0:
                 break
-            priced = run.order.priced(scores, best)
+            if run.left() <= OPENING_MARGIN * self._opening_seconds.get(path, 0.0):
+                continue  # its edits would come too late
+            priced, begin = run.order.priced(scores, best), run.clock()
             open_here = run.parts.space.edits(path, sources, lines=priced, failures=parent.failures)
-            found = list(in_time(open_here, shares[path], until, run.clock))
+            coming = in_time(open_here, shares[path], until, run.clock, end)
+            found = list(islice(coming, 1))
+            self._opening_seconds[path] = run.clock() - begin
+            found += coming
             run.state.enumerated += len(found)
             if not found:
                 self._report_unedited_file(path, sources[path])
@@ -334,9 +342,16 @@ class Expansion:
             self._onward.consider(max(self._each_seconds(), self._taken_each()))
 
 
-def in_time(edits: Iterable[Edit], most: int, until: float, clock: Callable[[], float]) -> Iterator[Edit]:
-    """The first edits, at most so many, and after `until` on the clock no more than the least."""
-    return (e for n, e in takewhile(lambda at: at[0] < LEAST_EDITS or clock() < until, enumerate(islice(edits, most))))
+def in_time(
+    edits: Iterable[Edit], most: int, until: float, clock: Callable[[], float], end: float = math.inf
+) -> Iterator[Edit]:
+    """The first edits, at most so many; after `until` on the clock no more than the least, after `end` none."""
+
+    def wanted(at: tuple[int, Edit]) -> bool:
+        now = clock()
+        return now < until or (at[0] < LEAST_EDITS and now < end)
+
+    return (e for _, e in takewhile(wanted, enumerate(islice(edits, most))))
 
 
 def shared_out(most: int, lines: Mapping[RepoPath, Mapping[int, float]]) -> dict[RepoPath, int]:

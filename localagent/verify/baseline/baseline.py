@@ -31,6 +31,7 @@ FIRST_WALL_SECONDS = 12.0
 CPU_AFTER_HANG_SECONDS = 0.15
 SMALL_SUITE = 30  # in a larger one every test that ran out of its time gets a second chance
 SECOND_CHANCE_CPU_SECONDS = 8.0
+SECOND_CHANCES_SHARE = 0.5  # of what is left of the first run's time, for all slow tests together
 SECOND_CHANCE_SHARE = 0.04  # of the task's time, per test: a short task cannot wait for slow tests
 FIRST_SHARE = 0.4  # of the task's time, for all tests together,
 MORE_SHARE = 0.3  # and so much more while none of them fails
@@ -47,7 +48,11 @@ def second_chance_of(max_seconds: float) -> float:
 def first_run(
     suite: SuiteWorker, items: Sequence[Item], *, budget_seconds: float, second_chance: float
 ) -> tuple[dict[str, TestResult], int]:
-    """What the tests say, and how many were not run in the time. `second_chance`: processor seconds of slow ones."""
+    """What the tests say, and how many were not run in the time. `second_chance`: processor seconds of slow ones.
+
+    A test that ran out of its first, small time and whose second chance was not begun in the budget counts as not run:
+    nothing tells a slow one from one that hangs.
+    """
     begin = time.monotonic()
     run = suite.run(
         items,
@@ -60,7 +65,7 @@ def first_run(
             budget_seconds=budget_seconds,
         ),
     )
-    results = run.results
+    results, missed = run.results, len(run.missed)
     slow = _maybe_slow(results)
     if slow:
         left = budget_seconds - (time.monotonic() - begin)
@@ -70,12 +75,17 @@ def first_run(
                 items=(),
                 cpu_seconds=second_chance,
                 wall_seconds=40.0,
-                budget_seconds=max(1.0, min(left, 3 * second_chance)),
+                budget_seconds=max(1.0, min(left, max(3 * second_chance, SECOND_CHANCES_SHARE * left))),
             ),
         )
         results.update(again.results)
         _more_of_slow(suite, items, results, begin + budget_seconds, second_chance)
-    return results, len(run.missed)
+        waiting = [item.id for item in items if item.id in slow and item.id not in again.results]
+        open_ = {base_of(name) for name in waiting[1:]}  # the first was begun
+        for name in [r.id for r in results.values() if r.outcome is Outcome.TIMED_OUT and base_of(r.id) in open_]:
+            del results[name]
+            missed += 1
+    return results, missed
 
 
 def _maybe_slow(results: Mapping[str, TestResult]) -> set[str]:

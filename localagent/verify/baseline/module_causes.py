@@ -78,6 +78,8 @@ def _own_module(failure: Failure, project: Project, dotted: str, homes: Sequence
         )
     if project.has_module(dotted):
         return None
+    if (beside := _sibling(failure, project, dotted)) is not None:  # of a namespace that several projects share
+        return beside
     if project.declared.builds_modules and ("version" in last or _has_native_source(project, last)):
         return FoundCause(
             kind=CauseKind.NOT_BUILT,
@@ -237,7 +239,8 @@ def _folders(parent: Path) -> list[Path]:
 
 
 def _holds(folder: Path, module: str) -> bool:
-    return (folder / f"{module}.py").is_file() or (folder / module / "__init__.py").is_file()
+    at = module.replace(".", "/")
+    return (folder / f"{at}.py").is_file() or (folder / at / "__init__.py").is_file()
 
 
 def missing_metadata(failure: Failure, project: Project) -> FoundCause | None:

@@ -2,7 +2,7 @@
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from localagent.code.source_text import parse_or_none
 from localagent.domain.outcome import Outcome, TestResult
@@ -20,18 +20,30 @@ class Covered:
     """Changed statements that tests which count ran, by file; the share; those tests, quickest first.
 
     `callers`: tests that run a touched function, those of `tests` first; others as long as they take little time.
+    `unknown` says why it could not be measured: the share is then no finding.
     """
 
     lines: Mapping[RepoPath, frozenset[int]]
     share: Share
     tests: tuple[str, ...] = ()
     callers: tuple[str, ...] = ()
+    unknown: str = ""
+
+    @property
+    def measured(self) -> Share | None:
+        """The share, or None where nothing was measured."""
+        return None if self.unknown else self.share
 
 
 def nothing_covered(files: Sequence[ChangedFile], why: str) -> Covered:
     """Where no test ran, and why."""
     whole = sum(len(f.executable()) for f in files)
     return Covered(lines={}, share=Share(part=0, whole=whole, note=why))
+
+
+def not_measured(files: Sequence[ChangedFile], why: str) -> Covered:
+    """Where tests may have run changed lines and it could not be seen, and why."""
+    return replace(nothing_covered(files, why), unknown=why)
 
 
 def unrun(

@@ -26,7 +26,7 @@ from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.evidence.check_evidence import CheckEvidence
 from localagent.verify.evidence.differential import Differ
 from localagent.verify.evidence.mutants import CPU_SECONDS, MOST, Key, MutantFate, booked, fate_of_run, mutants_of
-from localagent.verify.evidence.patch_coverage import Covered, covered, nothing_covered
+from localagent.verify.evidence.patch_coverage import Covered, covered, not_measured, nothing_covered
 from localagent.verify.worker import function_swaps
 from localagent.verify.worker.jail_pool import JailPool
 from localagent.verify.worker.warm_worker import Warm
@@ -119,10 +119,13 @@ class _Assessor:
     def _made(self, seen: Covered | None, near: Differential | None, mutants: Mutants | None) -> Assessment:
         strength = None
         if seen is not None and near is not None:
-            unknown = {} if mutants is not None else {"mutants": "no test or check that counts runs a changed line"}
+            unknown = {"lines": seen.unknown} if seen.unknown else {}
+            if mutants is None:
+                unseen = "it is not known which tests run the changed lines"
+                unknown["mutants"] = unseen if seen.unknown else "no test or check that counts runs a changed line"
             functions = compared_share(near)
             measured = graded(
-                lines=seen.share,
+                lines=seen.measured,
                 mutants=mutants_share(mutants),
                 functions=functions,
                 unknown=unknown,
@@ -176,11 +179,9 @@ class _Assessor:
         """Run the tests that count once on the tree after, traced, each in a fork of the session."""
         after, collected = differ.after, differ.after.collected
         if after.lost or after.room is None or collected is None:
-            self._cut.append(f"what tests run was not measured: {after.lost or 'nothing was collected'}")
-            return nothing_covered(self._files, after.lost or "nothing was collected")
+            return not_measured(self._files, after.lost or "nothing was collected")
         if collected.unforkable:
-            self._cut.append(f"what tests run was not measured: {collected.unforkable}")
-            return nothing_covered(self._files, collected.unforkable)
+            return not_measured(self._files, collected.unforkable)
         turned = {i.removeprefix(COLLECT_PREFIX) for i in self._ask.full.fail_to_pass if i.startswith(COLLECT_PREFIX)}
         names = dict.fromkeys((*wanted, *(i.id for i in collected.items if str(i.path) in turned)))
         items = [after.items[n] for n in names if n in after.items]
@@ -202,9 +203,8 @@ class _Assessor:
             )
         except WorkerLost as lost:
             self._ask.rooms.check()
-            self._cut.append(f"what tests run was not measured: {lost}")
             after.lost = str(lost)
-            return nothing_covered(self._files, str(lost))
+            return not_measured(self._files, str(lost))
         self._results = {r.id: r for r in ran.results.values() if r.outcome.good}
         if len(self._results) < len(items):
             missed = len(items) - len(self._results)

@@ -1,0 +1,46 @@
+"""Which tests of an unpatched tree are known to hang after the first run."""
+
+from collections.abc import Sequence
+
+from localagent.domain.outcome import Failure, Outcome, TestResult
+from localagent.domain.paths import RepoPath
+from localagent.verify.baseline.baseline import first_run
+from localagent.verify.worker.suite_run import SuiteRun, SuiteWorker
+from localagent.verify.worker.worker_client import RunRequest
+from localagent.verify.worker.worker_messages import Item
+
+PATH = RepoPath("tests/test_a.py")
+LATE = Failure(exception="TimeLimit", message="did not finish in its CPU time", frames=())
+
+
+class SlowSuite(SuiteWorker):
+    """Every test runs out of its first time; a second chance is had by so many, of which none finishes."""
+
+    def __init__(self, chances: int) -> None:
+        self._chances = chances
+
+    def run(self, items: Sequence[Item], request: RunRequest) -> SuiteRun:
+        """The tests as a busy machine has them."""
+        ran = items if request.inline else items[: self._chances]
+        results = {
+            i.id: TestResult(id=i.id, outcome=Outcome.TIMED_OUT, seconds=1.0, path=PATH, failure=LATE) for i in ran
+        }
+        return SuiteRun(results=results, missed=tuple(i.id for i in items if i.id not in results))
+
+
+def _items(names: Sequence[str]) -> list[Item]:
+    return [Item(index=k, id=f"{PATH}::{name}", path=PATH, line=k + 1) for k, name in enumerate(names)]
+
+
+def test_a_slow_test_without_its_second_chance_is_not_run_rather_than_failed() -> None:
+    items = _items(["test_a[1]", "test_a[2]", "test_b", "test_c[1]", "test_c[2]"])
+    results, missed = first_run(SlowSuite(chances=1), items, budget_seconds=5.0, second_chance=2.0)
+    # test_a was asked again, test_b was begun when the time was used up; of test_c nothing is known
+    assert sorted(results) == [f"{PATH}::{name}" for name in ("test_a[1]", "test_a[2]", "test_b")]
+    assert missed == 2
+
+
+def test_a_test_that_hangs_in_its_second_chance_too_has_failed() -> None:
+    results, missed = first_run(SlowSuite(chances=9), _items(["test_a"]), budget_seconds=5.0, second_chance=2.0)
+    assert [r.outcome for r in results.values()] == [Outcome.TIMED_OUT]
+    assert missed == 0
