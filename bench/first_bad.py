@@ -171,7 +171,10 @@ def by_git(case: Planted, scratch: Path) -> tuple[bool, int]:
     )
     git(clone, "bisect", "start", case.bad, case.good)
     said = git(clone, "bisect", "run", "sh", str(script), check=False)
-    return f"{case.guilty} is the first bad commit" in said, len(count.read_text().split())
+    right = f"{case.guilty} is the first bad commit" in said
+    if not right:
+        print(f"   git: {[line for line in said.splitlines() if 'first' in line][-2:]}", flush=True)
+    return right, len(count.read_text().split())
 
 
 def by_us(case: Planted, scratch: Path, jobs: int) -> tuple[bool, int, float]:
@@ -227,8 +230,8 @@ def main() -> int:
             )  # fmt: skip
             told = f"{number}: {commits} commits, right {right}, {asked} runs, {took:.0f} s"
             print(f"{told}; git {git_right}, {git_asked}", flush=True)
-    print(f"right {ours} of {cases} (git {theirs}); {tested} runs, git {runs}: {tested / runs:.2f} times; "
-          f"{changed} repositories changed; {seconds / cases:.0f} s a case")  # fmt: skip
+    print(f"right {ours} of {cases} (git {theirs}); {tested} runs, git {runs}: {tested / max(1, runs):.2f} times; "
+          f"{changed} repositories changed; {seconds / max(1, cases):.0f} s a case")  # fmt: skip
     return 0 if ours >= 0.95 * cases and tested <= 1.3 * runs and not changed else 1
 
 

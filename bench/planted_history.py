@@ -18,6 +18,7 @@ from pathlib import Path
 
 from first_bad import ENVIRON, Planted, git, window
 
+LEAST_COMMITS = 200
 SWAPS = (
     (r" == ", " != "), (r" \+ ", " - "), (r" - ", " + "), (r" and ", " or "), (r" < ", " >= "), (r" > ", " <= "),
     (r"\bnot ", ""), (r"\bTrue\b", "False"), (r"^(\s*)return (?!None)(.+)$", r"\1return None"),
@@ -166,13 +167,17 @@ def objects(store: str, names: list[str]) -> list[bytes | None]:
 def plant_real(
     store: str, folder: Path, commits: int, draw: random.Random, number: int
 ) -> tuple[Planted, Fault] | None:
-    """None where no test of the project fits."""
+    """None where no test of the project fits, in a shorter window neither."""
     told = lambda *words: git(folder.parent, f"--git-dir={store}", *words)  # noqa: E731
-    newest, base = window(store, commits, draw)
-    tip_folder, base_folder = folder.parent / "tip", folder.parent / "base"
-    extract(store, newest, tip_folder)
-    extract(store, base, base_folder)
-    fault = fault_of(tip_folder, base_folder, draw)
+    fault = None
+    while fault is None and commits >= LEAST_COMMITS:  # what is older than that may be for another Python
+        newest, base = window(store, commits, draw)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+            tip_folder, base_folder = Path(scratch, "tip"), Path(scratch, "base")
+            extract(store, newest, tip_folder)
+            extract(store, base, base_folder)
+            fault = fault_of(tip_folder, base_folder, draw)
+        commits = commits * 2 // 3
     if fault is None:
         return None
     out = told("rev-list", "--topo-order", "--reverse", "--parents", newest, f"^{base}")
@@ -200,9 +205,9 @@ def plant_real(
     able = [
         c for c in order[len(order) // 20 : -3] if c in steady and all(p in holds for p in parents[c] if p in parents)
     ]
-    if not able:
+    guilty = next((c for c in draw.sample(able, min(len(able), 8)) if is_judged(store, newest, c, parents[c], place[c][0], fault)), "")
+    if not guilty:
         return None
-    guilty = draw.choice(able)
     bad = {guilty}
     for commit in order:
         if any(parent in bad for parent in parents[commit]):
@@ -261,6 +266,25 @@ def plant_real(
         folder=folder, guilty=known[f":{marks[guilty]}"], good=base, bad=known[f":{marks[newest]}"], test=fault.test
     )
     return planted, fault
+
+
+def is_judged(store: str, newest: str, commit: str, parents: list[str], path: str, fault: Fault) -> bool:
+    """Whether the newest test passes at the parents of a commit and at the commit itself, and fails with the fault."""
+    name = fault.test.split("::")[0]
+    (test,) = objects(store, [f"{newest}:{name}"])
+    for one in (*parents, commit):
+        with tempfile.TemporaryDirectory() as scratch:
+            tree = Path(scratch, "tree")
+            extract(store, one, tree)
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            (tree / name).write_bytes(test or b"")
+            if not passes(tree, fault.test):
+                return False
+            if one == commit:
+                text = (tree / path).read_text()
+                (tree / path).write_text(text.replace(f"\n{fault.line}\n", f"\n{fault.wrong}\n"))
+                return not passes(tree, fault.test)
+    return False
 
 
 def contents_has(store: str, tree: str, name: str) -> bool:
