@@ -177,7 +177,7 @@ def by_git(case: Planted, scratch: Path) -> tuple[bool, int]:
     return right, len(count.read_text().split())
 
 
-def by_us(case: Planted, scratch: Path, jobs: int) -> tuple[bool, int, float]:
+def by_us(case: Planted, scratch: Path, jobs: int, keep: Path | None = None) -> tuple[bool, int, float]:
     begin = time.monotonic()
     environ = {**ENVIRON, "XDG_STATE_HOME": str(scratch / "state"), "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
@@ -189,6 +189,9 @@ def by_us(case: Planted, scratch: Path, jobs: int) -> tuple[bool, int, float]:
         print(f"   no answer: {done.stderr[-500:]}", flush=True)
         return False, 0, time.monotonic() - begin
     told = json.loads(done.stdout)
+    if keep is not None:
+        with keep.open("a") as file:
+            file.write(json.dumps({"guilty": case.guilty, "test": case.test, **told}) + "\n")
     right = told["first_bad"] is not None and told["first_bad"]["commit"] == case.guilty
     if not right:
         print(f"   wrong: {told['reason']}; guilty {case.guilty}; {told['warnings'][-2:]}", flush=True)
@@ -204,6 +207,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--history", nargs="*", default=[], metavar="GIT-DIR", help="real projects, in turn")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="append the answers as JSON lines")
     args = parser.parse_args()
     ours, theirs, tested, runs, changed, seconds, cases = 0, 0, 0, 0, 0, 0.0, 0
     for number in range(args.cases):
@@ -222,7 +226,7 @@ def main() -> int:
                 case = plant(scratch / "repo", commits, draw)
             cases += 1
             before = digest(case.folder)
-            right, asked, took = by_us(case, scratch, args.jobs)
+            right, asked, took = by_us(case, scratch, args.jobs, args.keep)
             changed += digest(case.folder) != before
             git_right, git_asked = by_git(case, scratch)
             ours, theirs, tested, runs, seconds = (

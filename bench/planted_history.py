@@ -205,7 +205,14 @@ def plant_real(
     able = [
         c for c in order[len(order) // 20 : -3] if c in steady and all(p in holds for p in parents[c] if p in parents)
     ]
-    guilty = next((c for c in draw.sample(able, min(len(able), 8)) if is_judged(store, newest, c, parents[c], place[c][0], fault)), "")
+    guilty = next(
+        (
+            c
+            for c in draw.sample(able, min(len(able), 8))
+            if is_judged(store, newest, c, parents[c], place[c][0], fault)
+        ),
+        "",
+    )
     if not guilty:
         return None
     bad = {guilty}

@@ -25,5 +25,10 @@ def combined(
             found.append(replace(one, score=one.score * (1 - SLICE_WEIGHT)))
             continue
         score = one.score * (1 - SLICE_WEIGHT) + SLICE_WEIGHT * DECAY**distance
-        found.append(replace(one, score=score, why=f"{one.why}; {distance} steps before the failure"))
+        found.append(replace(one, score=score, why="; ".join(filter(None, (one.why, _led(distance))))))
     return tuple(sorted(found, key=lambda s: -s.score))
+
+
+def _led(distance: int) -> str:
+    steps = "the failing statement itself" if not distance else f"{distance} step{'s' * (distance > 1)} before it"
+    return f"led to the failure ({steps}, by data and control flow)"

@@ -9,6 +9,7 @@ from localagent.app.debug.explain import history_of
 from localagent.app.debug.value_experiments import nearest_passing, value_experiments
 from localagent.app.execute.known_secrets import open_sanitizer
 from localagent.app.fix.failure_slice import failure_slice
+from localagent.app.fix.learned_order import open_order
 from localagent.app.fix.pipeline import answers_due
 from localagent.app.fix.prior import load_prior
 from localagent.app.fix.suggest import BegunVerifier
@@ -33,7 +34,6 @@ from localagent.gate.repair_gates import open_gate_chain
 from localagent.localize.fuse import SpectrumLocalizer
 from localagent.ports import Sink, Sources
 from localagent.repair.acceptance.confidence_model import load_confidence
-from localagent.repair.ordering.weights import load_weights
 from localagent.repair.search.repair_task import Repair
 from localagent.repair.search.state import Parts
 from localagent.report.repair_reasons import causes_remedy
@@ -48,6 +48,7 @@ TRACED_CPU_SECONDS = 20.0
 TRACED_PASSING = 3
 VALUES_SHARE = 0.25
 SEARCH_SHARE = 0.8
+_BUILT_ON = 8.0  # nats that a second edit costs: what one statement does is asked of all suspicious ones first
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -197,6 +198,7 @@ def experiments(
     """Small changes at suspicious statements, each run against the failing tests and the tests that run it."""
     if left() < 3:
         return None
+    weights, ranker = open_order(settings)
     parts = Parts(
         verifier=BegunVerifier(ground.verifier, baseline, left),
         localizer=_Ranked(ranked),
@@ -205,7 +207,8 @@ def experiments(
         scorer=None,
         sink=sink,
         sources=ground.sources,
-        weights=load_weights(settings.models_dir / "order.json"),
+        weights=replace(weights, round=_BUILT_ON, moved=_BUILT_ON),
+        ranker=ranker,
         confidence=load_confidence(settings.models_dir / "confidence.json"),
         context=lambda _path, _baseline: "",
     )
