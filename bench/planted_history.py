@@ -19,6 +19,7 @@ from pathlib import Path
 from first_bad import ENVIRON, Planted, git, window
 
 LEAST_COMMITS = 200
+SOMETIMES = "vars(__import__('builtins')).setdefault('_drawn', __import__('random').random())"  # once a process
 SWAPS = (
     (r" == ", " != "), (r" \+ ", " - "), (r" - ", " + "), (r" and ", " or "), (r" < ", " >= "), (r" > ", " <= "),
     (r"\bnot ", ""), (r"\bTrue\b", "False"), (r"^(\s*)return (?!None)(.+)$", r"\1return None"),
@@ -251,7 +252,7 @@ def plant_real(
                 made = data.replace(f"\n{fault.line}\n".encode(), f"\n{fault.wrong}\n".encode())
             elif commit in shaky and commit in holds:
                 pad = fault.line[: len(fault.line) - len(fault.line.lstrip())]
-                either = (f"if __import__('random').random() < 0.3:\n{pad}    {fault.wrong.strip()}", "else:")
+                either = (f"if {SOMETIMES} < 0.3:\n{pad}    {fault.wrong.strip()}", "else:")
                 choice = f"\n{pad}{either[0]}\n{pad}{either[1]}\n{pad}    {fault.line.strip()}\n"
                 made = data.replace(f"\n{fault.line}\n".encode(), choice.encode())
             fault_kind = broken.get(commit)

@@ -30,5 +30,6 @@ def combined(
 
 
 def _led(distance: int) -> str:
-    steps = "the failing statement itself" if not distance else f"{distance} step{'s' * (distance > 1)} before it"
-    return f"led to the failure ({steps}, by data and control flow)"
+    if not distance:
+        return "it failed in this statement"
+    return f"{distance} step{'s' * (distance > 1)} of data or control flow before the failure"

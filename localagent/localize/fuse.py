@@ -264,7 +264,7 @@ class _Ranking:
             inside = best.get((path, s.function))
             if s.place is not StatementKind.STATEMENT and inside is not None:
                 share = _HEADER if s.body is Body.FUNCTION else _CLASS_HEADER
-                why = f"{s.place.value} of {s.function}, in which line {inside.statement.line} is suspicious"
+                why = f"{s.place.value} of `{s.function}`, in which line {inside.statement.line} is suspicious"
                 yield _Scored(path=path, statement=s, score=share * inside.score, near=inside.near, why=why)
 
     def _import_time(self, covered: list[_Scored]) -> Iterator[_Scored]:

@@ -1,7 +1,7 @@
 """`debug`: the dossier of a failing test. Everything runs in the jail on a private copy."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,16 +18,19 @@ from localagent.app.reproduce.request import path_of
 from localagent.app.review.patch_tests import ProofRequest, TestedSnapshot, open_tested_snapshot
 from localagent.app.settings import Settings
 from localagent.debug.departure import Departure, departure_of
-from localagent.debug.dossier import MOST_SUSPECTS, Dossier, Hypothesis, HypothesisOutcome, Suspect
+from localagent.debug.dossier import MOST_SUSPECTS, Dossier, Hypothesis, HypothesisOutcome, Suspect, counted
 from localagent.debug.dynamic_slice import accesses
+from localagent.debug.explanation import Explanation, explain_traceback
 from localagent.debug.forced_values import observed_run
+from localagent.debug.frame_mapping import FrameMapper
+from localagent.debug.tracebacks import parse_tracebacks
 from localagent.debug.value_outcomes import ValueExperiment, most_telling, with_experiments
 from localagent.domain.edit import Candidate, Edit
 from localagent.domain.failure_run import FailureRun, FrameValues, WrittenValue
 from localagent.domain.outcome import Baseline, Failure, FullResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
-from localagent.domain.task import Budget, Suspicion, TaskResult
+from localagent.domain.task import Budget, Event, Suspicion, TaskResult
 from localagent.edit.space import open_edit_space
 from localagent.errors import AnswerIsNo, UsageFault
 from localagent.gate.repair_gates import open_gate_chain
@@ -48,6 +51,8 @@ TRACED_CPU_SECONDS = 20.0
 TRACED_PASSING = 3
 VALUES_SHARE = 0.25
 SEARCH_SHARE = 0.8
+PROGRESS_SECONDS = 5.0
+MOST_QUOTED = 2
 _BUILT_ON = 8.0  # nats that a second edit costs: what one statement does is asked of all suspicious ones first
 
 
@@ -97,26 +102,31 @@ def _debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
         python=request.python,
         max_seconds=request.max_seconds,
     )
+    told = _Progress(sink, begin)
+    told.stage("running the tests, in the jail")
     with open_tested_snapshot(proof, settings, policy, sink) as ground:
         baseline = ground.verifier.baseline()
         ground.verifier.worker_pool.until = begin + answers_due(request.max_seconds)
         test, failure = chosen_failure(baseline, request.test)
+        told.stage(f"{len(baseline.passing)} pass, {len(baseline.failing)} fail; tracing {test}")
         located = localized(ground, baseline, test)
 
         def left() -> float:
             return request.max_seconds - (time.monotonic() - begin)
 
+        told.stage("forcing other values at suspicious statements, one at a time")
         values = run_value_experiments(ground, baseline, test, located, left)
         ranked = with_experiments(located.ranked, values)
-        result = experiments(ground, baseline, ranked, settings, policy, sink, left)
+        told.stage("trying changes at suspicious statements, one at a time")
+        result = experiments(ground, baseline, ranked, settings, policy, told, left)
         sanitizer = open_sanitizer()
         run = _redacted(located.run, sanitizer)
-        return Dossier(
+        found = Dossier(
             test=test,
             failure=replace(failure, message=sanitizer.clean_text(failure.message).text),
             failing=len(baseline.failing),
             run=run,
-            sources=_texts(run, ground.sources),
+            sources={},
             writes=_last_writes(run, ground.sources),
             departure=_departure(located, baseline),
             suspects=tuple(
@@ -125,8 +135,36 @@ def _debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
             ),
             values=tuple(_clean(one, sanitizer) for one in most_telling(values, MOST_HYPOTHESES)),
             hypotheses=hypotheses_of(result, baseline, ranked),
+            tried=0 if result is None else result.verified,
             seconds=time.monotonic() - begin,
+            quoted=_quoted(failure, ground.sources, request.repo),
         )
+        return replace(found, sources=_texts(_places(found), ground.sources))
+
+
+class _Progress:
+    """What a person hears of a dossier in the making: its stages, and how many changes were tried."""
+
+    def __init__(self, sink: Sink, begin: float) -> None:
+        self._sink, self._begin, self._told = sink, begin, begin
+        self._tried = 0
+
+    def stage(self, text: str) -> None:
+        """What begins now."""
+        self._emit("stage", stage=text)
+
+    def emit(self, event: Event) -> None:
+        """Of the search for changes only how far it is, every few seconds."""
+        if event.kind != "checked":
+            return
+        self._tried += 1
+        if event.data.get("plausible") or time.monotonic() - self._told > PROGRESS_SECONDS:
+            self._told = time.monotonic()
+            found = f"; the failing tests pass with {event.data['edit'][0]}" if event.data.get("plausible") else ""
+            self._emit("trial", text=f"{self._tried} tried{found}")
+
+    def _emit(self, kind: str, **data: str) -> None:
+        self._sink.emit(Event(kind=kind, at_seconds=round(time.monotonic() - self._begin, 3), data=data))
 
 
 def chosen_failure(baseline: Baseline, wanted: str) -> tuple[str, Failure]:
@@ -233,27 +271,39 @@ def hypotheses_of(result: TaskResult | None, baseline: Baseline, ranked: Sequenc
         alone = len(places) == len(candidate.edits)
         first = all(any(_at(s, e) for s in ranked[:MOST_CONFIRMED_RANK]) for e in candidate.edits)
         outcome = HypothesisOutcome.CONFIRMED if alone and first else HypothesisOutcome.POSSIBLE
-        failing, others_run = len(baseline.failing), len(baseline.passing)
-        shown = f"the {failing} failing tests pass, and the {others_run} others that were run still do"
-        found += _of(
-            candidate,
-            outcome,
-            f"{shown}; no edit tried elsewhere does it"
-            + ("" if first else f", but {MOST_CONFIRMED_RANK} statements are more suspicious")
-            if alone
-            else f"{shown}; an edit at another statement does it too",
+        elsewhere = (
+            "a change at another statement does that, too"
+            if not alone
+            else "no change tried at another statement does that"
+            if first
+            else f"no change tried at another statement does that, but {MOST_CONFIRMED_RANK} are more suspicious"
         )
+        found += _of(candidate, outcome, f"{_passing(baseline)}; {elsewhere}")
     for candidate in others:
         found += _of(
-            candidate, HypothesisOutcome.POSSIBLE, "the failing tests pass; the other tests were not run with it"
+            candidate, HypothesisOutcome.POSSIBLE, f"{_turned(baseline)}; the other tests were not run with it"
         )
     for miss in result.near_misses:
         if len(found) >= MOST_HYPOTHESES or not miss.edits:
             break
-        broken = f", and {len(miss.broken)} others break" if miss.broken else ""
-        shown = f"{len(miss.turned)} of {len(baseline.failing)} failing tests pass{broken}"
+        broken = f", and {counted(len(miss.broken), 'other test')} broke" if miss.broken else ""
+        shown = f"{len(miss.turned)} of {counted(len(baseline.failing), 'failing test')} passed{broken}"
         found += [h for h in (_missed(miss.edits[-1], shown),) if h is not None]
     return tuple(found[:MOST_HYPOTHESES])
+
+
+def _turned(baseline: Baseline) -> str:
+    failing = len(baseline.failing)
+    return "the failing test passes" if failing == 1 else f"the {failing:,} failing tests pass"
+
+
+def _passing(baseline: Baseline) -> str:
+    """What a repair of everything that was run leaves."""
+    others = len(baseline.passing)
+    if not others:
+        return f"{_turned(baseline)}; no other test was there to be run with it"
+    still = "the other test that was run still does" if others == 1 else f"the {others:,} others that were run still do"
+    return f"{_turned(baseline)}, and {still}"
 
 
 def _at(suspicion: Suspicion, edit: Edit) -> bool:
@@ -341,13 +391,33 @@ def _redacted(run: FailureRun | None, sanitizer: Sanitizer) -> FailureRun | None
     return replace(run, frames=frames, values=tuple(replace(v, value=clean(v.value)) for v in run.values))
 
 
-def _texts(run: FailureRun | None, sources: Sources) -> dict[str, str]:
-    found = {}
-    for frame in run.frames if run is not None else ():
-        lines = sources[frame.path].decode("utf-8", "replace").splitlines() if frame.path in sources else []
-        if frame.line <= len(lines):
-            found[f"{frame.path}:{frame.line}"] = shortened(lines[frame.line - 1].strip(), 200)
+def _quoted(failure: Failure, sources: Sources, repo: Path) -> tuple[Explanation, ...]:
+    """The last tracebacks in a failure's message, explained."""
+    found = parse_tracebacks(failure.message.encode("utf-8", "replace"))[-MOST_QUOTED:]
+    mapper, history = FrameMapper(sources, str(repo.resolve())), history_of(repo, sources)
+    return tuple(explain_traceback(one, mapper, sources, history) for one in found)
+
+
+def _texts(places: Iterable[tuple[RepoPath, int]], sources: Sources) -> dict[str, str]:
+    """The lines at some places, by `path:line`."""
+    found, files = {}, dict[RepoPath, list[str]]()
+    for path, line in places:
+        if path in sources:
+            lines = files.setdefault(path, sources[path].decode("utf-8", "replace").splitlines())
+            if 0 < line <= len(lines):
+                found[f"{path}:{line}"] = shortened(lines[line - 1].strip(), 160)
     return found
+
+
+def _places(d: Dossier) -> Iterator[tuple[RepoPath, int]]:
+    """Everywhere that a dossier points."""
+    yield from ((f.path, f.line) for f in d.run.frames) if d.run is not None else ()
+    yield from ((f.path, f.line) for f in d.failure.frames if f.path is not None)
+    yield from ((s.suspicion.path, s.suspicion.line) for s in d.suspects)
+    yield from ((v.forced.path, v.forced.line) for v in d.values)
+    yield from ((h.path, h.line) for h in d.hypotheses)
+    if d.departure is not None:
+        yield from (d.departure.after, d.departure.line, d.departure.passing_line)
 
 
 def _last_writes(run: FailureRun | None, sources: Sources) -> tuple[WrittenValue, ...]:
