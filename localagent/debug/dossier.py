@@ -1,6 +1,6 @@
 """The dossier of one failing test as a value, as text and as JSON."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import chain, groupby
@@ -34,6 +34,7 @@ class HypothesisOutcome(StrEnum):
 
 
 _F = TypeVar("_F")
+_TEST_CASE = "(_testMethodName="  # what every test of a unittest class has for `self`
 _POSSIBLE = HypothesisOutcome.POSSIBLE
 
 
@@ -135,10 +136,13 @@ def _sections(d: Dossier) -> Iterator[tuple[str, list[str]]]:
 
 def look_first(d: Dossier) -> Iterator[str]:
     """The statements that most speaks for, and what: experiments before ranks. What was not shown is said."""
-    confirmed = [h for h in d.hypotheses if h.outcome is HypothesisOutcome.CONFIRMED]
-    for one in confirmed:
-        yield _line(d, one.path, one.line)
-        yield f"    {_changed(one)}"
+    confirmed = _by_place(h for h in d.hypotheses if h.outcome is HypothesisOutcome.CONFIRMED)
+    for same in confirmed:
+        yield _line(d, same[0].path, same[0].line)
+        yield f"    {_changed(same[0])}"
+        if len(same) > 1:
+            others = "; ".join(h.experiment for h in same[1:])
+            yield f"    so does {counted(len(same) - 1, 'other change')} there: {others}"
     if confirmed:
         return
     hints = [(h.path, h.line, _changed(h)) for h in d.hypotheses if h.outcome is _POSSIBLE]
@@ -170,6 +174,14 @@ def _tried(d: Dossier) -> str:
     )
 
 
+def _by_place(hypotheses: Iterable[Hypothesis]) -> list[list[Hypothesis]]:
+    """Those of each statement together, in the order of the first ones."""
+    found: dict[tuple[RepoPath, int], list[Hypothesis]] = {}
+    for one in hypotheses:
+        found.setdefault((one.path, one.line), []).append(one)
+    return list(found.values())
+
+
 def _in_tests(d: Dossier) -> Iterator[str]:
     """Where it fails, if nothing outside the tests can be blamed."""
     last = next((f for f in reversed(d.failure.frames) if f.path is not None), None)
@@ -193,7 +205,7 @@ def _frames(d: Dossier) -> Iterator[str]:
     if d.run is not None and d.run.frames:
         for frame, times in _repeated(d.run.frames, lambda f: (f.path, f.line, f.function)):
             yield from _frame(d, frame.path, frame.line, frame.function, times)
-            for name, value in frame.values[:MOST_LOCALS]:
+            for name, value in [v for v in frame.values if _TEST_CASE not in v[1]][:MOST_LOCALS]:
                 yield f"      {name} = {value}"
     else:
         for known, times in _repeated(d.failure.frames, lambda f: (f.path, f.line, f.function)):
@@ -215,7 +227,7 @@ def _frame(d: Dossier, path: RepoPath, line: int, function: str, times: int) -> 
 
 
 def _writes(d: Dossier) -> Iterator[str]:
-    for one in d.writes[-MOST_WRITES:]:
+    for one in [w for w in d.writes if _TEST_CASE not in w.value][-MOST_WRITES:]:
         yield f"{one.path}:{one.line}  {one.name} = {one.value}"
 
 
@@ -237,9 +249,10 @@ def _suspects(d: Dossier) -> Iterator[str]:
 
 
 def _hypotheses(d: Dossier) -> Iterator[str]:
-    for one in d.hypotheses:
-        yield f"{one.outcome.value}: {_line(d, one.path, one.line)}"
-        yield f"      {_changed(one)}"
+    for same in _by_place(d.hypotheses):
+        yield _line(d, same[0].path, same[0].line)
+        for one in same:
+            yield f"    {one.outcome.value}: {_changed(one)}"
 
 
 def dossier_json(d: Dossier) -> dict[str, Any]:

@@ -65,8 +65,14 @@ def side(value: Any) -> str:
 
 
 def message_of(exception: BaseException) -> str:
-    """str() of an exception, bounded, never raising."""
+    """str() of an exception, bounded, never raising; of a doctest the example, what it gave and what it should give."""
     try:
+        if type(exception).__name__ == "DocTestFailure":
+            example: Any = getattr(exception, "example", None)
+            gave = side(getattr(exception, "got", ""))
+            return bounded(
+                "%s gives %s instead of %s" % (example.source.strip(), gave, side(example.want)), MESSAGE_LIMIT
+            )
         if isinstance(exception, KeyError) and exception.args:
             return bounded(repr(exception.args[0]), MESSAGE_LIMIT)
         return bounded(str(exception) + _told_by_child(exception), MESSAGE_LIMIT)

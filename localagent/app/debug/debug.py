@@ -147,7 +147,7 @@ class _Progress:
 
     def __init__(self, sink: Sink, begin: float) -> None:
         self._sink, self._begin, self._told = sink, begin, begin
-        self._tried = 0
+        self._tried, self._found = 0, False
 
     def stage(self, text: str) -> None:
         """What begins now."""
@@ -158,10 +158,11 @@ class _Progress:
         if event.kind != "checked":
             return
         self._tried += 1
-        if event.data.get("plausible") or time.monotonic() - self._told > PROGRESS_SECONDS:
+        passing = bool(event.data.get("plausible"))
+        if (passing and not self._found) or time.monotonic() - self._told > PROGRESS_SECONDS:
             self._told = time.monotonic()
-            found = f"; the failing tests pass with {event.data['edit'][0]}" if event.data.get("plausible") else ""
-            self._emit("trial", text=f"{self._tried} tried{found}")
+            self._emit("trial", text=f"{self._tried} tried" + ("; with the last one it passes" if passing else ""))
+        self._found = self._found or passing
 
     def _emit(self, kind: str, **data: str) -> None:
         self._sink.emit(Event(kind=kind, at_seconds=round(time.monotonic() - self._begin, 3), data=data))
