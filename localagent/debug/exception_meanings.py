@@ -335,6 +335,12 @@ _ROWS = (
         "what still runs after the `with` block or at exit",
     ),
     _row(
+        "Failed",
+        r"\[XPASS\(strict\)\]",
+        "The test is marked `xfail(strict=True)`, which expects it to fail, and it passed.",
+        "whether the fault that the mark speaks of is gone: then the mark can go, too",
+    ),
+    _row(
         "TimeLimit",
         r"wall",
         "The test waited, or did not come to its turn, until its time was over.",

@@ -30,12 +30,13 @@ from localagent.domain.failure_run import FailureRun, FrameValues, WrittenValue
 from localagent.domain.outcome import Baseline, Failure, FullResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
-from localagent.domain.task import Budget, Event, Suspicion, TaskResult
+from localagent.domain.task import Budget, Choosing, Event, Suspicion, TaskResult
 from localagent.edit.space import open_edit_space
 from localagent.errors import AnswerIsNo, UsageFault
 from localagent.gate.repair_gates import open_gate_chain
 from localagent.localize.fuse import SpectrumLocalizer
 from localagent.ports import Sink, Sources
+from localagent.repair.acceptance.acceptance import MORE_AFTER_FIRST
 from localagent.repair.acceptance.confidence_model import load_confidence
 from localagent.repair.search.repair_task import Repair
 from localagent.repair.search.state import Parts
@@ -47,6 +48,7 @@ from localagent.verify.baseline.test_discovery import NoTests
 MOST_HYPOTHESES = 5
 MOST_CONFIRMED_RANK = 5
 MOST_CANDIDATES = 400
+MOST_CHANGED = 20  # statements: to enumerate changes of more takes time that those of the first need
 TRACED_CPU_SECONDS = 20.0
 TRACED_PASSING = 3
 VALUES_SHARE = 0.25
@@ -139,7 +141,7 @@ def _debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
             seconds=time.monotonic() - begin,
             quoted=_quoted(failure, ground.sources, request.repo),
         )
-        return replace(found, sources=_texts(_places(found), ground.sources))
+        return replace(found, sources=_texts(_named(found), ground.sources))
 
 
 class _Progress:
@@ -240,7 +242,7 @@ def experiments(
     weights, ranker = open_order(settings)
     parts = Parts(
         verifier=BegunVerifier(ground.verifier, baseline, left),
-        localizer=_Ranked(ranked),
+        localizer=_Ranked(ranked[:MOST_CHANGED]),
         space=open_edit_space(load_prior(settings.models_dir / "prior.json")),
         gates=open_gate_chain(policy, ()),
         scorer=None,
@@ -250,40 +252,46 @@ def experiments(
         ranker=ranker,
         confidence=load_confidence(settings.models_dir / "confidence.json"),
         context=lambda _path, _baseline: "",
+        beside=MORE_AFTER_FIRST,
     )
     budget = Budget(max_candidates=MOST_CANDIDATES, max_seconds=SEARCH_SHARE * left(), jobs=2)
-    return Repair(replace(ground.task, budget=budget), parts).run()
+    return Repair(replace(ground.task, budget=budget, choosing=Choosing.FIRST), parts).run()
 
 
 def hypotheses_of(result: TaskResult | None, baseline: Baseline, ranked: Sequence[Suspicion]) -> tuple[Hypothesis, ...]:
     """What the experiments showed, the statements that may be confirmed first.
 
-    Confirmed is one where no edit at another statement does the same and which the trace, that knows nothing of edits,
-    puts among the first: an edit that passes far from these more likely makes up for the fault than it mends it.
+    Confirmed is the most suspicious of those whose change makes the tests pass, where no change farther than a line
+    away does the same, and where the trace, that knows nothing of changes, puts it among the first: one that passes far
+    from these more likely makes up for the fault than it mends it.
     """
     if result is None:
         return ()
+
+    def rank(candidate: Candidate) -> int:
+        return max(next((n for n, s in enumerate(ranked) if _at(s, e)), len(ranked)) for e in candidate.edits)
+
     checked = [(result.chosen, result.full), *zip(result.proposals, result.proposed, strict=False)]
     passing = [c for c, full in checked if c is not None and _passes_all(full)]
     others = [c for c in result.plausible_candidates if c.number not in {p.number for p in passing}]
-    places = {(e.path, e.line) for c in (*passing, *others) for e in c.edits}
+    order = sorted((*passing, *others), key=rank)
+    alone = bool(passing) and all(_beside(c, order[0]) for c in order)
+    first = bool(order) and rank(order[0]) < MOST_CONFIRMED_RANK
     found: list[Hypothesis] = []
-    for candidate in passing:
-        alone = len(places) == len(candidate.edits)
-        first = all(any(_at(s, e) for s in ranked[:MOST_CONFIRMED_RANK]) for e in candidate.edits)
-        outcome = HypothesisOutcome.CONFIRMED if alone and first else HypothesisOutcome.POSSIBLE
+    for candidate in order:
+        best = _places(candidate) == _places(order[0])
         elsewhere = (
             "a change at another statement does that, too"
             if not alone
+            else "a change of the line beside it does that, too"
+            if len({_places(c) for c in order}) > 1
             else "no change tried at another statement does that"
-            if first
-            else f"no change tried at another statement does that, but {MOST_CONFIRMED_RANK} are more suspicious"
         )
-        found += _of(candidate, outcome, f"{_passing(baseline)}; {elsewhere}")
-    for candidate in others:
-        found += _of(
-            candidate, HypothesisOutcome.POSSIBLE, f"{_turned(baseline)}; the other tests were not run with it"
-        )
+        if alone and not first:
+            elsewhere += f", but {MOST_CONFIRMED_RANK} statements are more suspicious"
+        shown = _passing(baseline) if candidate in passing else f"{_turned(baseline)}, and what else runs it still does"
+        outcome = HypothesisOutcome.CONFIRMED if alone and first and best else HypothesisOutcome.POSSIBLE
+        found += _of(candidate, outcome, f"{shown}; {elsewhere}")
     for miss in result.near_misses:
         if len(found) >= MOST_HYPOTHESES or not miss.edits:
             break
@@ -291,6 +299,17 @@ def hypotheses_of(result: TaskResult | None, baseline: Baseline, ranked: Sequenc
         shown = f"{len(miss.turned)} of {counted(len(baseline.failing), 'failing test')} passed{broken}"
         found += [h for h in (_missed(miss.edits[-1], shown),) if h is not None]
     return tuple(found[:MOST_HYPOTHESES])
+
+
+def _places(candidate: Candidate) -> frozenset[tuple[RepoPath, int]]:
+    return frozenset((e.path, e.line) for e in candidate.edits)
+
+
+def _beside(candidate: Candidate, other: Candidate) -> bool:
+    """Whether each place that it changes is one of the other's, or the line above or below one."""
+    return all(
+        any(path == there and abs(line - at) <= 1 for there, at in _places(other)) for path, line in _places(candidate)
+    )
 
 
 def _turned(baseline: Baseline) -> str:
@@ -410,7 +429,7 @@ def _texts(places: Iterable[tuple[RepoPath, int]], sources: Sources) -> dict[str
     return found
 
 
-def _places(d: Dossier) -> Iterator[tuple[RepoPath, int]]:
+def _named(d: Dossier) -> Iterator[tuple[RepoPath, int]]:
     """Everywhere that a dossier points."""
     yield from ((f.path, f.line) for f in d.run.frames) if d.run is not None else ()
     yield from ((f.path, f.line) for f in d.failure.frames if f.path is not None)
