@@ -165,7 +165,7 @@ def by_git(case: Planted, scratch: Path) -> tuple[bool, int]:
     generated = (case.folder / "shop").is_dir()
     lay = "" if generated else f"mkdir -p {Path(file).parent}; cp {held} {file}\n"
     script.write_text(
-        f"echo x >> {count}\n{lay}PYTHONPATH=src:. {sys.executable} -B -m pytest -q -p no:cacheprovider -o addopts= "
+        f"echo x >> {count}\n{lay}PYTHONPATH=src:. {sys.executable} -B -m pytest -q -p no:cacheprovider "
         f"{'tests' if generated else case.test}\n"
         "status=$?\ngit checkout -q -f . ; git clean -fdq\n[ $status -le 1 ] && exit $status\nexit 125\n"
     )

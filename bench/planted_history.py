@@ -43,7 +43,7 @@ class Plugin:
     def pytest_runtest_teardown(self, item):
         sys.settrace(None)
 import pytest
-code = pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-o", "addopts=", spec], plugins=[Plugin()])
+code = pytest.main(["-q", "-x", "-p", "no:cacheprovider", spec], plugins=[Plugin()])
 json.dump({k: sorted(v) for k, v in seen.items()}, open(out, "w"))
 sys.exit(code)
 """
@@ -71,7 +71,7 @@ def runs(folder: Path, *words: str, seconds: float = 60.0) -> subprocess.Complet
 
 
 def passes(folder: Path, spec: str) -> bool:
-    return runs(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", spec).returncode == 0
+    return runs(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", spec).returncode == 0
 
 
 def extract(store: str, commit: str, folder: Path) -> None:
@@ -137,7 +137,7 @@ def fault_of(tip: Path, base: Path, draw: random.Random) -> Fault | None:
         for path, line, wrong in wrongs[:6]:
             text = (tip / path).read_text()
             (tip / path).write_text(text.replace(f"\n{line}\n", f"\n{wrong}\n"))
-            ran = runs(tip, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", spec, seconds=20)
+            ran = runs(tip, "-m", "pytest", "-q", "-p", "no:cacheprovider", spec, seconds=20)
             (tip / path).write_text(text)
             if ran.returncode == 1:
                 return Fault(path=path, line=line, wrong=wrong, test=spec)

@@ -62,8 +62,9 @@ class Suspect:
 class Dossier:
     """Everything known of one failure. `failing` counts all failing tests of the run.
 
-    `sources`: the text of each line that is named, by `path:line`. `tried`: how many changes were run.
-    `quoted`: tracebacks that the failure's message holds, of a child process for one.
+    `sources`: the text of each line that is named, by `path:line`. `tried`: how many changes were run, None where there
+    was no time. `quoted`: tracebacks that the failure's message holds, of a child process
+    for one.
     """
 
     test: str
@@ -76,7 +77,7 @@ class Dossier:
     suspects: tuple[Suspect, ...]
     values: tuple[ValueExperiment, ...]
     hypotheses: tuple[Hypothesis, ...]
-    tried: int
+    tried: int | None
     seconds: float
     quoted: tuple[Explanation, ...] = ()
 
@@ -165,6 +166,8 @@ def look_first(d: Dossier) -> Iterator[str]:
 
 def _tried(d: Dossier) -> str:
     """Why nothing is confirmed."""
+    if d.tried is None:
+        return "the time was over before a change was tried (--max-seconds)"
     if not d.tried:
         return "no change was tried"
     if any(h.outcome is _POSSIBLE for h in d.hypotheses):

@@ -48,7 +48,7 @@ def test_where_to_look_first_is_what_an_experiment_confirmed_and_else_says_that_
     def edit(line: int, outcome: HypothesisOutcome) -> Hypothesis:
         return Hypothesis(path=path, line=line, experiment="+ -> -", outcome=outcome, shown=shown)
 
-    def first(*hypotheses: Hypothesis, tried: int = 3) -> list[str]:
+    def first(*hypotheses: Hypothesis, tried: int | None = 3) -> list[str]:
         dossier = Dossier(
             test="t", failure=blank, failing=1, run=None, sources={"m.py:7": "x = 1"}, writes=(), departure=None,
             suspects=(suspect,), values=(), hypotheses=hypotheses, tried=tried, seconds=1.0,
@@ -63,6 +63,7 @@ def test_where_to_look_first_is_what_an_experiment_confirmed_and_else_says_that_
     ]  # fmt: skip
     assert first(refuted)[0] == "none of the 3 changes that were tried mends it; the best hints:"
     assert first(tried=0)[0] == "no change was tried; the best hints:"
+    assert first(tried=None)[0].startswith("the time was over before a change was tried")
 
 
 def test_where_nothing_can_be_blamed_the_place_in_the_tests_is_told_and_frames_that_repeat_once() -> None:

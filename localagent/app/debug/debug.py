@@ -137,7 +137,7 @@ def _debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
             ),
             values=tuple(_clean(one, sanitizer) for one in most_telling(values, MOST_HYPOTHESES)),
             hypotheses=hypotheses_of(result, baseline, ranked),
-            tried=0 if result is None else result.verified,
+            tried=None if result is None else result.verified,
             seconds=time.monotonic() - begin,
             quoted=_quoted(failure, ground.sources, request.repo),
         )
