@@ -6,12 +6,13 @@ KIT =
 KEY =
 OUT =
 MAINTAINER =
+TESTS = not slow and not long
 # Tests wait for jails more than they compute.
 TEST_WORKERS ?= 3
 # Compiled tests are kept: to rewrite their assertions anew in every worker takes longer than many a room of them.
 test test-long test-slow test-laws: export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help setup test test-long test-slow test-laws demo demo-all bench kit deb clean
+.PHONY: help setup lint types test test-long test-slow test-laws demo demo-all bench kit deb clean
 
 help:
 	@echo "make setup [GPU=cuda|vulkan|none] [PYTHON=python3.12]   build .venv, everything pinned by hash; seconds when it stands"
@@ -31,13 +32,18 @@ setup:
 	@sh scripts/prerequisites.sh "$(PYTHON)" "$(or $(GPU),$(if $(KIT)$(wildcard .venv/localagent-setup.json),kit,none))"
 	@"$(PYTHON)" -I scripts/bootstrap.py --gpu "$(GPU)" $(if $(KIT),--kit "$(KIT)" --key "$(KEY)")
 
-test: setup
+lint:
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
-	.venv/bin/mypy
 	.venv/bin/lint-imports
 	.venv/bin/python -m compileall -q localagent
-	.venv/bin/python -m pytest -m "not slow and not long" -n $(TEST_WORKERS) --dist worksteal $(PYTEST_ARGS)
+
+types:
+	.venv/bin/mypy
+
+test: setup
+	@$(MAKE) --no-print-directory -j2 --output-sync=target lint types
+	.venv/bin/python -m pytest -m "$(TESTS)" -n $(TEST_WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 test-long: setup
 	.venv/bin/python -m pytest -m "long and not slow" -n $(TEST_WORKERS) --dist worksteal $(PYTEST_ARGS)

@@ -46,10 +46,15 @@ EXPECTED = {
 INTERCEPT = 2.7 - 6 * 0.25 - 2 * 0.9 - 0.5 + 0.4 * 0.8 - 0.3
 EXPECTED_ORDER = {
     "hard-contradictions": 1.2, "soft-contradictions": 0.8, "collateral-tested": 1.5, "collateral-near": 2.0,
-    "new-crashes": 3.0, "near-crashes": 0.5, "supports": -0.5, "takes-back": -3.0,
+    "new-crashes": 3.0, "near-crashes": 0.5, "supports": -0.5, "takes-back": -3.0, "follows-move": -2.0,
 }  # fmt: skip
 # What few labelled patches vary in, and what is lost where it is not as it should be: weight and centre.
-BY_HAND = {"guard-not-run": (-1.0, 0.0), "collateral-known": (0.5, 1.0), "takes-back": (3.5, 0.0)}
+BY_HAND = {
+    "guard-not-run": (-1.0, 0.0),
+    "collateral-known": (0.5, 1.0),
+    "takes-back": (3.5, 0.0),
+    "follows-move": (2.7, 0.0),
+}
 AT = (0.7, 0.8, 0.9, 0.95, 0.97)
 _RESAMPLED = 2000
 _STEPS, _STEP = 600, 0.03

@@ -53,6 +53,7 @@ class EditEffect(StrEnum):
     COMPARES = "compares"  # where a condition assigned, in one place and nothing else
     # what it rests on
     MENDS_NAME = "mends-name"  # a failure reports a name, attribute or method that does not exist
+    FOLLOWS_MOVE = "follows-move"  # an import of a name from the one place where it lies now
     MENDS_SYNTAX = "mends-syntax"  # the file does not parse
     SEVERAL_FIXES = "several-fixes"  # of different kinds, that make a file parse together
     EXPLAINED = "explained"  # what a failure reports asks for just this

@@ -1,6 +1,7 @@
 """What an operator sees of a unit, and how it says a change."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import libcst as cst
@@ -42,7 +43,8 @@ class Change(NamedTuple):
 class OperatorContext:
     """A unit with its active places (those on the lines asked for), the facts around it, and the failures.
 
-    `nearby` are facts of other files of the repository, nearest first. Only `exprs` and `statements` are to be edited;
+    `nearby` are facts of other files of the repository, nearest first; `sources` are all its files, for operators that
+    see the whole file. Only `exprs` and `statements` are to be edited;
     `unit.exprs` and `unit.statements` are ingredients.
     """
 
@@ -56,6 +58,7 @@ class OperatorContext:
         nearby: Sequence[FileFacts] = (),
         lines: frozenset[int] | None = None,
         failures: Sequence[Failure] = (),
+        sources: Mapping[RepoPath, bytes] = MappingProxyType({}),
     ) -> None:
         self.unit = unit
         self.span = span
@@ -63,6 +66,7 @@ class OperatorContext:
         self.path = path
         self.nearby = nearby
         self.failures = failures
+        self.sources = sources
         self.lines = lines
         self.names = Names(unit)
         self.statements = [s for s in unit.statements if self._active(s)]

@@ -117,7 +117,9 @@ class LibcstEditSpace:
                 proposals = []
             elif len(proposals) > 2 * _MAX_PROPOSALS and priced is not None:
                 proposals = _cheapest_first(proposals, priced)[:_MAX_PROPOSALS]
-        proposals += self._wide(digest, source, facts, path=path, nearby=nearby, lines=lines, failures=failures)
+        proposals += self._wide(
+            digest, source, facts, path=path, nearby=nearby, lines=lines, failures=failures, sources=sources
+        )
         yield from _checked(sorted(proposals, key=_by_prior) if priced is None else _cheapest_first(proposals, priced))
 
     def _wide(
@@ -130,6 +132,7 @@ class LibcstEditSpace:
         nearby: Sequence[FileFacts],
         lines: frozenset[int] | None,
         failures: Sequence[Failure],
+        sources: Sources,
     ) -> Iterator["_Proposal"]:
         """Proposals of the operators that see the whole file; it is parsed as one unit only if failures ask for it."""
         height = len(source.line_starts) - source.utf8.endswith((b"\n", b"\r"))
@@ -139,7 +142,7 @@ class LibcstEditSpace:
         unit = self._unit(digest, source, span)
         if unit is None:
             return
-        context = OperatorContext(unit, span, facts, path=path, nearby=nearby, failures=failures)
+        context = OperatorContext(unit, span, facts, path=path, nearby=nearby, failures=failures, sources=sources)
         for proposal in self._proposals(context, wide=True):
             change = proposal[3]
             if lines is None or any(change.line <= n <= change.end_line for n in lines):

@@ -6,12 +6,14 @@ Not promised: that such a failure has its cause in the file.
 import re
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 from localagent.code.symbols import FileFacts
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 
 _NO_IMPORT = re.compile(r"cannot import name '(\w+)' from (?:partially initialized module )?'([\w.]+)'")
+_NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 _NO_MEMBER = re.compile(r"module '([\w.]+)' has no attribute '(\w+)'")
 _NO_NAME = re.compile(r"name '(\w+)' is not defined")
 _NO_METHOD = re.compile(r"(?:type object '(\w+)'|'(\w+)' object) has no attribute '(\w+)'")
@@ -31,6 +33,32 @@ def wanted_names(path: RepoPath, failures: Sequence[Failure]) -> list[str]:
             if f".{stem}".endswith(f".{found.group(1)}"):
                 out.setdefault(found.group(2))
     return list(out)
+
+
+class FailedImport(NamedTuple):
+    """What a file wanted to import in vain: a name of a module, or the module (`name` is empty)."""
+
+    module: str
+    name: str
+
+
+def failed_import(path: RepoPath, failure: Failure) -> FailedImport | None:
+    """What an import of this file wanted in vain; None where the failure tells of no such import."""
+    inner = failure.frames[-1] if failure.frames else None
+    if failure.exception not in ("ImportError", "ModuleNotFoundError") or inner is None or inner.path != path:
+        return None
+    name = _NO_IMPORT.search(failure.message)
+    if name is not None:
+        return FailedImport(module=name.group(2), name=name.group(1))
+    module = _NO_MODULE.search(failure.message)
+    return FailedImport(module=module.group(1), name="") if module is not None else None
+
+
+def _speaks_of_imports(path: RepoPath, failure: Failure) -> bool:
+    """Whether a failure that came through this file tells of an import, or of a module's attribute."""
+    through = any(frame.path == path for frame in failure.frames)
+    told = "circular import" in failure.message or _NO_MEMBER.search(failure.message) is not None
+    return failed_import(path, failure) is not None or (through and told)
 
 
 def lost_methods(facts: FileFacts, failures: Sequence[Failure]) -> list[tuple[str, str]]:
@@ -57,7 +85,7 @@ def looks_wide(path: RepoPath, facts: FileFacts, failures: Sequence[Failure]) ->
     """Whether the failures are of a kind that operators of this family answer."""
     if wanted_names(path, failures) or any(undefined_at_import(path, f) or stray_line(path, f) for f in failures):
         return True
-    if lost_methods(facts, failures):
+    if lost_methods(facts, failures) or any(_speaks_of_imports(path, f) for f in failures):
         return True
     return any(f.exception in _UNRETURNED for f in failures) and _unused_function(facts)
 

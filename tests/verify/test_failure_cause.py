@@ -166,6 +166,8 @@ def test_what_the_tests_want_and_nobody_wrote_is_to_be_written(tmp_path: Path, e
 
 CODE = [
     (("ModuleNotFoundError", "No module named 'jsn'"), SOURCE, {}),
+    (("ModuleNotFoundError", "No module named 'ConfigParser'"), SOURCE, {}),
+    (("ModuleNotFoundError", "No module named 'xml.etree.cElementTree'"), SOURCE, {}),
     (("ModuleNotFoundError", "No module named 'shop.cor'"), SOURCE, {}),
     (("ModuleNotFoundError", "No module named 'core'"), SOURCE, {}),
     (("ImportError", "cannot import name 'totl' from 'shop.core' (/r/shop/core.py)"), TEST, {}),

@@ -8,7 +8,7 @@ FAMILIES = (
     *("siblings", "idioms", "presence", "patterns", "fallbacks", "formats", "loops", "twins", "comments", "everywhere"),
     *("reported_names", "reported_attributes", "reported_imports", "reported_crashes", "reported_nothing"),
     *("reported_text", "reported_loop"),
-    *("arity", "structure", "stubs"),
+    *("arity", "structure", "moved_imports", "stubs"),
 )
 
 

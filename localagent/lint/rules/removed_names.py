@@ -3,18 +3,11 @@
 import ast
 from collections.abc import Iterator
 
+from localagent.code.moved_names import ABSTRACT_COLLECTIONS
 from localagent.lint.file_view import FileView
 from localagent.lint.lint_rule import FixGrade, Hit, bad, rule
 
 _SAFE = FixGrade.SAFE
-_ABSTRACT = frozenset(
-    {
-        "AsyncGenerator", "AsyncIterable", "AsyncIterator", "Awaitable", "ByteString", "Callable",
-        "Collection", "Container", "Coroutine", "Generator", "Hashable", "ItemsView", "Iterable", "Iterator",
-        "KeysView", "Mapping", "MappingView", "MutableMapping", "MutableSequence", "MutableSet", "Reversible",
-        "Sequence", "Set", "Sized", "ValuesView",
-    }
-)  # fmt: skip
 _OLD_ASSERTIONS = {
     "assertEquals": "assertEqual",
     "assertNotEquals": "assertNotEqual",
@@ -92,7 +85,7 @@ def collections_abstract(view: FileView, node: ast.AST) -> Iterator[Hit]:
     """Abstract classes imported from `collections`. Allowed inside `try`, where somebody has thought of it."""
     if not isinstance(node, ast.ImportFrom) or node.module != "collections" or node.level:
         return
-    old = [a.name for a in node.names if a.name in _ABSTRACT]
+    old = [a.name for a in node.names if a.name in ABSTRACT_COLLECTIONS]
     if not old or any(isinstance(p, ast.Try | ast.If) for p in view.parents(node)):
         return
     at = view.text(node).find("collections")

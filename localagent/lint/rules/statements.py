@@ -87,6 +87,7 @@ def unreachable(view: FileView, node: ast.AST) -> Iterator[Hit]:
         "if x:\n    f()\n    pass  # nothing else\n",
         "if x:\n    # why\n    pass\n    f()\n",
         "if x:\n    pass\n    # why\n    f()\n",
+        "def f():\n    pass\n    'no docstring'\n",
     ],
 )
 def redundant_pass(view: FileView, node: ast.AST) -> Iterator[Hit]:
@@ -98,6 +99,8 @@ def redundant_pass(view: FileView, node: ast.AST) -> Iterator[Hit]:
     at = next(n for n, s in enumerate(block) if s is node)
     if any(isinstance(s, _JUMPS) for s in block[:at]) or (at and all(isinstance(s, ast.Pass) for s in block[:at])):
         return  # said of the jump, or of the first
+    if not at and _is_docstring(above, next((s for s in block if not isinstance(s, ast.Pass)), node)):
+        return  # without the pass the text would be the docstring
     lone = view.lone(node) and view.line_end(view.end(node)) == view.end(node)
     start, end = (view.end(block[at - 1]) if at else view.start(node)), view.start(node)
     quiet = "#" not in view.between(start, end) and (at or not _comment_above(view, node))
@@ -105,6 +108,12 @@ def redundant_pass(view: FileView, node: ast.AST) -> Iterator[Hit]:
     yield from (
         [Hit(node, "pass is not needed", (view.without(block, at),), _SAFE, anchor=above)] if lone and quiet else []
     )
+
+
+def _is_docstring(above: ast.AST, first: ast.stmt) -> bool:
+    """Whether this statement documents the function or class `above` where it comes first there."""
+    documented = isinstance(above, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    return documented and isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
 
 
 def _comment_above(view: FileView, node: ast.stmt) -> bool:

@@ -116,7 +116,15 @@ def _of_patch(candidate: Candidate, choice: Choice, context: PatchContext) -> di
         **_effects(candidate),
         **_parsing(candidate),
         **_reverting(candidate, choice.reverted),
+        **_following(candidate),
     }
+
+
+def _following(candidate: Candidate) -> dict[str, Signal]:
+    """Whether it only imports a name from the one place where it lies now."""
+    alone = len(candidate.edits) == 1 and EditEffect.FOLLOWS_MOVE in candidate.edits[0].effects
+    text = "the name that could not be imported lies there now" if alone else ""
+    return {"follows-move": Signal(value=float(alone), text=text)}
 
 
 def _reverting(candidate: Candidate, reverted: Collection[tuple[RepoPath, bytes]]) -> dict[str, Signal]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
+from localagent.code.moved_names import MOVED_NAMES
 from localagent.code.source_text import parse_or_none
 from localagent.domain.outcome import CauseKind, Failure
 from localagent.repo.declared_dependencies import DeclaredDependency
@@ -50,6 +51,8 @@ def missing_module(failure: Failure, project: Project) -> FoundCause | None:
     homes = project.homes(top)
     if homes:
         return _own_module(failure, project, dotted, homes)
+    if dotted in MOVED_NAMES and not in_test(failure, project) and project.declaration(top) is None:
+        return None  # an edit imports it from where it lies now
     return (
         _library_module(failure, dotted, project)
         or _submodule(failure, project, top)

@@ -7,7 +7,7 @@ from support.choice_builder import SWAP, M, candidate, standings
 from localagent.code.test_literals import Literals
 from localagent.domain.behaviour import Behaviours
 from localagent.domain.collateral import Changes, Collateral
-from localagent.domain.edit import Candidate, FileChange, Patch
+from localagent.domain.edit import Candidate, Edit, EditEffect, FileChange, Patch
 from localagent.domain.outcome import Baseline, Failure, Frame, Outcome, TestResult
 from localagent.domain.task import Suspicion
 from localagent.repair.acceptance.ranking import RankedCandidate
@@ -104,6 +104,18 @@ def test_what_only_takes_back_what_broke_the_tests_is_told_where_that_is_known()
     told = signals(replace(asked, reverted={(made.path, made.after)}))[1]["takes-back"]
     assert (told.value, "the first bad commit" in told.text) == (1.0, True)
     assert signals(replace(asked, reverted={(made.path, made.before)}))[1]["takes-back"].value == 0.0
+
+
+def test_one_import_from_where_a_name_lies_now_is_told() -> None:
+    standing = standings(1.0)[0]
+    edit = Edit(path=M, splices=(), operator="moved-import", line=1, end_line=1, prior=0.0, note="")
+    moved = replace(edit, effects=frozenset({EditEffect.FOLLOWS_MOVE}))
+
+    def value(*edits: Edit) -> float:
+        candidate = replace(standing.candidate, edits=edits)
+        return signals(choice([replace(standing, candidate=candidate)]))[candidate.number]["follows-move"].value
+
+    assert [value(moved), value(edit), value(moved, edit)] == [1.0, 0.0, 0.0]
 
 
 def test_a_candidate_that_was_made_sturdier_keeps_what_it_does_and_is_read_itself() -> None:

@@ -1,0 +1,21 @@
+# Read by CMake within llama.cpp's own project (bootstrap.py: CMAKE_PROJECT_llama.cpp_INCLUDE), and called at its end:
+# the parsers of chats are compiled as one source, and what reads a command line or the network, which nothing here
+# calls, without optimization: a fifth of the compiler's time. What runs is compiled as llama.cpp compiles it.
+function(compile_common_faster)
+  if(NOT TARGET llama-common)
+    return()
+  endif()
+  set(common "${CMAKE_CURRENT_SOURCE_DIR}/common")
+  file(GLOB parsers "${common}/parsers/*.cpp")
+  set_source_files_properties(${parsers} TARGET_DIRECTORY llama-common PROPERTIES UNITY_GROUP parsers)
+  set_target_properties(llama-common PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  foreach(name arg download hf-cache preset speculative)
+    if(EXISTS "${common}/${name}.cpp")
+      set_source_files_properties("${common}/${name}.cpp" TARGET_DIRECTORY llama-common PROPERTIES COMPILE_OPTIONS -O0)
+    endif()
+  endforeach()
+  if(TARGET cpp-httplib)
+    target_compile_options(cpp-httplib PRIVATE -O0)
+  endif()
+endfunction()
+cmake_language(DEFER CALL compile_common_faster)
