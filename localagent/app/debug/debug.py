@@ -55,6 +55,7 @@ VALUES_SHARE = 0.25
 SEARCH_SHARE = 0.8
 PROGRESS_SECONDS = 5.0
 MOST_QUOTED = 2
+LEAST_SHARE = 0.1  # of the first statement's score: what scores less merely ran
 _BUILT_ON = 8.0  # nats that a second edit costs: what one statement does is asked of all suspicious ones first
 
 
@@ -275,7 +276,7 @@ def hypotheses_of(result: TaskResult | None, baseline: Baseline, ranked: Sequenc
     passing = [c for c, full in checked if c is not None and _passes_all(full)]
     others = [c for c in result.plausible_candidates if c.number not in {p.number for p in passing}]
     order = sorted((*passing, *others), key=rank)
-    alone = bool(passing) and all(_beside(c, order[0]) for c in order)
+    alone = all(_beside(c, order[0]) for c in order)
     first = bool(order) and rank(order[0]) < MOST_CONFIRMED_RANK
     found: list[Hypothesis] = []
     for candidate in order:
@@ -289,9 +290,15 @@ def hypotheses_of(result: TaskResult | None, baseline: Baseline, ranked: Sequenc
         )
         if alone and not first:
             elsewhere += f", but {MOST_CONFIRMED_RANK} statements are more suspicious"
+        if not passing:
+            elsewhere += "; the other tests were not all run with it"
         shown = _passing(baseline) if candidate in passing else f"{_turned(baseline)}, and what else runs it still does"
-        outcome = HypothesisOutcome.CONFIRMED if alone and first and best else HypothesisOutcome.POSSIBLE
-        found += _of(candidate, outcome, f"{shown}; {elsewhere}")
+        confirmed = bool(passing) and alone and first and best
+        found += _of(
+            candidate,
+            HypothesisOutcome.CONFIRMED if confirmed else HypothesisOutcome.POSSIBLE,
+            f"{shown}; {elsewhere}",
+        )
     for miss in result.near_misses:
         if len(found) >= MOST_HYPOTHESES or not miss.edits:
             break
@@ -366,7 +373,8 @@ def _that_ran(ranked: tuple[Suspicion, ...], baseline: Baseline) -> tuple[Suspic
 def _suspects(ranked: tuple[Suspicion, ...], sources: Sources, repo: Path) -> tuple[Suspect, ...]:
     history = history_of(repo, sources)
     found = []
-    for one in ranked[:MOST_SUSPECTS]:
+    least = LEAST_SHARE * ranked[0].score if ranked else 0.0
+    for one in [s for s in ranked if s.score >= least][:MOST_SUSPECTS]:
         lines = sources[one.path].decode("utf-8", "replace").splitlines()
         text = shortened(lines[one.line - 1].strip(), 160) if one.line <= len(lines) else ""
         found.append(Suspect(suspicion=one, text=text, change=history(one.path, (one.line,)).get(one.line)))
