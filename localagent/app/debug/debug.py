@@ -124,9 +124,10 @@ def _debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
         result = experiments(ground, baseline, ranked, settings, policy, told, left)
         sanitizer = open_sanitizer()
         run = _redacted(located.run, sanitizer)
+        failure = replace(failure, message=sanitizer.clean_text(failure.message).text)
         found = Dossier(
             test=test,
-            failure=replace(failure, message=sanitizer.clean_text(failure.message).text),
+            failure=failure,
             failing=len(baseline.failing),
             run=run,
             sources={},
