@@ -144,8 +144,8 @@ class LibcstEditSpace:
             return
         context = OperatorContext(unit, span, facts, path=path, nearby=nearby, failures=failures, sources=sources)
         for proposal in self._proposals(context, wide=True):
-            change = proposal[3]
-            if lines is None or any(change.line <= n <= change.end_line for n in lines):
+            change, op = proposal[3:5]
+            if lines is None or _is_named(op) or any(change.line <= n <= change.end_line for n in lines):
                 yield proposal
 
     def _proposals(self, context: OperatorContext, *, wide: bool = False) -> Iterator["_Proposal"]:
@@ -224,6 +224,11 @@ def distinct_failures(path: RepoPath, failures: Sequence[Failure]) -> list[Failu
     return list(found.values())
 
 
+def _is_named(op: Operator) -> bool:
+    """Whether the failure names the place of an operator's edits, which need not be on a suspicious line."""
+    return op.wide and EditEffect.EXPLAINED in op.effects
+
+
 def _inside(change: Change, spans: Sequence[tuple[int, int]]) -> bool:
     """Whether everything that a change replaces lies in one of these spans."""
     return bool(change.splices) and any(a <= change.splices[0][0] and change.splices[-1][1] <= b for a, b in spans)
@@ -277,13 +282,13 @@ def _by_prior(proposal: _Proposal) -> tuple[float, int, int]:
 
 def _cheapest_first(proposals: Sequence[_Proposal], lines: Priced) -> list[_Proposal]:
     """The proposals by what they cost on these lines, those of equal cost in the order of the prior; each text once."""
-    dearest = max(lines.dearer.values(), default=0.0)
+    cheapest, dearest = min(lines.dearer.values(), default=0.0), max(lines.dearer.values(), default=0.0)
     seen: Counter[tuple[int, int]] = Counter()
     known: set[tuple[int, tuple[tuple[int, int, str], ...]]] = set()
     costs = []
     by_prior = []
     for proposal in sorted(proposals, key=_by_prior):
-        cost, number, _, change, _, place = proposal
+        cost, number, _, change, op, place = proposal
         if (id(place), change.splices) in known:
             continue
         known.add((id(place), change.splices))
@@ -291,7 +296,8 @@ def _cheapest_first(proposals: Sequence[_Proposal], lines: Priced) -> list[_Prop
         crowd = seen[number, change.line]
         seen[number, change.line] += 1
         span = range(change.line, change.end_line + 1)
-        dearer = min((lines.dearer[n] for n in span if n in lines.dearer), default=dearest)
+        known_lines = (lines.dearer[n] for n in span if n in lines.dearer)
+        dearer = cheapest if _is_named(op) else min(known_lines, default=dearest)
         costs.append(cost + dearer + lines.crowd * math.log1p(crowd))
     return [by_prior[k] for k in sorted(range(len(costs)), key=costs.__getitem__)]
 

@@ -15,6 +15,8 @@ from localagent.domain.paths import RepoPath
 _NO_IMPORT = re.compile(r"cannot import name '(\w+)' from (?:partially initialized module )?'([\w.]+)'")
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 _NO_MEMBER = re.compile(r"module '([\w.]+)' has no attribute '(\w+)'")
+MUTABLE_FIELD = re.compile(r"mutable default <class '[\w.]+'> for field (\w+) is not allowed")
+_NO_DECORATOR = re.compile(r"<bound method |'method'|method object|\(\) (?:missing \d+ required|takes \d+) positional")
 _NO_NAME = re.compile(r"name '(\w+)' is not defined")
 _NO_METHOD = re.compile(r"(?:type object '(\w+)'|'(\w+)' object) has no attribute '(\w+)'")
 _STRAY = re.compile(r"'(?:return|yield(?: from)?|await)' outside function|'break' outside loop|'continue' not properly")
@@ -86,6 +88,10 @@ def looks_wide(path: RepoPath, facts: FileFacts, failures: Sequence[Failure]) ->
     if wanted_names(path, failures) or any(undefined_at_import(path, f) or stray_line(path, f) for f in failures):
         return True
     if lost_methods(facts, failures) or any(_speaks_of_imports(path, f) for f in failures):
+        return True
+    if any(MUTABLE_FIELD.search(f.message) for f in failures):
+        return True
+    if facts.classes and any(_NO_DECORATOR.search(f"{f.message}\n{f.left}\n{f.right}") for f in failures):
         return True
     return any(f.exception in _UNRETURNED for f in failures) and _unused_function(facts)
 

@@ -21,7 +21,7 @@ def test_priors_stay_in_their_bands() -> None:
     for op in operators().values():
         low, high = (
             (0.5, 3.0)
-            if op.family.startswith("reported") or op.family in ("arity", "structure", "moved_imports")
+            if op.family.startswith("reported") or op.family in ("arity", "structure", "moved_imports", "decorators")
             else (-3.75, 0.5)
         )
         assert low <= op.prior <= high, op.name

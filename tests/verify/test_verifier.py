@@ -500,6 +500,24 @@ def test_unpatched_shuffle_excuses_tests_that_depend_on_their_order() -> None:
 
 
 @pytest.mark.long
+def test_a_repair_that_rests_on_the_order_of_a_set_is_refused() -> None:
+    files = {
+        "m.py": "def f(items):\n    return list(set(items))\n",
+        "test_m.py": "import m\ndef test_order(): assert m.f(['b', 'a', 'b', 'c', 'a']) == ['b', 'a', 'c']\n",
+    }
+    with house(files) as h:
+        baseline = h.verifier.baseline()
+        full = {
+            text: h.verifier.full(h.candidate("m.py", "list(set(items))", text), baseline, seed=1)
+            for text in ("list(set(items))[::-1]", "list(dict.fromkeys(items))")
+        }
+    order, right = full.values()
+    assert right.accepted, right.reasons
+    assert not order.accepted
+    assert order.still_failing or "some orders of sets" in order.reasons[0], order.reasons
+
+
+@pytest.mark.long
 def test_mypy_delta_refuses_new_findings_only_when_asked() -> None:
     files = {
         "m.py": "def g() -> int:\n    return 'old'\n\n\ndef f(n: int) -> int:\n    return n\n",

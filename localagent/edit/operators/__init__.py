@@ -5,10 +5,22 @@ import importlib
 FAMILIES = (
     *("comparisons", "arithmetic", "logic", "constants", "variables", "subscripts", "attributes", "calls"),
     *("ingredients", "wraps", "statements", "guards", "flow", "blocks", "definitions", "missing", "handlers"),
-    *("siblings", "idioms", "presence", "patterns", "fallbacks", "formats", "loops", "twins", "comments", "everywhere"),
+    *(
+        "siblings",
+        "idioms",
+        "presence",
+        "patterns",
+        "fallbacks",
+        "formats",
+        "loops",
+        "twins",
+        "comments",
+        "closures",
+        "everywhere",
+    ),
     *("reported_names", "reported_attributes", "reported_imports", "reported_crashes", "reported_nothing"),
     *("reported_text", "reported_loop"),
-    *("arity", "structure", "moved_imports", "stubs"),
+    *("arity", "structure", "moved_imports", "decorators", "stubs"),
 )
 
 

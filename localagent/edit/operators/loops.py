@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
-from localagent.edit.layout import after, before, movable
+from localagent.edit.layout import after, before, movable, step
 from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.unit import Expr, Stmt
@@ -122,6 +122,28 @@ def loop_value(ctx: OperatorContext) -> Iterator[Change]:
         if uses:
             splices = tuple((e.start, e.end, name) for e in uses)
             yield ctx.splice(uses[0], *splices, delta=0.0, note=f"every {values}[{name}] -> {name}")
+
+
+@operator("flush-after-loop", prior=-0.6)
+def flush_after_loop(ctx: OperatorContext) -> Iterator[Change]:
+    """What a loop hands on and begins anew when it is full is handed on after the loop too: the last part."""
+    inner = step(ctx)
+    for s in ctx.statements:
+        if not isinstance(s.node, (cst.For, cst.While)) or s.suites[0].inline or not movable(s):
+            continue
+        behind = [ctx.unit.slice(x.start, x.end) for x in s.suite.statements[s.index + 1 :]]
+        for full in s.suites[0].statements:
+            rows = full.suites[0].statements if isinstance(full.node, cst.If) and not full.suites[0].inline else []
+            begun = [ctx.unit.code(r.node.targets[0].target) for r in rows if isinstance(r.node, cst.Assign)]
+            for row in rows:
+                text = ctx.unit.slice(row.start, row.end)
+                parts = [e.text for e in ctx.unit.exprs if e.statement is row and isinstance(e.node, cst.Name)]
+                name = next((n for n in begun if n in parts), "")
+                if not name or not isinstance(row.node, cst.Expr) or any(text in other for other in behind):
+                    continue
+                guarded = after(ctx, s, f"if {name}:", f"{inner}{text}")
+                yield ctx.splice(s, guarded, delta=0.2, note=f"if {name}: {text}, after the loop")
+                yield ctx.splice(s, after(ctx, s, text), note=f"{text}, after the loop")
 
 
 @operator("restart", prior=-1.4)

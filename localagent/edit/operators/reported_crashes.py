@@ -10,6 +10,7 @@ from localagent.edit.layout import before, body_statements, inside_function, ste
 from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.operators.arithmetic import one_dropped
+from localagent.edit.operators.calls import callee_name
 from localagent.edit.operators.constants import whole_number
 from localagent.edit.operators.guards import returned_values
 from localagent.edit.precedence import ATOM
@@ -214,6 +215,56 @@ def reported_recursion(ctx: OperatorContext) -> Iterator[Change]:
                 for tail in (" - 1", " + 1", "[1:]", "[:-1]", " // 2", ".next"):
                     if text.isidentifier():
                         yield ctx.splice(expr, (*span, text + tail), delta=0.4, note=f"{text}{tail}")
+
+
+@operator("changed-while-iterated", prior=1.6, effects={EditEffect.WRAPS, EditEffect.EXPLAINED})
+def changed_while_iterated(ctx: OperatorContext) -> Iterator[Change]:
+    """What a loop changes while it runs over it is copied first: `for k in list(d)`."""
+    for failure in ctx.failing_with("RuntimeError"):
+        if "during iteration" not in failure.message:
+            continue
+        lines = ctx.lines_of(failure)
+        for expr in ctx.exprs:
+            if isinstance(expr.parent, cst.For) and expr.parent.iter is expr.node and expr.line in lines:
+                yield ctx.put(expr, f"list({expr.text})", ATOM, 0.4)
+
+
+@operator("none-in-order", prior=1.2, effects={EditEffect.EXPLAINED})
+def none_in_order(ctx: OperatorContext) -> Iterator[Change]:
+    """What orders values of which some are None puts these last, or first: `key=lambda v: (v is None, v)`."""
+    for failure in ctx.failing_with("TypeError"):
+        if "NoneType" not in failure.message or "not supported between" not in failure.message:
+            continue
+        lines = ctx.lines_of(failure)
+        for expr, node in ctx.of(cst.Call):
+            if callee_name(node) not in ("sorted", "sort") or expr.line not in lines:
+                continue
+            key = next((a for a in node.args if a.keyword is not None and a.keyword.value == "key"), None)
+            for word, delta in (("is", 0.2), ("is not", 0.1)):
+                if key is not None and isinstance(key.value, cst.Lambda):
+                    body = ctx.unit.code(key.value.body)
+                    splice = (*ctx.unit.outer(key.value.body), f"({body} {word} None, {body})")
+                    yield ctx.splice(expr, splice, delta=delta, note=f"{splice[2]} as the key")
+                elif key is None and node.args:
+                    end = ctx.unit.outer(node.args[-1].value)[1]
+                    text = f"key=lambda v: (v {word} None, v)"
+                    yield ctx.splice(expr, (end, end, f", {text}"), delta=delta, note=text)
+
+
+@operator("not-serializable", prior=1.2, effects={EditEffect.EXPLAINED})
+def not_serializable(ctx: OperatorContext) -> Iterator[Change]:
+    """A value that JSON does not know is written as its text: `json.dumps(..., default=str)`."""
+    for failure in ctx.failing_with("TypeError"):
+        if "is not JSON serializable" not in failure.message:
+            continue
+        lines = ctx.lines_of(failure)
+        for expr, node in ctx.of(cst.Call):
+            name = callee_name(node)
+            told = {a.keyword.value for a in node.args if a.keyword is not None}
+            if name in ("dumps", "dump") and expr.line in lines and node.args and not told & {"default", "cls"}:
+                end = ctx.unit.outer(node.args[-1].value)[1]
+                splice = (end, end, ", default=str")
+                yield ctx.splice(expr, splice, delta=0.2, note="default=str")
 
 
 @operator("reported-type", prior=0.8)

@@ -45,6 +45,8 @@ class ContradictionKind(StrEnum):
     ROUNDING = "rounding"
     DEGENERATE = "degenerate"
     UNDEFINED_NAME = "undefined-name"
+    VALUE_KIND = "value-kind"
+    ORDER_LOST = "order-lost"
 
 
 class SupportKind(StrEnum):
@@ -84,9 +86,10 @@ class Support:
 class PatchContext:
     """What is known besides the patch: other files, how the failing tests failed, and the lines each of them ran.
 
-    `covered` is empty where no test was traced.
+    `covered` is empty where no test was traced. `expected` are keys of the literals that the failing tests expect.
     """
 
     sources: Mapping[RepoPath, bytes] = field(default_factory=dict)
     failures: tuple[Failure, ...] = ()
     covered: Mapping[str, Mapping[RepoPath, frozenset[int]]] = field(default_factory=dict)
+    expected: frozenset[str] = frozenset()

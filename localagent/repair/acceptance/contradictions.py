@@ -24,6 +24,7 @@ from localagent.repair.acceptance import (
     naming_rules,
     option_rules,
     regularity_rules,
+    value_rules,
 )
 from localagent.repair.acceptance.changed_functions import FunctionPair, TouchedFile, touched_file
 from localagent.repair.acceptance.contradiction import (
@@ -170,13 +171,13 @@ def testing_support(patch: Patch) -> Iterator[Contradiction]:
 
 
 def no_failing_behaviour(files: Sequence[TouchedFile], context: PatchContext) -> Iterator[Contradiction]:
-    """No touched function is run by a failing test, or named in a traceback."""
+    """No touched function is run by a failing test, or named by its failure."""
     if not context.covered or any(not f.functions for f in files):
         return
     for file in files:
         for pair in file.functions:
             body = range(pair.old.body[0].lineno, last_line(pair.old) + 1)
-            if _runs(file.path, body, context):
+            if _runs(file.path, body, context) or _named_in_failures(pair.new.name, context):
                 return
     for file in files[:1]:
         pair = file.functions[0]
@@ -188,6 +189,12 @@ def no_failing_behaviour(files: Sequence[TouchedFile], context: PatchContext) ->
             function=pair.qualname,
             why=f"no failing test runs `{pair.new.name}`",
         )
+
+
+def _named_in_failures(name: str, context: PatchContext) -> bool:
+    """Whether a failing test could not call a function, or read it like an attribute: Python then names it."""
+    named = re.compile(rf"\b{re.escape(name)}\(\) (?:missing|takes|got)|<bound method (?:\w+\.)*{re.escape(name)} of")
+    return any(named.search(f"{f.message}\n{f.left}\n{f.right}") for f in context.failures)
 
 
 def _runs(path: RepoPath, lines: range, context: PatchContext) -> bool:
@@ -230,6 +237,8 @@ _RULES: tuple[Rule, ...] = (
     regularity_rules.lost_accumulation,
     regularity_rules.rounded_by_one,
     regularity_rules.presence_by_get,
+    value_rules.ordered_as_text,
+    value_rules.lost_order,
     siblings,
     familiar_texts,
 )
@@ -255,6 +264,7 @@ def read(patch: Patch, context: PatchContext) -> tuple[tuple[Contradiction, ...]
         *testing_support(patch),
         *message_rules.message_only(patch, files, context),
         *no_failing_behaviour(files, context),
+        *value_rules.fractions(files, context),
         *(c for f in files for c in _says_nothing(f)),
         *(r for r in ruled if isinstance(r, Contradiction)),
     ]

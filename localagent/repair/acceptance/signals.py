@@ -298,6 +298,7 @@ def _context(choice: Choice) -> PatchContext:
         sources=choice.sources,
         failures=tuple(failures),
         covered={t.id: t.lines for t in failing if t.lines},
+        expected=frozenset(choice.tested.expected),
     )
 
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping
 
-from localagent.domain.edit import Candidate, Edit
+from localagent.domain.edit import Candidate, Edit, EditEffect
 from localagent.domain.paths import RepoPath
 from localagent.ports import Priced
 from localagent.repair.ordering.weights import Weights
@@ -35,7 +35,10 @@ class CostOrder:
         `crowd` is how many likelier edits the same operator makes at the same line: they share what it is worth there.
         """
         w = self._weights
-        cost = -edit.prior + w.crowd * math.log1p(crowd) + self._unsuspicious(suspicion_at(edit, scores), best)
+        suspicion = suspicion_at(edit, scores)
+        if not suspicion and EditEffect.EXPLAINED in edit.effects:
+            suspicion = best  # the failure names the place, which no failing test need have run
+        cost = -edit.prior + w.crowd * math.log1p(crowd) + self._unsuspicious(suspicion, best)
         if crash is not None and edit.prior <= 0 and not edit.line <= crash <= edit.end_line:
             cost += w.elsewhere
         return cost + (self.entry_cost(parent, was_syntax=False) if parent.round else 0.0)

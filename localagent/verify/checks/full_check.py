@@ -1,15 +1,18 @@
 """The full check: everything in cold jails on writable copies, compared with the baseline id by id.
 
-In the collected order and once more shuffled, both as plain pytest would run them. Not promised: that what passes is
-right, or that tests outside this repository would agree.
+In the collected order and once more shuffled and with other hashes of texts, both as plain pytest would run them: an
+order of a set that Python does not promise is no repair. Not promised: that what passes is right, or that tests outside
+this repository would agree.
 """
 
+import ast
 import concurrent.futures as cf
 import random
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from localagent.code.source_text import parse_or_none
 from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, CheckResult, Failure, FullResult, Outcome, TestResult
 from localagent.domain.paths import RepoPath
@@ -27,7 +30,10 @@ from localagent.verify.worker.worker_spec import WorkerUse
 BUDGET_SECONDS = 280.0
 LEAST_CPU_SECONDS = 10.0
 NAMED = 5
+_SETS = frozenset({"set", "frozenset"})
 _NOTHING: Mapping[str, TestResult] = {}
+OTHER_HASHES = 1  # PYTHONHASHSEED of the shuffled run; all others have 0
+MORE_HASHES = (2, 3)  # where the patch touches code that makes sets
 MORE_RUNS = 4  # a test that fails half the time is blamed on a patch once in sixteen
 
 
@@ -84,6 +90,8 @@ class FullChecker:
         said = {"tests": verdict.summary, **{name: ran.outcome.value for name, ran in plain.checks.items()}}
         if not verdict.reasons and with_tests:
             said["shuffled"] = self._judge_shuffled(verdict, mixed, baseline, seed)
+        if not verdict.reasons and with_tests:
+            self._judge_hashes(verdict, mixed, candidate, changes, baseline)
         remarks = []
         if not verdict.reasons:
             for answer in self._delta.review(candidate.patch):
@@ -147,8 +155,9 @@ class FullChecker:
         rooms = self._unpatched_rooms if unpatched else self._rooms
         if not with_tests and not with_checks:
             return whole
+        hashes = {} if seed is None else _hashes(OTHER_HASHES)
         try:
-            with rooms.start(changes, WorkerUse.FULL) as room:
+            with rooms.start(changes, WorkerUse.FULL, hashes) as room:
                 if with_tests:
                     self._tests(room, baseline, seed, whole)
                 if with_checks:
@@ -228,6 +237,44 @@ class FullChecker:
             verdict.reasons.append(f"breaks tests when they run in another order: {_names(mine)}")
             return f"{len(mine)} broken"
         return f"{len(bad)} depend on their order, also without the patch"
+
+    def _judge_hashes(
+        self,
+        verdict: "_Verdict",
+        mixed: _Whole,
+        candidate: Candidate,
+        changes: Mapping[RepoPath, bytes],
+        baseline: Baseline,
+    ) -> None:
+        """Turned tests that pass with one order of sets alone count: nobody's Python has to have that order."""
+        bad = [i for i in verdict.turned if i in mixed.ids and not _passed(mixed.results.get(i))]
+        seeds = [OTHER_HASHES] if bad else []
+        wanted = frozenset(bad)
+        if not bad and _makes_sets(candidate):
+            seeds, wanted = list(MORE_HASHES), frozenset(verdict.turned)
+        for seed in seeds:
+            try:
+                passed, ran = self._with_hashes(changes, baseline, wanted, seed)
+            except WorkerLost:
+                self._rooms.check()
+                return
+            if lost := sorted(ran - passed):
+                verdict.reasons.append(
+                    f"passes only with some orders of sets, which Python does not promise (with PYTHONHASHSEED={seed} "
+                    f"it fails {_names(lost)})"
+                )
+                return
+
+    def _with_hashes(
+        self, changes: Mapping[RepoPath, bytes], baseline: Baseline, wanted: frozenset[str], seed: int
+    ) -> tuple[frozenset[str], frozenset[str]]:
+        """Which of some tests pass, in their order, in a jail with other hashes of texts; and which ran at all."""
+        with self._rooms.start(changes, WorkerUse.FULL, _hashes(seed)) as room:
+            suite = SuiteWorker(room.client, self._request)
+            answer = suite.open()
+            items = [] if isinstance(answer, CollectionRefused) else [i for i in answer.items if i.id in wanted]
+            results = suite.run(items, _limits(baseline)).results if items else {}
+        return frozenset(i for i, r in results.items() if _passed(r)), frozenset(results)
 
 
 class _Verdict:
@@ -344,6 +391,22 @@ def _ordered(answer: Collected, seed: int | None) -> list[Item]:
     items = sorted(answer.items, key=lambda item: item.id)
     random.Random(seed).shuffle(items)  # noqa: S311 - an order, not a secret
     return items
+
+
+def _hashes(seed: int) -> Mapping[str, str]:
+    """The variable that makes hashes of texts, and so the order of sets, others."""
+    return {"PYTHONHASHSEED": str(seed)}
+
+
+def _makes_sets(candidate: Candidate) -> bool:
+    """Whether a changed file makes sets: their order may be what a repair rests on."""
+    for change in candidate.patch.changes:
+        tree = parse_or_none(change.after) if change.path.endswith(".py") else None
+        for node in ast.walk(tree) if tree is not None else ():
+            named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _SETS
+            if named or isinstance(node, ast.Set | ast.SetComp):
+                return True
+    return False
 
 
 def _good(result: TestResult | None) -> bool:

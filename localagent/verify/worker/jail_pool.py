@@ -5,7 +5,8 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from types import TracebackType
+from dataclasses import replace
+from types import MappingProxyType, TracebackType
 
 from localagent.domain.outcome import JailOutcome
 from localagent.domain.paths import RepoPath
@@ -83,14 +84,19 @@ class JailPool:
         finally:
             self.until = until
 
-    def start(self, changes: Mapping[RepoPath, bytes], use: WorkerUse) -> JailWorker:
-        """A fresh workspace and a worker on it. Interrupted when cancelled, WorkerLost when it is too late for one."""
+    def start(
+        self, changes: Mapping[RepoPath, bytes], use: WorkerUse, variables: Mapping[str, str] = MappingProxyType({})
+    ) -> JailWorker:
+        """A fresh workspace and a worker on it, with some more variables in its environment.
+
+        Interrupted when cancelled, WorkerLost when it is too late for one.
+        """
         self.check()
         if self.late:
             raise WorkerLost("the time was used up before a worker could start", JailOutcome.WALL)
         workspace = self.place.workspace(changes, use)
         try:
-            client = self._client(workspace, use)
+            client = self._client(workspace, use, variables)
         except BaseException:
             workspace.remove()
             self.check()
@@ -103,9 +109,10 @@ class JailPool:
         self.check()
         return room
 
-    def _client(self, workspace: Workspace, use: WorkerUse) -> WorkerClient:
+    def _client(self, workspace: Workspace, use: WorkerUse, variables: Mapping[str, str]) -> WorkerClient:
         """A ready worker; `cancel` ends it while it is starting, too. WorkerLost when the interpreter did not start."""
-        process = self.place.start(workspace, use)
+        place = replace(self.place, variables={**self.place.variables, **variables}) if variables else self.place
+        process = place.start(workspace, use)
         with self._lock:
             self._starting.append(process)
         try:

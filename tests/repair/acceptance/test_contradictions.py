@@ -649,3 +649,43 @@ class TestRegularity:
         assert "elsewhere the file asks `key in box`" in reasons(edited)
         alone = before.replace("return key in box", "return bool(box)")
         assert "siblings" not in against(swapped(alone, "if box.get(key):", "if box.get(key) is not None:"))
+
+
+class TestKindsOfValues:
+    def test_a_key_that_becomes_a_text(self) -> None:
+        before = "def f(rows):\n    return sorted(rows, key=lambda r: r.rank)\n"
+        assert "value-kind" in against(swapped(before, "r.rank", "str(r.rank)"))
+        assert "value-kind" not in against(swapped(before, "r.rank", "abs(r.rank)"))
+        assert "value-kind" not in against(swapped(before.replace("r.rank", "str(r.rank)"), "r.rank", "r.name"))
+
+    @pytest.mark.parametrize(
+        ("expected", "new", "fires"),
+        [
+            ({"1250"}, "float(text) * 100", True),
+            ({"12.5"}, "float(text) * 100", False),
+            ({"'a'"}, "float(text) * 100", False),
+            ({"1250"}, "round(float(text) * 100)", False),
+            ({"1250"}, "int(text, 10) * 100", False),
+        ],
+    )
+    def test_fractions_where_whole_numbers_are_expected(self, expected: set[str], new: str, fires: bool) -> None:
+        patch = swapped("def f(text):\n    return int(text) * 100\n", "int(text) * 100", new)
+        found = contradictions(patch, PatchContext(expected=frozenset(expected)))
+        assert ("value-kind" in {c.kind.value for c in found}) == fires
+
+    @pytest.mark.parametrize(
+        ("old", "new", "fires"),
+        [("a > b", "a != b", True), ("a > b", "a == b", True), ("a > 0", "a != 0", False), ("a > b", "a >= b", False)],
+    )
+    def test_an_order_that_becomes_an_inequality(self, old: str, new: str, fires: bool) -> None:
+        patch = swapped(f"def newer(a, b):\n    return {old}\n", old, new)
+        assert ("order-lost" in against(patch)) == fires
+
+    def test_a_function_that_the_failure_names_has_to_do_with_it(self) -> None:
+        before = "class Box:\n    def area(self):\n        return 1\n\n    def other(self):\n        return 2\n"
+        patch = swapped(before, "    def area", "    @property\n    def area")
+        bound = Failure(exception="AssertionError", message="", left="<bound method Box.area of <m.Box object>>")
+        for failures, fires in (((bound,), False), ((), True)):
+            context = PatchContext(failures=failures, covered={"t": {M: frozenset({6})}})
+            found = {c.kind.value for c in contradictions(patch, context)}
+            assert ("no-failing-behaviour" in found) == fires
