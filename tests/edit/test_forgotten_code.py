@@ -85,6 +85,16 @@ def test_mutable_defaults_of_a_dataclass_become_factories_all_at_once() -> None:
             "for r in rows:\n        add(lambda x: x + r.n)",
             "for r in rows:\n        add(lambda x, r=r: x + r.n)",
         ),
+        ("strip-affix", "", "return rows.rstrip('.py')", "return rows.removesuffix('.py')"),
+        ("set-order", "", "return list(set(rows))", "return list(dict.fromkeys(rows))"),
+        ("ceil-division", "", "return (rows + 1) // part", "return -(-(rows + 1) // part)"),
+        ("copy-first", "", "out = ROWS\n    out.update(rows)", "out = ROWS.copy()\n    out.update(rows)"),
+        (
+            "wider-key",
+            "",
+            "if rows not in m:\n        m[rows] = get(part, rows)\n    return m[rows]",
+            "if (rows, part) not in m:\n        m[(rows, part)] = get(part, rows)\n    return m[(rows, part)]",
+        ),
         (
             "flush-after-loop",
             "",

@@ -16,7 +16,7 @@ FAMILIES = (
         "twins",
         "comments",
         "closures",
-        "everywhere",
+        *("slips", "everywhere"),
     ),
     *("reported_names", "reported_attributes", "reported_imports", "reported_crashes", "reported_nothing"),
     *("reported_text", "reported_loop"),
