@@ -76,9 +76,8 @@ def measure(case, seconds, settings, *, with_edits):
             values = run_value_experiments(ground, baseline, test, located, left)
             passes = {(e.forced.path, e.forced.line) for e in values if e.outcome.value == "passes"}
             forced_seconds = time.monotonic() - begin
-            found = ()
+            found, ranked = (), with_experiments(located.ranked, values)
             if with_edits:
-                ranked = with_experiments(located.ranked, values)
                 result = experiments(ground, baseline, ranked, settings, policy, Quiet(), left)
                 found = hypotheses_of(result, baseline, ranked)
         confirmed = [h for h in found if h.outcome.value == "confirmed"]
@@ -86,7 +85,7 @@ def measure(case, seconds, settings, *, with_edits):
             "case": case.id,
             "plain": rank(located.plain, wanted),
             "slice": rank(located.ranked, wanted),
-            "forced": rank(with_experiments(located.ranked, values), wanted),
+            "forced": rank(ranked, wanted),
             "values": len(values),
             "passes": len(passes),
             "passes_at_cause": bool(passes & wanted),
@@ -94,7 +93,9 @@ def measure(case, seconds, settings, *, with_edits):
             "cause": sorted(f"{path}:{line}" for path, line in wanted),
             "said": [e.sentence for e in values],
             "traced": located.run is not None,
-            "hypotheses": [f"{h.outcome.value} {h.path}:{h.line} {h.experiment}" for h in found],
+            "hypotheses": [
+                f"{h.outcome.value} {h.path}:{h.line} #{rank(ranked, {(h.path, h.line)})} {h.experiment}" for h in found
+            ],
             "confirmed": bool(confirmed),
             "right": bool(confirmed) and all((h.path, h.line) in wanted for h in confirmed),
             "seconds": round(time.monotonic() - begin, 1),

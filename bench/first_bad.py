@@ -165,16 +165,19 @@ def by_git(case: Planted, scratch: Path) -> tuple[bool, int]:
     generated = (case.folder / "shop").is_dir()
     lay = "" if generated else f"mkdir -p {Path(file).parent}; cp {held} {file}\n"
     script.write_text(
-        f"echo x >> {count}\n{lay}PYTHONPATH=src:. {sys.executable} -B -m pytest -q -p no:cacheprovider -o addopts= "
+        f"echo x >> {count}\n{lay}PYTHONPATH=src:. {sys.executable} -B -m pytest -q -p no:cacheprovider "
         f"{'tests' if generated else case.test}\n"
         "status=$?\ngit checkout -q -f . ; git clean -fdq\n[ $status -le 1 ] && exit $status\nexit 125\n"
     )
     git(clone, "bisect", "start", case.bad, case.good)
     said = git(clone, "bisect", "run", "sh", str(script), check=False)
-    return f"{case.guilty} is the first bad commit" in said, len(count.read_text().split())
+    right = f"{case.guilty} is the first bad commit" in said
+    if not right:
+        print(f"   git: {[line for line in said.splitlines() if 'first' in line][-2:]}", flush=True)
+    return right, len(count.read_text().split())
 
 
-def by_us(case: Planted, scratch: Path, jobs: int) -> tuple[bool, int, float]:
+def by_us(case: Planted, scratch: Path, jobs: int, keep: Path | None = None) -> tuple[bool, int, float]:
     begin = time.monotonic()
     environ = {**ENVIRON, "XDG_STATE_HOME": str(scratch / "state"), "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
@@ -186,6 +189,9 @@ def by_us(case: Planted, scratch: Path, jobs: int) -> tuple[bool, int, float]:
         print(f"   no answer: {done.stderr[-500:]}", flush=True)
         return False, 0, time.monotonic() - begin
     told = json.loads(done.stdout)
+    if keep is not None:
+        with keep.open("a") as file:
+            file.write(json.dumps({"guilty": case.guilty, "test": case.test, **told}) + "\n")
     right = told["first_bad"] is not None and told["first_bad"]["commit"] == case.guilty
     if not right:
         print(f"   wrong: {told['reason']}; guilty {case.guilty}; {told['warnings'][-2:]}", flush=True)
@@ -201,6 +207,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--history", nargs="*", default=[], metavar="GIT-DIR", help="real projects, in turn")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="append the answers as JSON lines")
     args = parser.parse_args()
     ours, theirs, tested, runs, changed, seconds, cases = 0, 0, 0, 0, 0, 0.0, 0
     for number in range(args.cases):
@@ -219,7 +226,7 @@ def main() -> int:
                 case = plant(scratch / "repo", commits, draw)
             cases += 1
             before = digest(case.folder)
-            right, asked, took = by_us(case, scratch, args.jobs)
+            right, asked, took = by_us(case, scratch, args.jobs, args.keep)
             changed += digest(case.folder) != before
             git_right, git_asked = by_git(case, scratch)
             ours, theirs, tested, runs, seconds = (
@@ -227,8 +234,8 @@ def main() -> int:
             )  # fmt: skip
             told = f"{number}: {commits} commits, right {right}, {asked} runs, {took:.0f} s"
             print(f"{told}; git {git_right}, {git_asked}", flush=True)
-    print(f"right {ours} of {cases} (git {theirs}); {tested} runs, git {runs}: {tested / runs:.2f} times; "
-          f"{changed} repositories changed; {seconds / cases:.0f} s a case")  # fmt: skip
+    print(f"right {ours} of {cases} (git {theirs}); {tested} runs, git {runs}: {tested / max(1, runs):.2f} times; "
+          f"{changed} repositories changed; {seconds / max(1, cases):.0f} s a case")  # fmt: skip
     return 0 if ours >= 0.95 * cases and tested <= 1.3 * runs and not changed else 1
 
 

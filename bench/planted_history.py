@@ -18,6 +18,8 @@ from pathlib import Path
 
 from first_bad import ENVIRON, Planted, git, window
 
+LEAST_COMMITS = 200
+SOMETIMES = "vars(__import__('builtins')).setdefault('_drawn', __import__('random').random())"  # once a process
 SWAPS = (
     (r" == ", " != "), (r" \+ ", " - "), (r" - ", " + "), (r" and ", " or "), (r" < ", " >= "), (r" > ", " <= "),
     (r"\bnot ", ""), (r"\bTrue\b", "False"), (r"^(\s*)return (?!None)(.+)$", r"\1return None"),
@@ -41,7 +43,7 @@ class Plugin:
     def pytest_runtest_teardown(self, item):
         sys.settrace(None)
 import pytest
-code = pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-o", "addopts=", spec], plugins=[Plugin()])
+code = pytest.main(["-q", "-x", "-p", "no:cacheprovider", spec], plugins=[Plugin()])
 json.dump({k: sorted(v) for k, v in seen.items()}, open(out, "w"))
 sys.exit(code)
 """
@@ -69,7 +71,7 @@ def runs(folder: Path, *words: str, seconds: float = 60.0) -> subprocess.Complet
 
 
 def passes(folder: Path, spec: str) -> bool:
-    return runs(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", spec).returncode == 0
+    return runs(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", spec).returncode == 0
 
 
 def extract(store: str, commit: str, folder: Path) -> None:
@@ -135,7 +137,7 @@ def fault_of(tip: Path, base: Path, draw: random.Random) -> Fault | None:
         for path, line, wrong in wrongs[:6]:
             text = (tip / path).read_text()
             (tip / path).write_text(text.replace(f"\n{line}\n", f"\n{wrong}\n"))
-            ran = runs(tip, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", spec, seconds=20)
+            ran = runs(tip, "-m", "pytest", "-q", "-p", "no:cacheprovider", spec, seconds=20)
             (tip / path).write_text(text)
             if ran.returncode == 1:
                 return Fault(path=path, line=line, wrong=wrong, test=spec)
@@ -166,13 +168,17 @@ def objects(store: str, names: list[str]) -> list[bytes | None]:
 def plant_real(
     store: str, folder: Path, commits: int, draw: random.Random, number: int
 ) -> tuple[Planted, Fault] | None:
-    """None where no test of the project fits."""
+    """None where no test of the project fits, in a shorter window neither."""
     told = lambda *words: git(folder.parent, f"--git-dir={store}", *words)  # noqa: E731
-    newest, base = window(store, commits, draw)
-    tip_folder, base_folder = folder.parent / "tip", folder.parent / "base"
-    extract(store, newest, tip_folder)
-    extract(store, base, base_folder)
-    fault = fault_of(tip_folder, base_folder, draw)
+    fault = None
+    while fault is None and commits >= LEAST_COMMITS:  # what is older than that may be for another Python
+        newest, base = window(store, commits, draw)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+            tip_folder, base_folder = Path(scratch, "tip"), Path(scratch, "base")
+            extract(store, newest, tip_folder)
+            extract(store, base, base_folder)
+            fault = fault_of(tip_folder, base_folder, draw)
+        commits = commits * 2 // 3
     if fault is None:
         return None
     out = told("rev-list", "--topo-order", "--reverse", "--parents", newest, f"^{base}")
@@ -200,9 +206,16 @@ def plant_real(
     able = [
         c for c in order[len(order) // 20 : -3] if c in steady and all(p in holds for p in parents[c] if p in parents)
     ]
-    if not able:
+    guilty = next(
+        (
+            c
+            for c in draw.sample(able, min(len(able), 8))
+            if is_judged(store, newest, c, parents[c], place[c][0], fault)
+        ),
+        "",
+    )
+    if not guilty:
         return None
-    guilty = draw.choice(able)
     bad = {guilty}
     for commit in order:
         if any(parent in bad for parent in parents[commit]):
@@ -239,7 +252,7 @@ def plant_real(
                 made = data.replace(f"\n{fault.line}\n".encode(), f"\n{fault.wrong}\n".encode())
             elif commit in shaky and commit in holds:
                 pad = fault.line[: len(fault.line) - len(fault.line.lstrip())]
-                either = (f"if __import__('random').random() < 0.3:\n{pad}    {fault.wrong.strip()}", "else:")
+                either = (f"if {SOMETIMES} < 0.3:\n{pad}    {fault.wrong.strip()}", "else:")
                 choice = f"\n{pad}{either[0]}\n{pad}{either[1]}\n{pad}    {fault.line.strip()}\n"
                 made = data.replace(f"\n{fault.line}\n".encode(), choice.encode())
             fault_kind = broken.get(commit)
@@ -261,6 +274,25 @@ def plant_real(
         folder=folder, guilty=known[f":{marks[guilty]}"], good=base, bad=known[f":{marks[newest]}"], test=fault.test
     )
     return planted, fault
+
+
+def is_judged(store: str, newest: str, commit: str, parents: list[str], path: str, fault: Fault) -> bool:
+    """Whether the newest test passes at the parents of a commit and at the commit itself, and fails with the fault."""
+    name = fault.test.split("::")[0]
+    (test,) = objects(store, [f"{newest}:{name}"])
+    for one in (*parents, commit):
+        with tempfile.TemporaryDirectory() as scratch:
+            tree = Path(scratch, "tree")
+            extract(store, one, tree)
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+            (tree / name).write_bytes(test or b"")
+            if not passes(tree, fault.test):
+                return False
+            if one == commit:
+                text = (tree / path).read_text()
+                (tree / path).write_text(text.replace(f"\n{fault.line}\n", f"\n{fault.wrong}\n"))
+                return not passes(tree, fault.test)
+    return False
 
 
 def contents_has(store: str, tree: str, name: str) -> bool:

@@ -100,6 +100,18 @@ class Bisection:
         """That a commit is the first bad one, by all runs so far."""
         return self._share(1 << self._number[commit])
 
+    def likely(self) -> int:
+        """The fewest commits among which the first bad one is with probability 0.95, those skipped left out."""
+        skipped = sum(1 << self._number[commit] for commit in self._skipped)
+        left, count = _RIGHT * self._total(), 0
+        for alike in sorted(self._classes(), key=lambda alike: -alike.each):
+            members = alike.commits.bit_count()
+            if left <= alike.each * members:
+                return max(1, count + math.ceil(left / alike.each) - (alike.commits & skipped).bit_count())
+            left -= alike.each * members
+            count += (alike.commits & ~skipped).bit_count()
+        return max(1, count)
+
     def verdict(self, commit: str) -> CommitVerdict:
         """What all runs together say of a commit that was recorded."""
         if commit in self._skipped:
@@ -181,8 +193,7 @@ class Bisection:
 
     def _values(self, commits: Sequence[str]) -> dict[str, tuple[float, float]]:
         """Of each commit: bits that its next run is expected to tell of the first bad one, and how likely it is bad."""
-        classes = self._classes()
-        total = sum(alike.each * alike.commits.bit_count() for alike in classes)
+        classes, total = self._classes(), self._total()
         sets = {c: self._older[c] for c in commits if c in self._older}
         sets.update(self.graph.ancestor_sets([c for c in commits if c not in sets]))
         found = {}
@@ -198,9 +209,10 @@ class Bisection:
         return found
 
     def _share(self, commits: int) -> float:
-        classes = self._classes()
-        total = sum(alike.each * alike.commits.bit_count() for alike in classes)
-        return sum(alike.each * (alike.commits & commits).bit_count() for alike in classes) / total
+        return sum(alike.each * (alike.commits & commits).bit_count() for alike in self._classes()) / self._total()
+
+    def _total(self) -> float:
+        return sum(alike.each * alike.commits.bit_count() for alike in self._classes())
 
     def _classes(self) -> list[_Alike]:
         if self._alike is None:
@@ -225,9 +237,9 @@ class Bisection:
         return self._alike
 
 
-def steps_left(state: SearchState) -> int:
-    """Roughly how many tests are left, one at a time."""
-    return max(0, (len(state.suspects) - len(state.skipped) - 1).bit_length())
+def steps_left(commits: int) -> int:
+    """Roughly how many tests are left, one at a time, until one of so many commits is found."""
+    return max(0, (commits - 1).bit_length())
 
 
 def _numbers(commits: int) -> list[int]:

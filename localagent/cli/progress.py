@@ -95,9 +95,12 @@ def _judged(data: Mapping[str, Any]) -> str:
     """A bisection's verdict on one commit, and how much is left."""
     left = ""
     if data.get("suspects"):
-        left = f"; {data['suspects'] - 1} of {data['commits']} commits left, about {data['steps']} steps"
+        many = f"{data['suspects']:,} of {data['commits']:,} commits are likely, about {data['steps']} steps"
+        left = f"; {many if data['suspects'] > 1 else 'one commit is likely'}"
     reason = one_line(str(data.get("reason")), 100)
-    return f"  {data.get('number')}. {str(data.get('commit'))[:12]} {data.get('verdict')}: {reason}{left}"
+    failed, runs = data.get("failed", 0), data.get("failed", 0) + data.get("passed", 0)
+    times = f" (fails in {failed} of {runs} runs)" if runs > 1 else ""
+    return f"  {data.get('number')}. {str(data.get('commit'))[:12]} {data.get('verdict')}: {reason}{times}{left}"
 
 
 class JsonSink:

@@ -1,13 +1,15 @@
 """The dossier of one failing test as a value, as text and as JSON."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from itertools import chain, groupby
+from typing import Any, TypeVar
 
 from localagent.debug.departure import Departure
 from localagent.debug.exception_meanings import meaning_of
-from localagent.debug.explanation import change_text
+from localagent.debug.explanation import Explanation, change_text
+from localagent.debug.explanation_text import explanation_json, explanation_text
 from localagent.debug.value_outcomes import ValueExperiment, ValueOutcome
 from localagent.domain.failure_run import FailureRun, WrittenValue
 from localagent.domain.outcome import Failure
@@ -18,6 +20,7 @@ from localagent.report.html import render
 from localagent.text.visible_text import shortened
 
 MOST_SUSPECTS = 10
+MOST_FRAMES = 8
 MOST_LOCALS = 8
 MOST_WRITES = 12
 
@@ -30,6 +33,8 @@ class HypothesisOutcome(StrEnum):
     REFUTED = "refuted"  # some tests still fail, or others broke: of this edit, not of the statement
 
 
+_F = TypeVar("_F")
+_TEST_CASE = "(_testMethodName="  # what every test of a unittest class has for `self`
 _POSSIBLE = HypothesisOutcome.POSSIBLE
 
 
@@ -55,7 +60,12 @@ class Suspect:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dossier:
-    """Everything known of one failure. `failing` counts all failing tests of the run."""
+    """Everything known of one failure. `failing` counts all failing tests of the run.
+
+    `sources`: the text of each line that is named, by `path:line`. `tried`: how many changes were run, None where there
+    was no time. `quoted`: tracebacks that the failure's message holds, of a child process
+    for one.
+    """
 
     test: str
     failure: Failure
@@ -67,7 +77,9 @@ class Dossier:
     suspects: tuple[Suspect, ...]
     values: tuple[ValueExperiment, ...]
     hypotheses: tuple[Hypothesis, ...]
+    tried: int | None
     seconds: float
+    quoted: tuple[Explanation, ...] = ()
 
 
 def dossier_text(d: Dossier) -> str:
@@ -84,14 +96,25 @@ def dossier_page(d: Dossier) -> bytes:
 
 
 def _title(d: Dossier) -> str:
-    return f"{d.test} fails" + (f" (and {d.failing - 1} other tests)" if d.failing > 1 else "")
+    kind, _, name = d.test.partition(":")
+    said = {"collect": f"{name} cannot be collected", "check": f"`{name}` fails"}.get(kind, f"{d.test} fails")
+    return (
+        f"{said}; {counted(d.failing - 1, 'other test')} fail, too"
+        if d.failing > 2
+        else said + ("; another test fails, too" if d.failing == 2 else "")
+    )
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 test`, `2 tests`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _head(d: Dossier) -> Iterator[str]:
     first = shortened(d.failure.message.split("\n", 1)[0], 300)
     yield f"{d.failure.exception}: {first}" if first else d.failure.exception
     meaning = meaning_of(d.failure.exception, d.failure.message)
-    if meaning is not None:
+    if meaning is not None and not (first and d.failure.exception == "AssertionError"):  # that says it itself
         yield f"it means: {meaning.sentence}"
         yield f"look at: {meaning.look}"
 
@@ -100,11 +123,12 @@ def _sections(d: Dossier) -> Iterator[tuple[str, list[str]]]:
     for title, body in (
         ("Where to look first", look_first(d)),
         ("Frames, outermost first", _frames(d)),
-        ("Last writes of the names in the failing statement", _writes(d)),
-        ("Where it departs from the nearest test that passes", _departure(d)),
+        ("A traceback in the message", chain.from_iterable(explanation_text(q).split("\n") for q in d.quoted)),
+        ("Where the names in the failing statement got their values", _writes(d)),
+        ("Where it first goes another way than the most similar test that passes", _departure(d)),
         ("Suspicious statements", _suspects(d)),
         ("Values that were forced, one at a time", (one.sentence for one in d.values)),
-        ("Edits that were tried, and what became of the tests", _hypotheses(d)),
+        ("Changes that were tried, and what became of the tests", _hypotheses(d)),
     ):
         told = list(body)
         if told:
@@ -113,63 +137,125 @@ def _sections(d: Dossier) -> Iterator[tuple[str, list[str]]]:
 
 def look_first(d: Dossier) -> Iterator[str]:
     """The statements that most speaks for, and what: experiments before ranks. What was not shown is said."""
-    confirmed = [h for h in d.hypotheses if h.outcome is HypothesisOutcome.CONFIRMED]
-    for one in confirmed:
-        yield f"{one.path}:{one.line}: with {one.experiment} {one.shown}"
+    confirmed = _by_place(h for h in d.hypotheses if h.outcome is HypothesisOutcome.CONFIRMED)
+    for same in confirmed:
+        yield _line(d, same[0].path, same[0].line)
+        yield f"    {_changed(same[0])}"
+        if len(same) > 1:
+            others = "; ".join(h.experiment for h in same[1:])
+            yield f"    so does {counted(len(same) - 1, 'other change')} there: {others}"
     if confirmed:
         return
-    yield "no experiment confirmed a cause; the best hints:" if d.suspects else "nothing points at a statement"
-    hints = [(h.path, h.line, f"with {h.experiment} {h.shown}") for h in d.hypotheses if h.outcome is _POSSIBLE]
+    hints = [(h.path, h.line, _changed(h)) for h in d.hypotheses if h.outcome is _POSSIBLE]
     hints += [
         (v.forced.path, v.forced.line, f"this condition decides: {v.sentence}")
         for v in d.values
         if v.outcome is ValueOutcome.PASSES and v.forced.is_condition
     ]
-    hints += [(s.suspicion.path, s.suspicion.line, s.text or s.suspicion.why) for s in d.suspects]
-    for path, line, why in list({(path, line): (path, line, why) for path, line, why in reversed(hints)}.values())[
-        ::-1
-    ][:3]:
-        yield f"{path}:{line}: {why}"
+    hints += [(s.suspicion.path, s.suspicion.line, s.suspicion.why) for s in d.suspects]
+    if not hints:
+        yield from _in_tests(d)
+        return
+    yield f"{_tried(d)}; the best hints:"
+    first = {(path, line): why for path, line, why in reversed(hints)}
+    for path, line in list(dict.fromkeys((path, line) for path, line, _ in hints))[:3]:
+        yield _line(d, path, line)
+        if first[path, line]:
+            yield f"    {first[path, line]}"
+
+
+def _tried(d: Dossier) -> str:
+    """Why nothing is confirmed."""
+    if d.tried is None:
+        return "the time was over before a change was tried (--max-seconds)"
+    if not d.tried:
+        return "no change was tried"
+    if any(h.outcome is _POSSIBLE for h in d.hypotheses):
+        return "no experiment confirmed a cause"
+    return (
+        f"none of the {d.tried:,} changes that were tried mends it" if d.tried > 1 else "one change was tried in vain"
+    )
+
+
+def _by_place(hypotheses: Iterable[Hypothesis]) -> list[list[Hypothesis]]:
+    """Those of each statement together, in the order of the first ones."""
+    found: dict[tuple[RepoPath, int], list[Hypothesis]] = {}
+    for one in hypotheses:
+        found.setdefault((one.path, one.line), []).append(one)
+    return list(found.values())
+
+
+def _in_tests(d: Dossier) -> Iterator[str]:
+    """Where it fails, if nothing outside the tests can be blamed."""
+    last = next((f for f in reversed(d.failure.frames) if f.path is not None), None)
+    if last is None or last.path is None:
+        yield "nothing points at a statement"
+        return
+    yield "no statement outside the tests can be blamed; it fails here:"
+    yield _line(d, last.path, last.line)
+
+
+def _line(d: Dossier, path: RepoPath, line: int) -> str:
+    """A place with what stands there."""
+    return f"{path}:{line}  {d.sources.get(f'{path}:{line}', '')}".rstrip()
+
+
+def _changed(one: Hypothesis) -> str:
+    return f"changed ({one.experiment}), {one.shown}"
 
 
 def _frames(d: Dossier) -> Iterator[str]:
     if d.run is not None and d.run.frames:
-        for frame in d.run.frames[-8:]:
-            yield f"{frame.path}:{frame.line}, in {frame.function}"
-            if text := d.sources.get(f"{frame.path}:{frame.line}"):
-                yield f"    {text}"
-            for name, value in frame.values[:MOST_LOCALS]:
+        for frame, times in _repeated(d.run.frames, lambda f: (f.path, f.line, f.function)):
+            yield from _frame(d, frame.path, frame.line, frame.function, times)
+            for name, value in [v for v in frame.values if _TEST_CASE not in v[1]][:MOST_LOCALS]:
                 yield f"      {name} = {value}"
     else:
-        for known in d.failure.frames[-8:]:
+        for known, times in _repeated(d.failure.frames, lambda f: (f.path, f.line, f.function)):
             if known.path is not None:
-                yield f"{known.path}:{known.line}, in {known.function}"
+                yield from _frame(d, known.path, known.line, known.function, times)
+
+
+def _repeated(frames: Sequence[_F], place: Callable[[_F], object]) -> list[tuple[_F, int]]:
+    """The innermost frames; of those that follow each other at one place the last, with how many they are."""
+    groups = [list(same) for _, same in groupby(frames, key=place)]
+    return [(same[-1], len(same)) for same in groups[-MOST_FRAMES:]]
+
+
+def _frame(d: Dossier, path: RepoPath, line: int, function: str, times: int) -> Iterator[str]:
+    name = f", in {function}" if function else ""
+    yield f"{path}:{line}{name}" + (f", {times:,} times in a row; the last one:" if times > 1 else "")
+    if text := d.sources.get(f"{path}:{line}"):
+        yield f"    {text}"
 
 
 def _writes(d: Dossier) -> Iterator[str]:
-    for one in d.writes[-MOST_WRITES:]:
+    for one in [w for w in d.writes if _TEST_CASE not in w.value][-MOST_WRITES:]:
         yield f"{one.path}:{one.line}  {one.name} = {one.value}"
 
 
 def _departure(d: Dossier) -> Iterator[str]:
     if d.departure is not None:
         one = d.departure
-        yield f"after {one.after[0]}:{one.after[1]} it goes on at {one.line[0]}:{one.line[1]}"
-        yield f"  {one.test} goes on at {one.passing_line[0]}:{one.passing_line[1]}"
+        yield f"both run   {_line(d, *one.after)}"
+        yield f"this test  {_line(d, *one.line)}"
+        yield f"that test  {_line(d, *one.passing_line)}  ({one.test})"
 
 
 def _suspects(d: Dossier) -> Iterator[str]:
     for number, one in enumerate(d.suspects, 1):
         s = one.suspicion
         yield f"{number:>2}. {s.path}:{s.line}  {one.text}"
-        changed = f"; last changed {change_text(one.change)}" if one.change is not None else ""
-        yield f"      {s.why}{changed}"
+        changed = f"last changed {change_text(one.change)}" if one.change is not None else ""
+        if said := "; ".join(filter(None, (s.why, changed))):
+            yield f"      {said}"
 
 
 def _hypotheses(d: Dossier) -> Iterator[str]:
-    for one in d.hypotheses:
-        yield f"{one.outcome.value}: {one.path}:{one.line}, {one.experiment}"
-        yield f"      {one.shown}"
+    for same in _by_place(d.hypotheses):
+        yield _line(d, same[0].path, same[0].line)
+        for one in same:
+            yield f"    {one.outcome.value}: {_changed(one)}"
 
 
 def dossier_json(d: Dossier) -> dict[str, Any]:
@@ -184,6 +270,8 @@ def dossier_json(d: Dossier) -> dict[str, Any]:
             {"path": f.path, "line": f.line, "function": f.function, "locals": dict(f.values)} for f in frames
         ],
         "look_first": list(look_first(d)),
+        "tried": d.tried,
+        "quoted": [explanation_json(q) for q in d.quoted],
         "writes": [{"path": w.path, "line": w.line, "name": w.name, "value": w.value} for w in d.writes],
         "departure": None
         if d.departure is None

@@ -335,6 +335,48 @@ _ROWS = (
         "what still runs after the `with` block or at exit",
     ),
     _row(
+        "Failed",
+        r"\[XPASS\(strict\)\]",
+        "The test is marked `xfail(strict=True)`, which expects it to fail, and it passed.",
+        "whether the fault that the mark speaks of is gone: then the mark can go, too",
+    ),
+    _row(
+        "TimeLimit",
+        r"wall",
+        "The test waited, or did not come to its turn, until its time was over.",
+        "what it waits for at the last frame: a lock, a queue, a child process, the network (the jail has none)",
+    ),
+    _row(
+        "TimeLimit",
+        r".*",
+        "The test computed until its time was over and was stopped.",
+        "the loop around the last frame: what ends it, and whether each round comes nearer to that",
+    ),
+    _row(
+        "Crash",
+        r"signal 6\b",
+        "Something called abort: `os.abort`, or machine code that found its own state broken.",
+        "the last frame, and what extension modules or ctypes do there",
+    ),
+    _row(
+        "Crash",
+        r"signal (?:11|7)\b",
+        "Machine code touched memory that is not there; Python code alone hardly does that.",
+        "calls of extension modules or ctypes at the last frame, and endless recursion through C",
+    ),
+    _row(
+        "Crash",
+        r"signal 9\b",
+        "The process was killed from outside, most often because it took more memory than it may.",
+        "what grows without bound",
+    ),
+    _row(
+        "InterpreterExit",
+        r".*",
+        "The process ended at once, without an exception and without cleaning up.",
+        "calls of `os._exit`, and of C code that exits",
+    ),
+    _row(
         "AssertionError",
         r".*",
         "A condition that was stated to hold did not.",

@@ -25,5 +25,11 @@ def combined(
             found.append(replace(one, score=one.score * (1 - SLICE_WEIGHT)))
             continue
         score = one.score * (1 - SLICE_WEIGHT) + SLICE_WEIGHT * DECAY**distance
-        found.append(replace(one, score=score, why=f"{one.why}; {distance} steps before the failure"))
+        found.append(replace(one, score=score, why="; ".join(filter(None, (one.why, _led(distance))))))
     return tuple(sorted(found, key=lambda s: -s.score))
+
+
+def _led(distance: int) -> str:
+    if not distance:
+        return "it failed in this statement"
+    return f"{distance} step{'s' * (distance > 1)} of data or control flow before the failure"

@@ -5,13 +5,13 @@ Only what is written in the baseline; nothing here weighs one kind of evidence a
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from localagent.code.statements import Statement, identifiers_in
 from localagent.domain.outcome import Baseline, Failure, TestResult, steady
 from localagent.domain.paths import RepoPath
-from localagent.localize.spectrum import ochiai
+from localagent.localize.spectrum import LineRuns, line_runs, ochiai
 
 _FEW_PASSING = 4.0
 _FRAMES_PER_FAILURE = 6
@@ -33,22 +33,26 @@ def failures_of(baseline: Baseline) -> tuple[Failure, ...]:
     return tuple(out)
 
 
-def spectrum_of(baseline: Baseline) -> dict[RepoPath, dict[int, float]]:
-    """Suspiciousness of each covered line outside the test files, in [0, 1].
-
-    With few traced passing tests Ochiai says nothing: then the share of the failing tests that cover the line counts.
-    """
+def runs_of(baseline: Baseline) -> LineRuns:
+    """Which lines the traced failing and passing tests ran."""
     bad = [t.lines for t in failing_tests(baseline) if t.lines]
     bad += [c.lines for c in baseline.checks if c.lines and not c.outcome.good]
     passing = set(baseline.passing)
     good = [t.lines for t in baseline.tests if t.id in passing and t.lines]
     good += [c.lines for c in baseline.checks if c.lines and c.outcome.good]
-    trust = len(good) / (len(good) + _FEW_PASSING)
-    shares = ochiai(bad, ())
+    return line_runs(bad, good)
+
+
+def spectrum_of(runs: LineRuns, test_files: Collection[RepoPath]) -> dict[RepoPath, dict[int, float]]:
+    """Suspiciousness of each covered line outside the test files, in [0, 1].
+
+    With few traced passing tests Ochiai says nothing: then the share of the failing tests that cover the line counts.
+    """
+    trust = runs.passing / (runs.passing + _FEW_PASSING)
     return {
-        p: {k: trust * v + (1 - trust) * shares[p][k] ** 2 for k, v in lines.items()}
-        for p, lines in ochiai(bad, good).items()
-        if p not in baseline.test_files
+        p: {k: trust * v + (1 - trust) * runs.failed[p, k] / runs.failing for k, v in lines.items()}
+        for p, lines in ochiai(runs).items()
+        if p not in test_files
     }
 
 

@@ -24,7 +24,15 @@ from localagent.code.statements import Body, Statement, StatementKind, identifie
 from localagent.domain.outcome import Baseline
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
-from localagent.localize.evidence import failing_tests, failures_of, frames_of, message_identifiers, rarity, spectrum_of
+from localagent.localize.evidence import (
+    failing_tests,
+    failures_of,
+    frames_of,
+    message_identifiers,
+    rarity,
+    runs_of,
+    spectrum_of,
+)
 from localagent.localize.nearness import (
     Function,
     Mentioned,
@@ -45,6 +53,7 @@ _MODULE_LEVEL = 0.25
 _DISPLAY = 0.4
 _LARGE_STATEMENTS, _LARGE_POWER = 15, 0.1
 _CRASH_MARGIN = 1.02
+_SURE, _TELLING = 0.99, 0.5
 _SOURCE_LIMIT_BYTES = 2 << 20
 _TEXT_LIMIT = 20_000
 _SYNTAX_ERRORS = ("SyntaxError", "IndentationError", "TabError")
@@ -78,7 +87,8 @@ class _Ranking:
     def __init__(self, baseline: Baseline, sources: Sources, text: str) -> None:
         failures = failures_of(baseline)
         self.baseline = baseline
-        self.spectrum = spectrum_of(baseline)
+        self.runs = runs_of(baseline)
+        self.spectrum = spectrum_of(self.runs, baseline.test_files)
         self.traced = bool(self.spectrum)
         self.frames = frames_of(failures, baseline.test_files)
         self.mentioned = mentioned_by(failing_tests(baseline), baseline, sources)
@@ -194,8 +204,30 @@ class _Ranking:
             score *= _MODULE_LEVEL  # runs whatever the test does, rarely to blame
         if key in self.display and not frame:
             score *= _DISPLAY
-        why = f"ochiai {value:.2f}, frame {frame:.2f}, nearness {near:.2f}, words {words:.2f}, test names {named:.2f}"
+        said = [
+            (self._counted(path, s), True),
+            ("in the traceback" if self._frame(path, s) else "its function is in the traceback", frame),
+            ("the test names its function", near >= _SURE),
+            ("the failure or the test has words of it", words >= _TELLING),
+            ("the test's name speaks of its function", named >= _TELLING),
+        ]
+        why = "; ".join(sentence for sentence, holds in said if sentence and holds)
         return _Scored(path=path, statement=s, score=score, near=near, why=why)
+
+    def _counted(self, path: RepoPath, s: Statement) -> str:
+        """How many failing and passing tests ran a statement, by its most suspicious line; "" without a trace."""
+        lines = self.spectrum.get(path, {})
+        line = max((k for k in range(s.line, s.end_line + 1) if k in lines), key=lambda k: lines[k], default=0)
+        if not line:
+            return ""
+        runs = self.runs
+        failed = f"{runs.failed[path, line]} of {runs.failing} failing"
+        passed = runs.passed.get((path, line), 0)
+        return (
+            f"run by {failed} and {passed} of {runs.passing} passing tests"
+            if runs.passing
+            else f"run by {failed} tests"
+        )
 
     def _named(self, path: RepoPath, line: int) -> float:
         scores = self.named.get(path, ())
@@ -209,7 +241,9 @@ class _Ranking:
     def _crashed_first(self, covered: list[_Scored]) -> list[_Scored]:
         best = max((x.score for x in covered), default=0.0)
         return [
-            replace(x, score=_CRASH_MARGIN * best, why=f"{x.why}, crashed here") if self._crashed(x) else x
+            replace(x, score=_CRASH_MARGIN * best, why=f"{x.why}; the exception left the code here")
+            if self._crashed(x)
+            else x
             for x in covered
         ]
 
@@ -230,7 +264,7 @@ class _Ranking:
             inside = best.get((path, s.function))
             if s.place is not StatementKind.STATEMENT and inside is not None:
                 share = _HEADER if s.body is Body.FUNCTION else _CLASS_HEADER
-                why = f"{s.place.value} of {s.function}"
+                why = f"{s.place.value} of `{s.function}`, in which line {inside.statement.line} is suspicious"
                 yield _Scored(path=path, statement=s, score=share * inside.score, near=inside.near, why=why)
 
     def _import_time(self, covered: list[_Scored]) -> Iterator[_Scored]:
@@ -248,10 +282,11 @@ class _Ranking:
                 near = self.near.get((path, s.function), 0.0)
                 words = self._identifier_match(s)
                 score = best * (_IMPORT_TIME + _IMPORT_NEAR * near + _IMPORT_WORDS * words)
-                why = f"ran while importing, nearness {near:.2f}, words {words:.2f}"
+                why = "ran when its module was imported"
                 used = max((users.get(n, 0.0) / math.sqrt(max(1, bound[n])) for n in s.binds), default=0.0)
                 if used and s.body is not Body.FUNCTION:
-                    score, why = max(score, _CONSTANT * used), "bound while importing, used where it is suspicious"
+                    score = max(score, _CONSTANT * used)
+                    why = "set when its module was imported, and used by suspicious statements"
                 yield _Scored(path=path, statement=s, score=score, near=near, why=why)
 
 

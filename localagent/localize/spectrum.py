@@ -7,25 +7,42 @@ count: an untraced passing test says nothing of a line.
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from localagent.domain.paths import RepoPath
 
 Lines = Mapping[RepoPath, frozenset[int]]
+Line = tuple[RepoPath, int]
 
 
-def ochiai(failing: Iterable[Lines], passing: Iterable[Lines]) -> dict[RepoPath, dict[int, float]]:
-    """Suspiciousness of each line that at least one failing test covers."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LineRuns:
+    """How many of the `failing` and of the `passing` tests ran each line."""
+
+    failed: Mapping[Line, int]
+    passed: Mapping[Line, int]
+    failing: int
+    passing: int
+
+
+def line_runs(failing: Iterable[Lines], passing: Iterable[Lines]) -> LineRuns:
+    """Counted over the lines that each test ran."""
     bad, n_bad = _counts(failing)
-    good, _ = _counts(passing)
+    good, n_good = _counts(passing)
+    return LineRuns(failed=bad, passed=good, failing=n_bad, passing=n_good)
+
+
+def ochiai(runs: LineRuns) -> dict[RepoPath, dict[int, float]]:
+    """Suspiciousness of each line that at least one failing test covers."""
     out: dict[RepoPath, dict[int, float]] = {}
-    for (path, line), ef in bad.items():
-        ep = good[(path, line)]
-        out.setdefault(path, {})[line] = ef / math.sqrt(n_bad * (ef + ep))
+    for (path, line), ef in runs.failed.items():
+        ep = runs.passed.get((path, line), 0)
+        out.setdefault(path, {})[line] = ef / math.sqrt(runs.failing * (ef + ep))
     return out
 
 
-def _counts(runs: Iterable[Lines]) -> tuple[Counter[tuple[RepoPath, int]], int]:
-    counts: Counter[tuple[RepoPath, int]] = Counter()
+def _counts(runs: Iterable[Lines]) -> tuple[Counter[Line], int]:
+    counts: Counter[Line] = Counter()
     n = 0
     for lines in runs:
         n += 1

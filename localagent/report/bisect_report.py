@@ -77,7 +77,8 @@ def _commit(commit: CommitSummary) -> Iterator[str]:
 
 def _hunks(hunks: MinimalHunks) -> Iterator[str]:
     least = "none of them can be left out" if hunks.complete else "there was no time to leave out more"
-    yield f"of {hunks.kept} of its {hunks.total} hunks this is enough to make the tests fail ({least}):"
+    which = "its one hunk" if hunks.total == 1 else f"{hunks.kept} of its {hunks.total} hunks"
+    yield f"of {which} this is enough to make the tests fail ({least}):"
     for hunk in hunks.hunks[:_SHOWN_HUNKS]:
         yield f"  {hunk.path}:{hunk.line}"
         if not hunk.before and not hunk.after:

@@ -10,7 +10,7 @@ import sys
 from collections import deque
 from typing import Any, Deque, Dict, List, Optional, Tuple
 
-from .failures import bounded, relative_path
+from .failures import bounded, first_member, relative_path
 from .safe_repr import show
 
 EVENTS_LIMIT = 60_000
@@ -101,17 +101,22 @@ class FailureTrace:
 
 
 def frames_with_values(root: str, raised: Optional[BaseException]) -> List[List[Any]]:
-    """Path, line, function and locals of the frames below the root, outermost first."""
+    """Path, line, function and locals of the frames below the root, outermost first.
+
+    Those of a group's first member follow its own. Of more than `FRAMES_LIMIT` the innermost ones.
+    """
     found: List[List[Any]] = []
-    traceback = raised.__traceback__ if raised is not None else None
-    while traceback is not None:
-        frame = traceback.tb_frame
-        path = relative_path(root, frame.f_code.co_filename)
-        if path is not None:
-            names = [n for n in frame.f_locals if not n.startswith(("@", "__"))][:LOCALS_LIMIT]
-            values = [[bounded(n, 100), _text(frame.f_locals[n])] for n in names]
-            found.append([path, traceback.tb_lineno or 1, bounded(frame.f_code.co_name, 200), values])
-        traceback = traceback.tb_next
+    member = first_member(raised) if raised is not None else None
+    for one in (raised, member):
+        traceback = one.__traceback__ if one is not None else None
+        while traceback is not None:
+            frame = traceback.tb_frame
+            path = relative_path(root, frame.f_code.co_filename)
+            if path is not None:
+                names = [n for n in frame.f_locals if not n.startswith(("@", "__"))][:LOCALS_LIMIT]
+                values = [[bounded(n, 100), _text(frame.f_locals[n])] for n in names]
+                found.append([path, traceback.tb_lineno or 1, bounded(frame.f_code.co_name, 200), values])
+            traceback = traceback.tb_next
     return found[-FRAMES_LIMIT:]
 
 

@@ -7,13 +7,16 @@ that a hostile `repr` tells the truth.
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import Any, Dict, List, Optional, Tuple
 
 MESSAGE_LIMIT = 2000
 SIDE_LIMIT = 1000
+STDERR_LIMIT = 1500
 FIRST_FRAMES, LAST_FRAMES = 10, 40
 _CHAIN_LIMIT = 8
+_DUMPED = re.compile(r'^  File "([^"\n]{1,1000})", line (\d{1,7}) in ([^\n]{1,500})$', re.MULTILINE)
 
 _relative: Dict[Tuple[str, str], Optional[str]] = {}
 
@@ -62,13 +65,26 @@ def side(value: Any) -> str:
 
 
 def message_of(exception: BaseException) -> str:
-    """str() of an exception, bounded, never raising."""
+    """str() of an exception, bounded, never raising; of a doctest the example, what it gave and what it should give."""
     try:
+        if type(exception).__name__ == "DocTestFailure":
+            example: Any = getattr(exception, "example", None)
+            gave = side(getattr(exception, "got", ""))
+            return bounded(
+                "%s gives %s instead of %s" % (example.source.strip(), gave, side(example.want)), MESSAGE_LIMIT
+            )
         if isinstance(exception, KeyError) and exception.args:
             return bounded(repr(exception.args[0]), MESSAGE_LIMIT)
-        return bounded(str(exception), MESSAGE_LIMIT)
+        return bounded(str(exception) + _told_by_child(exception), MESSAGE_LIMIT)
     except Exception:
         return "(its message could not be read)"
+
+
+def _told_by_child(exception: BaseException) -> str:
+    """How the standard error of a child process ends that `subprocess` reports as failed, "" where it was not read."""
+    told: Any = getattr(exception, "stderr", None) if type(exception).__module__ == "subprocess" else None
+    text = told.decode("utf-8", "replace") if isinstance(told, bytes) else told
+    return "\n" + text[-STDERR_LIMIT:] if isinstance(text, str) and text.strip() else ""
 
 
 def traceback_frames(root: str, traceback: Any) -> List[List[Any]]:
@@ -95,6 +111,17 @@ def stack_frames(root: str, frame: Any) -> List[List[Any]]:
     return cut(found)
 
 
+def dumped_frames(root: str, text: str) -> List[List[Any]]:
+    """The stack below the root that faulthandler wrote when the interpreter died, outermost first."""
+    found: List[List[Any]] = []
+    for name, line, function in _DUMPED.findall(text):
+        path = relative_path(root, name)
+        if path is not None:
+            found.append([path, int(line), bounded(function, 200)])
+    found.reverse()
+    return cut(found)
+
+
 def cut(frames: List[List[Any]]) -> List[List[Any]]:
     """The first and the last frames of a long list."""
     if len(frames) <= FIRST_FRAMES + LAST_FRAMES:
@@ -113,6 +140,17 @@ def _asserted_sides(traceback: Any) -> Tuple[str, str]:
                     return side(values[left]), side(values[right])
         traceback = traceback.tb_next
     return "", ""
+
+
+def first_member(exception: BaseException) -> Optional[BaseException]:
+    """The first exception in a group that is no group itself; None of what is no group."""
+    member: Any = exception
+    for _ in range(_CHAIN_LIMIT):
+        members = getattr(member, "exceptions", None)
+        if not isinstance(members, tuple) or not members or not isinstance(members[0], BaseException):
+            break
+        member = members[0]
+    return None if member is exception else member
 
 
 def describe(root: str, exception: BaseException, sides: Tuple[str, str] = ("", "")) -> Dict[str, Any]:
@@ -135,18 +173,25 @@ def describe(root: str, exception: BaseException, sides: Tuple[str, str] = ("", 
         following = current.__cause__
         if following is None and not current.__suppress_context__:
             following = current.__context__
+        if following is None:
+            following = first_member(current)
         cause = getattr(current, "cause", None)
         if following is None and isinstance(cause, BaseException):
             following = cause
         if type(shown).__name__ in ("CollectError", "ConftestImportFailure") and following is not None:
             shown = following
         current = following
+    message, member = message_of(shown), first_member(shown)
+    if member is not None:
+        message = bounded(
+            "%s; the first is %s: %s" % (message, type(member).__name__, message_of(member)), MESSAGE_LIMIT
+        )
     left, right = sides
     if not left and not right and isinstance(exception, AssertionError):
         left, right = _asserted_sides(exception.__traceback__)
     return {
         "type": bounded(type(shown).__name__, 200),
-        "message": message_of(shown),
+        "message": message,
         "frames": cut(frames),
         "left": left,
         "right": right,

@@ -5,6 +5,7 @@ The kernel's word on how a child ended decides about the test that was running; 
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 from time import monotonic as _monotonic
@@ -13,7 +14,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import child_limits
 from .code_swap import CannotSwap, SwapIndex
-from .failures import plain
+from .failures import dumped_frames, plain
 from .json_frames import Reader, WireClosed, WireFault, WireTimeout, send
 from .line_trace import LineTracer
 from .pytest_plugin import SessionPlugin
@@ -23,6 +24,7 @@ _SLICE_SECONDS = 0.05
 _TELL_SECONDS = 0.3
 _STATUS_PATIENCE_SECONDS = 0.25
 _WALL_AFTER_HANG_SECONDS = 2.0
+_DUMP_BYTES = 1 << 16
 _exit = os._exit
 _getpid = os.getpid
 
@@ -56,13 +58,16 @@ class Forks:
         """
         token = os.urandom(8).hex()
         read_fd, write_fd = os.pipe()
+        crash_fd, dump_fd = os.pipe()
         pid = os.fork()
         if pid == 0:
             try:
-                self._child(request, order, [read_fd, fd], write_fd, token)
+                faulthandler.enable(dump_fd, all_threads=False)
+                self._child(request, order, [read_fd, crash_fd, fd], write_fd, token)
             finally:
                 _exit(96)
         os.close(write_fd)
+        os.close(dump_fd)
         heard = _Heard(pid, read_fd, token, request, order, give_up_at)
         heard.listen(tell)
         os.close(read_fd)
@@ -70,8 +75,11 @@ class Forks:
         status = end_child(pid, patience_seconds=0.0 if told_enough else _STATUS_PATIENCE_SECONDS)
         if not heard.finished and heard.started is not None:
             record = _unfinished(heard.started, heard.why, status)
+            if record["failure"]["type"] == "Crash":
+                record["failure"]["frames"] = dumped_frames(self.root, _held(crash_fd))
             heard.results.append(record)
             tell(record)
+        os.close(crash_fd)
         return heard.results, heard.finished
 
     def _child(self, request: Dict[str, Any], order: Order, closed: List[int], fd: int, token: str) -> None:
@@ -201,6 +209,15 @@ def _signal(pid: int, number: int) -> None:
         os.kill(pid, number)
     except OSError:
         return
+
+
+def _held(fd: int) -> str:
+    """What a pipe holds now, whoever may still write to it."""
+    os.set_blocking(fd, False)
+    try:
+        return os.read(fd, _DUMP_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def _unfinished(index: int, why: str, status: int) -> Dict[str, Any]:

@@ -22,6 +22,7 @@ EXIT_HUNG = 97
 EXIT_STOPPED = 92
 _exit = os._exit
 _setitimer = signal.setitimer
+_getitimer = signal.getitimer
 _settle = signal.signal
 
 Send = Callable[[Dict[str, Any]], None]
@@ -51,7 +52,9 @@ class CpuTimer:
     def _up(self, signum: int, frame: Any) -> None:
         sys.settrace(None)
         lines = self.tracer.take() if self.tracer is not None else None
-        failure = plain("TimeLimit", "did not finish in its CPU time", stack_frames(self._root, frame))
+        waits = _getitimer(signal.ITIMER_PROF)[0] > 0  # somebody else gave the signal
+        said = "did not finish in its wall time" if waits else "did not finish in its CPU time"
+        failure = plain("TimeLimit", said, stack_frames(self._root, frame))
         try:
             self.send(
                 {

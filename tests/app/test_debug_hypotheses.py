@@ -33,6 +33,7 @@ def full(*still_failing: str) -> FullResult:
         ((), (), (1, 5), ["confirmed"]),
         ((), (), (1, 2, 3, 4, 6, 5), ["possible"]),  # the trace suspects five others first
         ((), (9,), (5,), ["possible", "possible"]),
+        ((), (6,), (6, 5), ["confirmed", "possible"]),  # the line beside it: the more suspicious of the two
         (("b",), (), (5,), []),
     ],
 )
@@ -49,4 +50,7 @@ def test_what_is_confirmed(
         proposed=(full(*still),),
         plausible_candidates=tuple(candidate(n, n) for n in others),
     )
-    assert [h.outcome.value for h in hypotheses_of(result, BASELINE, suspects)] == wanted
+    told = hypotheses_of(result, BASELINE, suspects)
+    assert [h.outcome.value for h in told] == wanted
+    if others == (6,):
+        assert [h.line for h in told] == [6, 5]

@@ -82,6 +82,9 @@ def test_misbehaving_tests_never_pass(name: str, attacked: dict[str, TestResult]
     assert bad.failure is not None
     if outcome is not None:
         assert (bad.outcome, bad.failure.exception) == (outcome, exception)
+    if name in ("segfault", "sleep"):  # where it was is told, too
+        assert [(f.path, f.function) for f in bad.failure.frames][-1] == ("test_m.py", f"test_bad_{number}")
+    assert name != "sleep" or "wall time" in bad.failure.message
     assert after.outcome is Outcome.FAILED
     assert after.failure is not None
     assert (after.failure.left, after.failure.right) == ("1", "2")

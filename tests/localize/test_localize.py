@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from localagent.code.statements import StatementKind, statements_of
 from localagent.domain.outcome import Baseline, Failure, Frame, Outcome, TestResult
 from localagent.domain.paths import RepoPath
-from localagent.localize.evidence import spectrum_of
+from localagent.localize.evidence import runs_of, spectrum_of
 from localagent.localize.fuse import SpectrumLocalizer
-from localagent.localize.spectrum import ochiai
+from localagent.localize.spectrum import line_runs, ochiai
 
 M, T = RepoPath("m.py"), RepoPath("tests/test_m.py")
 SOURCE = b"""\
@@ -43,7 +43,7 @@ def baseline(*tests: TestResult) -> Baseline:
 
 
 def test_ochiai_is_the_published_formula() -> None:
-    scores = ochiai([lines(1, 2), lines(1)], [lines(1), lines(3)])
+    scores = ochiai(line_runs([lines(1, 2), lines(1)], [lines(1), lines(3)]))
     assert math.isclose(scores[M][1], 2 / math.sqrt(2 * 3))
     assert math.isclose(scores[M][2], 1 / math.sqrt(2 * 1))
     assert 3 not in scores[M]
@@ -52,7 +52,7 @@ def test_ochiai_is_the_published_formula() -> None:
 @pytest.mark.long
 @given(st.lists(st.frozensets(st.integers(1, 9)), max_size=6), st.lists(st.frozensets(st.integers(1, 9)), max_size=6))
 def test_ochiai_stays_in_the_unit_interval(bad: list[frozenset[int]], good: list[frozenset[int]]) -> None:
-    scores = ochiai([{M: b} for b in bad], [{M: g} for g in good])
+    scores = ochiai(line_runs([{M: b} for b in bad], [{M: g} for g in good]))
     assert all(0 < v <= 1 + 1e-9 for per_line in scores.values() for v in per_line.values())
 
 
@@ -206,7 +206,7 @@ def test_the_crash_comes_first_even_if_spectrum_points_at_a_cache() -> None:
 def test_few_passing_tests_count_less_than_many() -> None:
     def score(n: int) -> float:
         good = [replace(passing(7), id=f"{T}::g{k}") for k in range(n)]
-        return spectrum_of(baseline(failing(2, 7), *good))[M][7]
+        return spectrum_of(runs_of(baseline(failing(2, 7), *good)), {T})[M][7]
 
     assert score(0) == 1.0
     assert score(1) > 0.9

@@ -1,6 +1,8 @@
-"""Failures of the worker: where files lie is settled before any child is forked."""
+"""Failures of the worker: where files lie, and what is told of exceptions that hold others."""
 
+import doctest
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -19,3 +21,63 @@ def test_where_a_loaded_module_lies_is_not_asked_again(monkeypatch: pytest.Monke
     assert asked == []
     failures.relative_path(root, f"{root}/never_seen.py")
     assert asked == [f"{root}/never_seen.py"]
+
+
+HERE = "tests/runner/test_failures.py"
+
+
+class Several(Exception):
+    """As ExceptionGroup, which Python has from 3.11 on."""
+
+    def __init__(self, message: str, exceptions: tuple[Exception, ...]) -> None:
+        super().__init__(message)
+        self.exceptions = exceptions
+
+
+def raised(exception: Exception) -> Exception:
+    try:
+        raise exception
+    except Exception as caught:  # noqa: BLE001 - whatever it is
+        return caught
+
+
+def innermost(exception: Exception) -> Exception:
+    return raised(exception)
+
+
+def test_of_a_group_the_first_member_is_told_and_its_place_is_last() -> None:
+    inner = raised(Several("inner", (innermost(KeyError("k")), ValueError())))
+    told = failures.describe(str(Path(__file__).parents[2]), raised(Several("outer", (inner,))))
+    assert (told["type"], told["message"]) == ("Several", "outer; the first is KeyError: 'k'")
+    assert told["frames"][-1][0] == HERE
+    assert len(told["frames"]) >= 1
+
+
+def test_a_child_process_that_fails_says_how_its_standard_error_ends() -> None:
+    code = "import sys; sys.stderr.write('x' * 9000 + '\\nKeyError: 7')"
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        subprocess.run([sys.executable, "-c", f"{code}; sys.exit(3)"], check=True, capture_output=True)
+    told = failures.message_of(caught.value)
+    assert "exit status 3" in told
+    assert told.endswith("KeyError: 7")
+    assert len(told) <= failures.MESSAGE_LIMIT + 5
+
+
+def test_a_doctest_says_what_it_gave_and_what_it_should_give() -> None:
+    (test,) = doctest.DocTestFinder().find(">>> 1 + 1\n3\n", "m")
+    with pytest.raises(doctest.DocTestFailure) as caught:
+        doctest.DebugRunner(verbose=False).run(test)
+    caught.value.__class__.__name__ = "DocTestFailure"
+    assert failures.message_of(caught.value) == r"1 + 1 gives '2\n' instead of '3\n'"
+
+
+def test_the_stack_of_a_dead_interpreter_is_read_outermost_first_without_what_lies_outside() -> None:
+    text = """Fatal Python error: Segmentation fault
+
+Current thread 0x00007f (most recent call first):
+  File "/usr/lib/python3.11/ctypes/__init__.py", line 519 in string_at
+  File "/r/shop.py", line 4 in read
+  File "/r/test_a.py", line 9 in test_a
+  File "/r/x", line 99999999999 in no
+"""
+    assert failures.dumped_frames("/r", text) == [["test_a.py", 9, "test_a"], ["shop.py", 4, "read"]]

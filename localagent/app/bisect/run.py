@@ -142,6 +142,7 @@ class _Bisecting:
         self.goods = self._ancestors(self.goods)
         if not self.goods:
             chain = list(reversed(self._parents((), first_parent=True)))
+            self._stage("looking for a commit at which the tests pass: 1, 3, 7, 15, ... commits back")
             end = self.search.gallop(chain)
             if end.good is None:
                 if all(j.verdict is CommitVerdict.BAD for j in self.judged.values()):
@@ -173,7 +174,7 @@ class _Bisecting:
     def tell(self, commit: str, judgement: CommitJudgement) -> None:
         """Note a verdict and show it."""
         self._take(commit, judgement)
-        state = self.bisection.state() if self.bisection is not None else None
+        likely = self.bisection.likely() if self.bisection is not None else 0
         self.sink.emit(
             Event(
                 kind="judged",
@@ -185,7 +186,9 @@ class _Bisecting:
                     "seconds": round(judgement.seconds, 2),
                     "number": len(self.judged),
                     "commits": self.commits,
-                    **({} if state is None else {"suspects": len(state.suspects), "steps": steps_left(state)}),
+                    "failed": self.judged[commit].counts.failed,
+                    "passed": self.judged[commit].counts.passed,
+                    **({"suspects": likely, "steps": steps_left(likely)} if likely else {}),
                 },
             )
         )
@@ -282,7 +285,7 @@ class _Bisecting:
 
     def _searched(self, search: Bisection) -> BisectResult:
         """The answer that the verdicts give, once the commit that is found was confirmed."""
-        self._stage(f"searching {self.commits:,} commits, about {steps_left(search.state())} steps")
+        self._stage(f"searching {self.commits:,} commits, about {steps_left(search.likely())} steps")
         state = self.search.bisect(search)
         for commit, judgement in self.judged.items():
             if judgement.counts.failed and judgement.counts.passed:

@@ -1,7 +1,7 @@
 """`debug`: the dossier of a failing test. Everything runs in the jail on a private copy."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from localagent.app.debug.explain import history_of
 from localagent.app.debug.value_experiments import nearest_passing, value_experiments
 from localagent.app.execute.known_secrets import open_sanitizer
 from localagent.app.fix.failure_slice import failure_slice
+from localagent.app.fix.learned_order import open_order
 from localagent.app.fix.pipeline import answers_due
 from localagent.app.fix.prior import load_prior
 from localagent.app.fix.suggest import BegunVerifier
@@ -17,23 +18,26 @@ from localagent.app.reproduce.request import path_of
 from localagent.app.review.patch_tests import ProofRequest, TestedSnapshot, open_tested_snapshot
 from localagent.app.settings import Settings
 from localagent.debug.departure import Departure, departure_of
-from localagent.debug.dossier import MOST_SUSPECTS, Dossier, Hypothesis, HypothesisOutcome, Suspect
+from localagent.debug.dossier import MOST_SUSPECTS, Dossier, Hypothesis, HypothesisOutcome, Suspect, counted
 from localagent.debug.dynamic_slice import accesses
+from localagent.debug.explanation import Explanation, explain_traceback
 from localagent.debug.forced_values import observed_run
+from localagent.debug.frame_mapping import FrameMapper
+from localagent.debug.tracebacks import parse_tracebacks
 from localagent.debug.value_outcomes import ValueExperiment, most_telling, with_experiments
 from localagent.domain.edit import Candidate, Edit
 from localagent.domain.failure_run import FailureRun, FrameValues, WrittenValue
 from localagent.domain.outcome import Baseline, Failure, FullResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
-from localagent.domain.task import Budget, Suspicion, TaskResult
+from localagent.domain.task import Budget, Choosing, Event, Suspicion, TaskResult
 from localagent.edit.space import open_edit_space
 from localagent.errors import AnswerIsNo, UsageFault
 from localagent.gate.repair_gates import open_gate_chain
 from localagent.localize.fuse import SpectrumLocalizer
 from localagent.ports import Sink, Sources
+from localagent.repair.acceptance.acceptance import MORE_AFTER_FIRST
 from localagent.repair.acceptance.confidence_model import load_confidence
-from localagent.repair.ordering.weights import load_weights
 from localagent.repair.search.repair_task import Repair
 from localagent.repair.search.state import Parts
 from localagent.report.repair_reasons import causes_remedy
@@ -44,10 +48,15 @@ from localagent.verify.baseline.test_discovery import NoTests
 MOST_HYPOTHESES = 5
 MOST_CONFIRMED_RANK = 5
 MOST_CANDIDATES = 400
+MOST_CHANGED = 20  # statements: to enumerate changes of more takes time that those of the first need
 TRACED_CPU_SECONDS = 20.0
 TRACED_PASSING = 3
 VALUES_SHARE = 0.25
 SEARCH_SHARE = 0.8
+PROGRESS_SECONDS = 5.0
+MOST_QUOTED = 2
+LEAST_SHARE = 0.1  # of the first statement's score: what scores less merely ran
+_BUILT_ON = 8.0  # nats that a second edit costs: what one statement does is asked of all suspicious ones first
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,26 +105,32 @@ def _debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
         python=request.python,
         max_seconds=request.max_seconds,
     )
+    told = _Progress(sink, begin)
+    told.stage("running the tests, in the jail")
     with open_tested_snapshot(proof, settings, policy, sink) as ground:
         baseline = ground.verifier.baseline()
         ground.verifier.worker_pool.until = begin + answers_due(request.max_seconds)
         test, failure = chosen_failure(baseline, request.test)
+        told.stage(f"{len(baseline.passing)} pass, {len(baseline.failing)} fail; tracing {test}")
         located = localized(ground, baseline, test)
 
         def left() -> float:
             return request.max_seconds - (time.monotonic() - begin)
 
+        told.stage("forcing other values at suspicious statements, one at a time")
         values = run_value_experiments(ground, baseline, test, located, left)
         ranked = with_experiments(located.ranked, values)
-        result = experiments(ground, baseline, ranked, settings, policy, sink, left)
+        told.stage("trying changes at suspicious statements, one at a time")
+        result = experiments(ground, baseline, ranked, settings, policy, told, left)
         sanitizer = open_sanitizer()
         run = _redacted(located.run, sanitizer)
-        return Dossier(
+        failure = replace(failure, message=sanitizer.clean_text(failure.message).text)
+        found = Dossier(
             test=test,
-            failure=replace(failure, message=sanitizer.clean_text(failure.message).text),
+            failure=failure,
             failing=len(baseline.failing),
             run=run,
-            sources=_texts(run, ground.sources),
+            sources={},
             writes=_last_writes(run, ground.sources),
             departure=_departure(located, baseline),
             suspects=tuple(
@@ -124,8 +139,37 @@ def _debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
             ),
             values=tuple(_clean(one, sanitizer) for one in most_telling(values, MOST_HYPOTHESES)),
             hypotheses=hypotheses_of(result, baseline, ranked),
+            tried=None if result is None else result.verified,
             seconds=time.monotonic() - begin,
+            quoted=_quoted(failure, ground.sources, request.repo),
         )
+        return replace(found, sources=_texts(_named(found), ground.sources))
+
+
+class _Progress:
+    """What a person hears of a dossier in the making: its stages, and how many changes were tried."""
+
+    def __init__(self, sink: Sink, begin: float) -> None:
+        self._sink, self._begin, self._told = sink, begin, begin
+        self._tried, self._found = 0, False
+
+    def stage(self, text: str) -> None:
+        """What begins now."""
+        self._emit("stage", stage=text)
+
+    def emit(self, event: Event) -> None:
+        """Of the search for changes only how far it is, every few seconds."""
+        if event.kind != "checked":
+            return
+        self._tried += 1
+        passing = bool(event.data.get("plausible"))
+        if (passing and not self._found) or time.monotonic() - self._told > PROGRESS_SECONDS:
+            self._told = time.monotonic()
+            self._emit("trial", text=f"{self._tried} tried" + ("; with the last one it passes" if passing else ""))
+        self._found = self._found or passing
+
+    def _emit(self, kind: str, **data: str) -> None:
+        self._sink.emit(Event(kind=kind, at_seconds=round(time.monotonic() - self._begin, 3), data=data))
 
 
 def chosen_failure(baseline: Baseline, wanted: str) -> tuple[str, Failure]:
@@ -197,60 +241,97 @@ def experiments(
     """Small changes at suspicious statements, each run against the failing tests and the tests that run it."""
     if left() < 3:
         return None
+    weights, ranker = open_order(settings)
     parts = Parts(
         verifier=BegunVerifier(ground.verifier, baseline, left),
-        localizer=_Ranked(ranked),
+        localizer=_Ranked(ranked[:MOST_CHANGED]),
         space=open_edit_space(load_prior(settings.models_dir / "prior.json")),
         gates=open_gate_chain(policy, ()),
         scorer=None,
         sink=sink,
         sources=ground.sources,
-        weights=load_weights(settings.models_dir / "order.json"),
+        weights=replace(weights, round=_BUILT_ON, moved=_BUILT_ON),
+        ranker=ranker,
         confidence=load_confidence(settings.models_dir / "confidence.json"),
         context=lambda _path, _baseline: "",
+        beside=MORE_AFTER_FIRST,
     )
     budget = Budget(max_candidates=MOST_CANDIDATES, max_seconds=SEARCH_SHARE * left(), jobs=2)
-    return Repair(replace(ground.task, budget=budget), parts).run()
+    return Repair(replace(ground.task, budget=budget, choosing=Choosing.FIRST), parts).run()
 
 
 def hypotheses_of(result: TaskResult | None, baseline: Baseline, ranked: Sequence[Suspicion]) -> tuple[Hypothesis, ...]:
     """What the experiments showed, the statements that may be confirmed first.
 
-    Confirmed is one where no edit at another statement does the same and which the trace, that knows nothing of edits,
-    puts among the first: an edit that passes far from these more likely makes up for the fault than it mends it.
+    Confirmed is the most suspicious of those whose change makes the tests pass, where no change farther than a line
+    away does the same, and where the trace, that knows nothing of changes, puts it among the first: one that passes far
+    from these more likely makes up for the fault than it mends it.
     """
     if result is None:
         return ()
+
+    def rank(candidate: Candidate) -> int:
+        return max(next((n for n, s in enumerate(ranked) if _at(s, e)), len(ranked)) for e in candidate.edits)
+
     checked = [(result.chosen, result.full), *zip(result.proposals, result.proposed, strict=False)]
     passing = [c for c, full in checked if c is not None and _passes_all(full)]
     others = [c for c in result.plausible_candidates if c.number not in {p.number for p in passing}]
-    places = {(e.path, e.line) for c in (*passing, *others) for e in c.edits}
+    order = sorted((*passing, *others), key=rank)
+    alone = all(_beside(c, order[0]) for c in order)
+    first = bool(order) and rank(order[0]) < MOST_CONFIRMED_RANK
     found: list[Hypothesis] = []
-    for candidate in passing:
-        alone = len(places) == len(candidate.edits)
-        first = all(any(_at(s, e) for s in ranked[:MOST_CONFIRMED_RANK]) for e in candidate.edits)
-        outcome = HypothesisOutcome.CONFIRMED if alone and first else HypothesisOutcome.POSSIBLE
-        failing, others_run = len(baseline.failing), len(baseline.passing)
-        shown = f"the {failing} failing tests pass, and the {others_run} others that were run still do"
+    for candidate in order:
+        best = _places(candidate) == _places(order[0])
+        elsewhere = (
+            "a change at another statement does that, too"
+            if not alone
+            else "a change of the line beside it does that, too"
+            if len({_places(c) for c in order}) > 1
+            else "no change tried at another statement does that"
+        )
+        if alone and not first:
+            elsewhere += f", but {MOST_CONFIRMED_RANK} statements are more suspicious"
+        if not passing:
+            elsewhere += "; the other tests were not all run with it"
+        shown = _passing(baseline) if candidate in passing else f"{_turned(baseline)}, and what else runs it still does"
+        confirmed = bool(passing) and alone and first and best
         found += _of(
             candidate,
-            outcome,
-            f"{shown}; no edit tried elsewhere does it"
-            + ("" if first else f", but {MOST_CONFIRMED_RANK} statements are more suspicious")
-            if alone
-            else f"{shown}; an edit at another statement does it too",
-        )
-    for candidate in others:
-        found += _of(
-            candidate, HypothesisOutcome.POSSIBLE, "the failing tests pass; the other tests were not run with it"
+            HypothesisOutcome.CONFIRMED if confirmed else HypothesisOutcome.POSSIBLE,
+            f"{shown}; {elsewhere}",
         )
     for miss in result.near_misses:
         if len(found) >= MOST_HYPOTHESES or not miss.edits:
             break
-        broken = f", and {len(miss.broken)} others break" if miss.broken else ""
-        shown = f"{len(miss.turned)} of {len(baseline.failing)} failing tests pass{broken}"
+        broken = f", and {counted(len(miss.broken), 'other test')} broke" if miss.broken else ""
+        shown = f"{len(miss.turned)} of {counted(len(baseline.failing), 'failing test')} passed{broken}"
         found += [h for h in (_missed(miss.edits[-1], shown),) if h is not None]
     return tuple(found[:MOST_HYPOTHESES])
+
+
+def _places(candidate: Candidate) -> frozenset[tuple[RepoPath, int]]:
+    return frozenset((e.path, e.line) for e in candidate.edits)
+
+
+def _beside(candidate: Candidate, other: Candidate) -> bool:
+    """Whether each place that it changes is one of the other's, or the line above or below one."""
+    return all(
+        any(path == there and abs(line - at) <= 1 for there, at in _places(other)) for path, line in _places(candidate)
+    )
+
+
+def _turned(baseline: Baseline) -> str:
+    failing = len(baseline.failing)
+    return "the failing test passes" if failing == 1 else f"the {failing:,} failing tests pass"
+
+
+def _passing(baseline: Baseline) -> str:
+    """What a repair of everything that was run leaves."""
+    others = len(baseline.passing)
+    if not others:
+        return f"{_turned(baseline)}; no other test was there to be run with it"
+    still = "the other test that was run still does" if others == 1 else f"the {others:,} others that were run still do"
+    return f"{_turned(baseline)}, and {still}"
 
 
 def _at(suspicion: Suspicion, edit: Edit) -> bool:
@@ -293,7 +374,8 @@ def _that_ran(ranked: tuple[Suspicion, ...], baseline: Baseline) -> tuple[Suspic
 def _suspects(ranked: tuple[Suspicion, ...], sources: Sources, repo: Path) -> tuple[Suspect, ...]:
     history = history_of(repo, sources)
     found = []
-    for one in ranked[:MOST_SUSPECTS]:
+    least = LEAST_SHARE * ranked[0].score if ranked else 0.0
+    for one in [s for s in ranked if s.score >= least][:MOST_SUSPECTS]:
         lines = sources[one.path].decode("utf-8", "replace").splitlines()
         text = shortened(lines[one.line - 1].strip(), 160) if one.line <= len(lines) else ""
         found.append(Suspect(suspicion=one, text=text, change=history(one.path, (one.line,)).get(one.line)))
@@ -338,13 +420,33 @@ def _redacted(run: FailureRun | None, sanitizer: Sanitizer) -> FailureRun | None
     return replace(run, frames=frames, values=tuple(replace(v, value=clean(v.value)) for v in run.values))
 
 
-def _texts(run: FailureRun | None, sources: Sources) -> dict[str, str]:
-    found = {}
-    for frame in run.frames if run is not None else ():
-        lines = sources[frame.path].decode("utf-8", "replace").splitlines() if frame.path in sources else []
-        if frame.line <= len(lines):
-            found[f"{frame.path}:{frame.line}"] = shortened(lines[frame.line - 1].strip(), 200)
+def _quoted(failure: Failure, sources: Sources, repo: Path) -> tuple[Explanation, ...]:
+    """The last tracebacks in a failure's message, explained."""
+    found = parse_tracebacks(failure.message.encode("utf-8", "replace"))[-MOST_QUOTED:]
+    mapper, history = FrameMapper(sources, str(repo.resolve())), history_of(repo, sources)
+    return tuple(explain_traceback(one, mapper, sources, history) for one in found)
+
+
+def _texts(places: Iterable[tuple[RepoPath, int]], sources: Sources) -> dict[str, str]:
+    """The lines at some places, by `path:line`."""
+    found, files = {}, dict[RepoPath, list[str]]()
+    for path, line in places:
+        if path in sources:
+            lines = files.setdefault(path, sources[path].decode("utf-8", "replace").splitlines())
+            if 0 < line <= len(lines):
+                found[f"{path}:{line}"] = shortened(lines[line - 1].strip(), 160)
     return found
+
+
+def _named(d: Dossier) -> Iterator[tuple[RepoPath, int]]:
+    """Everywhere that a dossier points."""
+    yield from ((f.path, f.line) for f in d.run.frames) if d.run is not None else ()
+    yield from ((f.path, f.line) for f in d.failure.frames if f.path is not None)
+    yield from ((s.suspicion.path, s.suspicion.line) for s in d.suspects)
+    yield from ((v.forced.path, v.forced.line) for v in d.values)
+    yield from ((h.path, h.line) for h in d.hypotheses)
+    if d.departure is not None:
+        yield from (d.departure.after, d.departure.line, d.departure.passing_line)
 
 
 def _last_writes(run: FailureRun | None, sources: Sources) -> tuple[WrittenValue, ...]:

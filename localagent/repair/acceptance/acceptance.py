@@ -103,7 +103,7 @@ def more_after_first(run: RunContext) -> int:
     Of a small budget some are kept for making one of them sturdier (`Hardening`), where few tests may leave it shaky.
     """
     if run.task.choosing is Choosing.FIRST:
-        return 0
+        return run.parts.beside
     if all(any(EditEffect.WRITTEN_BY_MODEL in e.effects for e in c.edits) for c in run.state.plausible):
         more = max(2 * MORE_AFTER_FIRST, run.state.verified)
     else:

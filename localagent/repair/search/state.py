@@ -36,7 +36,8 @@ class Parts:
     """The rooms the loop is given.
 
     `given` are edits that somebody has reason for. Those that make one of the `reverted` files, with only that taken
-    back which broke the tests, are tried before any other; the rest while nothing passes.
+    back which broke the tests, are tried before any other; the rest while nothing passes. `beside`: where the first
+    plausible candidate is to be taken, how many more are tried first all the same, to see what else would do.
     """
 
     verifier: Verifier
@@ -56,6 +57,7 @@ class Parts:
     mender: EditMender | None = None
     given: Sequence[Edit] = ()
     reverted: Collection[tuple[RepoPath, bytes]] = frozenset()
+    beside: int = 0
 
 
 @dataclass(slots=True)
