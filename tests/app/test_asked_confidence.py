@@ -55,7 +55,7 @@ def answered(
     if known:
         repair._run.state.signals = KNOWN
     result = TaskResult(verdict=Verdict.ACCEPTED, reason="", exit=0, chosen=FOUND, patch=FOUND.patch)
-    return judged(task, result, repair, parts, replace(policy, accept_at=accept_at))
+    return judged(task, result, repair, parts, replace(policy, accept_at=accept_at), at_seconds=1.0)
 
 
 @pytest.mark.parametrize(
