@@ -87,4 +87,4 @@ def test_what_is_told_is_bounded() -> None:
     assert warnings_of(found[:MOST_PLACES]) == warnings_of(found)[:MOST_PLACES]
     told = warnings_of(found)
     assert len(told) == MOST_PLACES + 1
-    assert told[-1] == f"prompt-injection: {200 - MOST_PLACES} more places speak to a machine"
+    assert told[-1] == f"prompt-injection: {200 - MOST_PLACES} more places may speak to a machine"

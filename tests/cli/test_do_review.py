@@ -75,10 +75,14 @@ def test_an_objection_goes_back_and_what_is_mended_is_accepted(
     assert "**Reviewer (bot, a model): object**" in capsys.readouterr().out
 
 
-def test_a_review_model_that_does_not_answer_is_told_and_nothing_is_asked(repo: Repo, tmp_path: Path) -> None:
-    code, told, bodies = _do(repo, tmp_path, ADD, [OBJECT], "--review-model", f"unix:{tmp_path}/none")
-    assert (code, told["outcome"], bodies) == (1, "needs-person", [])
-    assert "no model server answers" in told["reason"]
+def test_a_review_model_that_does_not_answer_is_told_and_nothing_is_asked(
+    repo: Repo, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["do", "add a function mean to shop.py", "--repo", str(repo.folder), "--trust", "auto", "--assume"]
+    with false_model_server() as server:
+        more = ["--model", f"unix:{server.socket}", "--review-model", f"unix:{tmp_path}/none"]
+        assert (main([*words, *more]), server.bodies) == (1, [])
+    assert f"no model server answers at unix:{tmp_path}/none" in capsys.readouterr().err
 
 
 def test_roles_that_review_nothing_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

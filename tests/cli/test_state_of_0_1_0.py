@@ -149,7 +149,8 @@ def test_a_whole_policy_of_then_means_what_it_meant(root: Path, tmp_path: Path) 
     assert more_names == {"pytest.toml", ".pytest.ini", ".pytest.toml"}
     assert {*today.patches.lenient} - {*then.patches.lenient} <= more_names
     now = today.patches
-    known = replace(then.patches, test_configuration=now.test_configuration, lenient=now.lenient)
+    assert {*now.editable} - {*then.patches.editable} == {"README", "CHANGES", "HISTORY", "NEWS"}
+    known = replace(then.patches, test_configuration=now.test_configuration, lenient=now.lenient, editable=now.editable)
     assert replace(then, dependencies=today.dependencies, instruction=today.instruction, patches=known) == today
     assert replace(then.dependencies, lock_files=today.dependencies.lock_files) == today.dependencies
     assert main(["policy", "check", str(file)]) == 0
