@@ -231,6 +231,8 @@ _RULES: tuple[Rule, ...] = (
     flow_rules.none_used,
     option_rules.lost_options,
     option_rules.lost_targets,
+    option_rules.left_unread,
+    option_rules.stated_defaults,
     option_rules.emptied_attributes,
     option_rules.reversed_assignments,
     regularity_rules.lost_symmetry,

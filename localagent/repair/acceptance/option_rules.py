@@ -5,6 +5,7 @@ Limitations: whatever is read by its name as text (`locals()`, `getattr`) is not
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from localagent.code.spans import Function
@@ -45,6 +46,42 @@ def lost_targets(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradictio
     for name in sorted(name for name in lost if not name.startswith("_")):
         why = f"what `{name}` goes through is not used any more"
         yield _against(file, pair, ContradictionKind.VALUE_UNUSED, ContradictionWeight.SOFT, why)
+
+
+def left_unread(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
+    """A local that nothing read before the edit and nothing reads after it: it was computed to be used."""
+    was, now = _loads(pair.old), _loads(pair.new)
+    if (was | now) & _BY_TEXT:
+        return
+    own = (_stores(pair.old) & _stores(pair.new)) - {a.arg for a in _parameters(pair.new)}
+    for name in sorted(own - was - now):
+        why = f"`{name}` is computed and nothing reads it, before the edit and after it"
+        yield _against(file, pair, ContradictionKind.VALUE_UNUSED, ContradictionWeight.SOFT, why)
+
+
+def stated_defaults(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
+    """An argument that the edit adds is the number that a parameter has by default: the parameter is meant."""
+    arguments = pair.new.args
+    places = [*arguments.posonlyargs, *arguments.args]
+    pairs = [
+        *zip(places[len(places) - len(arguments.defaults) :], arguments.defaults, strict=True),
+        *((a, d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True) if d is not None),
+    ]
+    defaults = {d.value: a.arg for a, d in pairs if isinstance(d, ast.Constant) and type(d.value) in (int, float)}
+    had = Counter(ast.unparse(a) for a in _given(pair.old))
+    for argument in _given(pair.new):
+        name = defaults.get(argument.value) if type(argument.value) in (int, float) else None
+        if name is not None and not had[ast.unparse(argument)]:
+            why = f"`{ast.unparse(argument)}` is written where the parameter `{name}` may have another value"
+            yield _against(file, pair, ContradictionKind.OPTION_LOST, ContradictionWeight.SOFT, why)
+            return
+
+
+def _given(function: Function) -> Iterator[ast.Constant]:
+    """The literals that stand as arguments of calls in a function's body."""
+    for node in (n for s in function.body for n in ast.walk(s) if isinstance(n, ast.Call)):
+        values = (*node.args, *(k.value for k in node.keywords))
+        yield from (v for v in values if isinstance(v, ast.Constant))
 
 
 def _targets(function: Function) -> set[str]:

@@ -689,3 +689,20 @@ class TestKindsOfValues:
             context = PatchContext(failures=failures, covered={"t": {M: frozenset({6})}})
             found = {c.kind.value for c in contradictions(patch, context)}
             assert ("no-failing-behaviour" in found) == fires
+
+
+class TestWhatAFunctionHas:
+    BAND = "def f(x, a, b):\n    low = a - b\n    high = a + b\n    if x > low:\n        return low\n    return x\n"
+
+    def test_a_local_that_nothing_reads_still(self) -> None:
+        assert "value-unused" in against(swapped(self.BAND, "x > low", "x > a"))
+        assert "`high` is computed and nothing reads it" in reasons(swapped(self.BAND, "x > low", "x > a"))
+        assert "value-unused" not in against(swapped(self.BAND, "x > low", "x > high"))
+        unset = self.BAND.replace("high = a + b", "_high = a + b")
+        assert "value-unused" not in against(swapped(unset, "x > low", "x > a"))
+
+    def test_a_number_where_a_parameter_has_it_by_default(self) -> None:
+        before = "def f(lines, first=1):\n    return first, list(enumerate(lines))\n"
+        assert "option-lost" in against(swapped(before, "(lines)", "(lines, 1)"))
+        assert "option-lost" not in against(swapped(before, "(lines)", "(lines, first)"))
+        assert "option-lost" not in against(swapped(before, "(lines)", "(lines, 2)"))
