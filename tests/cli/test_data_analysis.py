@@ -150,7 +150,7 @@ def test_a_session_goes_on_with_its_state_and_only_on_the_same_data(place: Path)
     code, report, _ = analyse([FINISH], verb=resume[:3])
     assert (code, report["outcome"]) == (0, "accepted"), report["reason"]
     assert before["agent"]["analysis"]["printed"] == report["agent"]["analysis"]["printed"]
-    assert main(["session", "resume", report["task"]]) == 1  # it is finished
+    assert main(["session", "resume", report["task"]]) == 0  # it is finished, and was accepted
 
 
 def test_what_is_wrong_is_told_before_anything_is_spent(

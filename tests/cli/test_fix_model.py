@@ -167,7 +167,7 @@ def test_what_speaks_to_a_machine_is_a_finding_and_nobody_obeys_it(weights: Path
         (found,) = ran.report["findings"]
         assert (found["rule"], found["path"], found["line"], found["test"]) == ("prompt-injection", "adder.py", 2, None)
         (told,) = [w for w in ran.report["warnings"] if w.startswith("prompt-injection: ")]
-        assert f"adder.py:2: speaks to a machine: {found['text']!a}" in told
+        assert f"adder.py:2: may speak to a machine: {found['text']!a}" in told
         assert h.fix().report["findings"] == []  # no model, nothing that was shown
 
 

@@ -73,8 +73,8 @@ def _weak(
     for path, text in sources.items():
         if path.name.startswith("test_") or path.name.endswith("_test.py"):
             old = before[path]
-            stood = {(w.name, w.why) for w in weak_tests(old, own)} if old is not None else set()
-            yield from (f"{path} {w}" for w in weak_tests(text, own) if (w.name, w.why) not in stood)
+            stood = {w.name for w in weak_tests(old, own)} if old is not None else set()
+            yield from (f"{path} {w}" for w in weak_tests(text, own) if w.name not in stood)
 
 
 def _untested(found: Verification, texts: Mapping[RepoPath, bytes], request: DoRequest) -> list[UnrunCode]:
