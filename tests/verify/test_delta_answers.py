@@ -16,7 +16,7 @@ from localagent.domain.outcome import JailOutcome
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Permission, Switch
 from localagent.policy.load import load_policy
-from localagent.verify.checks.new_findings import Delta, ToolAnswer
+from localagent.verify.checks.new_findings import Delta, ToolAnswer, ruff_rules
 
 PATCH = Patch(changes=(FileChange(path=RepoPath("m.py"), before=b"a = 1\n", after=b"a = 2\n"),))
 CLEAN = (0, b"")
@@ -118,3 +118,20 @@ def test_turning_down_the_unpatched_tree_is_told_and_turning_down_the_patch_refu
     assert said(TURNED_DOWN, switch=Switch.ALWAYS).refusal
     assert said(CLEAN, TURNED_DOWN).refusal
     assert said(CLEAN, TURNED_DOWN, lenient=True).refusal
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "usual"),
+    [
+        ("pyproject.toml", "[tool.ruff]\nline-length = 100\n", True),
+        ("pyproject.toml", "[project]\nname = 'a'\n", True),
+        ("pyproject.toml", "[tool.ruff.lint]\nselect = ['ALL']\n", False),
+        ("ruff.toml", "[lint]\nextend-select = ['B']\n", False),
+        (".ruff.toml", "extend = '../ruff.toml'\n", False),
+    ],
+)
+def test_a_project_that_chooses_no_rules_gets_those_of_every_ruff(
+    tmp_path: Path, name: str, text: str, usual: bool
+) -> None:
+    (tmp_path / name).write_text(text)
+    assert ruff_rules(tmp_path) == (("--select", "E4,E7,E9,F") if usual else ())

@@ -53,6 +53,9 @@ class Unanswered:
 
 Findings = Counter[tuple[str, str]]
 
+_USUAL_RULES = ("E4", "E7", "E9", "F")
+_CHOOSING = frozenset({"select", "extend-select", "extend"})
+
 
 class Delta:
     """Remembers findings of the unpatched tree."""
@@ -115,7 +118,7 @@ class Delta:
             return Counter()
         probe = RepoPath(f"{self._probe}.py")
         more = {**changes, probe: PROBES[tool]}
-        options: tuple[str, ...] = ()
+        options: tuple[str, ...] = ruff_rules(self._rooms.place.store) if tool == "ruff" else ()
         if tool == "mypy":
             try:
                 name, more[name] = config_of(self._rooms.place.store, probe=self._probe)
@@ -161,7 +164,9 @@ class Delta:
                 "--",
             ),
         }[tool]
-        argv = (tool, *more, *options, *(f"./{path}" for path in paths))
+        head, *rest = options
+        argv = (tool, head, *more, *rest) if tool == "ruff" else (tool, *more, *options)
+        argv = (*argv, *(f"./{path}" for path in paths))
         return tool_spec(self._rooms, argv, workspace, seconds=TOOL_SECONDS, project=False)
 
 
@@ -198,6 +203,21 @@ def is_configured(tool: str, store: Path) -> bool:
     if isinstance(table, dict) and tool in table:
         return True
     return tool == "mypy" and re.search(rb"^\[mypy\]", bounded_bytes(store / "setup.cfg"), re.MULTILINE) is not None
+
+
+def ruff_rules(store: Path) -> tuple[str, ...]:
+    """Options for a project that configures ruff and chooses no rules: those that every release of ruff has by default.
+
+    Newer ones have hundreds by default, and which ruff the project means is not known.
+    """
+    tables: list[object] = [_toml(store / name) for name in ("ruff.toml", ".ruff.toml")]
+    tool = _toml(store / "pyproject.toml").get("tool")
+    tables.append(tool.get("ruff") if isinstance(tool, dict) else None)
+    chosen = False
+    for table in tables:
+        for part in (table, table.get("lint") if isinstance(table, dict) else None):
+            chosen = chosen or (isinstance(part, dict) and not part.keys().isdisjoint(_CHOOSING))
+    return () if chosen else ("--select", ",".join(_USUAL_RULES))
 
 
 def _toml(path: Path) -> dict[str, object]:
