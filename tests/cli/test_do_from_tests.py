@@ -46,7 +46,7 @@ def test_the_search_fills_a_missing_module(repo: Repo, tmp_path: Path) -> None:
     assert ".upper()" in (repo.folder / "texts/extra.py").read_text()
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_what_the_search_cannot_fill_is_named_and_a_model_goes_on(repo: Repo, tmp_path: Path) -> None:
     code, told = _do(repo, tmp_path, "--from-tests", "tests/test_both.py")
     assert (code, told["outcome"]) == (1, "gave-up")
