@@ -133,5 +133,8 @@ def test_turning_down_the_unpatched_tree_is_told_and_turning_down_the_patch_refu
 def test_a_project_that_chooses_no_rules_gets_those_of_every_ruff(
     tmp_path: Path, name: str, text: str, usual: bool
 ) -> None:
-    (tmp_path / name).write_text(text)
-    assert ruff_rules(tmp_path) == (("--select", "E4,E7,E9,F") if usual else ())
+    (tmp_path / "part").mkdir()
+    for folder in (tmp_path, tmp_path / "part"):
+        (folder / name).write_text(text)
+        assert ruff_rules(tmp_path, [RepoPath("part/m.py")]) == (("--select", "E4,E7,E9,F") if usual else ())
+        (folder / name).unlink()

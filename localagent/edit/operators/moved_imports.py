@@ -304,6 +304,6 @@ def _alike_in(ctx: OperatorContext, node: cst.ImportFrom, wanted: str) -> list[t
         b"",
     )
     names = re.findall(rb"^(?:(?:async\s+)?def|class)\s+(\w+)|^(\w+)\s*[:=]", text, re.M)
-    found = {(a or b).decode("utf-8", "replace"): 0.0 for a, b in names}
+    found = {(a or b).decode("utf-8", "replace") for a, b in names}
     alike = [(name, likeness(wanted, name)) for name in found if name != wanted]
-    return sorted([(n, at) for n, at in alike if at >= _ALIKE], key=lambda row: -row[1])[:3]
+    return sorted([(n, at) for n, at in alike if at >= _ALIKE], key=lambda row: (-row[1], row[0]))[:3]

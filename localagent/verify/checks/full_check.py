@@ -32,7 +32,7 @@ LEAST_CPU_SECONDS = 10.0
 NAMED = 5
 _SETS = frozenset({"set", "frozenset"})
 _NOTHING: Mapping[str, TestResult] = {}
-OTHER_HASHES = 1  # PYTHONHASHSEED of the shuffled run; all others have 0
+USUAL_HASHES, OTHER_HASHES = 0, 1  # PYTHONHASHSEED; the other one is that of the shuffled run
 MORE_HASHES = (2, 3)  # where the patch touches code that makes sets
 MORE_RUNS = 4  # a test that fails half the time is blamed on a patch once in sixteen
 
@@ -246,35 +246,38 @@ class FullChecker:
         changes: Mapping[RepoPath, bytes],
         baseline: Baseline,
     ) -> None:
-        """Turned tests that pass with one order of sets alone count: nobody's Python has to have that order."""
-        bad = [i for i in verdict.turned if i in mixed.ids and not _passed(mixed.results.get(i))]
-        seeds = [OTHER_HASHES] if bad else []
-        wanted = frozenset(bad)
-        if not bad and _makes_sets(candidate):
-            seeds, wanted = list(MORE_HASHES), frozenset(verdict.turned)
-        for seed in seeds:
+        """Turned tests that pass with one order of sets alone count: nobody's Python has to have that order.
+
+        Those that fail by themselves also with the usual hashes need other tests before them, and are left.
+        """
+        turned = frozenset(verdict.turned) & mixed.ids
+        bad = frozenset(i for i in turned if not _passed(mixed.results.get(i)))
+        seeds, wanted = ((OTHER_HASHES,), bad) if bad else (MORE_HASHES, turned)
+        for seed in seeds if bad or _makes_sets(candidate) else ():
             try:
-                passed, ran = self._with_hashes(changes, baseline, wanted, seed)
-            except WorkerLost:
+                lost = wanted - self._with_hashes(changes, baseline, wanted, seed)
+                lost = self._with_hashes(changes, baseline, lost, USUAL_HASHES) if lost else lost
+            except WorkerLost as ended:
                 self._rooms.check()
+                verdict.reasons.append(f"the run with other hashes could not be made: {ended}")
                 return
-            if lost := sorted(ran - passed):
+            if lost:
                 verdict.reasons.append(
                     f"passes only with some orders of sets, which Python does not promise (with PYTHONHASHSEED={seed} "
-                    f"it fails {_names(lost)})"
+                    f"it fails {_names(sorted(lost))})"
                 )
                 return
 
     def _with_hashes(
         self, changes: Mapping[RepoPath, bytes], baseline: Baseline, wanted: frozenset[str], seed: int
-    ) -> tuple[frozenset[str], frozenset[str]]:
-        """Which of some tests pass, in their order, in a jail with other hashes of texts; and which ran at all."""
+    ) -> frozenset[str]:
+        """Which of some tests pass, in their order, in a jail with these hashes of texts."""
         with self._rooms.start(changes, WorkerUse.FULL, _hashes(seed)) as room:
             suite = SuiteWorker(room.client, self._request)
             answer = suite.open()
             items = [] if isinstance(answer, CollectionRefused) else [i for i in answer.items if i.id in wanted]
             results = suite.run(items, _limits(baseline)).results if items else {}
-        return frozenset(i for i, r in results.items() if _passed(r)), frozenset(results)
+        return frozenset(i for i, r in results.items() if _passed(r))
 
 
 class _Verdict:

@@ -118,7 +118,7 @@ class Delta:
             return Counter()
         probe = RepoPath(f"{self._probe}.py")
         more = {**changes, probe: PROBES[tool]}
-        options: tuple[str, ...] = ruff_rules(self._rooms.place.store) if tool == "ruff" else ()
+        options: tuple[str, ...] = ruff_rules(self._rooms.place.store, paths) if tool == "ruff" else ()
         if tool == "mypy":
             try:
                 name, more[name] = config_of(self._rooms.place.store, probe=self._probe)
@@ -205,19 +205,25 @@ def is_configured(tool: str, store: Path) -> bool:
     return tool == "mypy" and re.search(rb"^\[mypy\]", bounded_bytes(store / "setup.cfg"), re.MULTILINE) is not None
 
 
-def ruff_rules(store: Path) -> tuple[str, ...]:
+def ruff_rules(store: Path, paths: Sequence[RepoPath]) -> tuple[str, ...]:
     """Options for a project that configures ruff and chooses no rules: those that every release of ruff has by default.
 
-    Newer ones have hundreds by default, and which ruff the project means is not known.
+    Newer ones have hundreds by default, and which ruff the project means is not known. A configuration above any of the
+    files may choose.
     """
-    tables: list[object] = [_toml(store / name) for name in ("ruff.toml", ".ruff.toml")]
-    tool = _toml(store / "pyproject.toml").get("tool")
-    tables.append(tool.get("ruff") if isinstance(tool, dict) else None)
-    chosen = False
-    for table in tables:
-        for part in (table, table.get("lint") if isinstance(table, dict) else None):
-            chosen = chosen or (isinstance(part, dict) and not part.keys().isdisjoint(_CHOOSING))
-    return () if chosen else ("--select", ",".join(_USUAL_RULES))
+    folders = {path.parts[:end] for path in paths for end in range(len(path.parts))}
+    for folder in (store.joinpath(*parts) for parts in folders):
+        tool = _toml(folder / "pyproject.toml").get("tool")
+        tables = [
+            _toml(folder / "ruff.toml"),
+            _toml(folder / ".ruff.toml"),
+            tool.get("ruff") if isinstance(tool, dict) else None,
+        ]
+        for table in tables:
+            for part in (table, table.get("lint")) if isinstance(table, dict) else ():
+                if isinstance(part, dict) and not part.keys().isdisjoint(_CHOOSING):
+                    return ()
+    return ("--select", ",".join(_USUAL_RULES))
 
 
 def _toml(path: Path) -> dict[str, object]:
