@@ -257,6 +257,15 @@ def test_what_nobody_asked_for_goes_back_to_the_model(repo: Repo, tmp_path: Path
     assert (code, told["outcome"]) == (0, "accepted"), told["reason"]
 
 
+@pytest.mark.long
+def test_what_nobody_asked_for_and_stays_is_left_to_a_person(repo: Repo, tmp_path: Path) -> None:
+    more = [("edit", {"path": "shop/labels.py", "old": "name.strip()", "new": "name.strip()[:40]"})]
+    with false_model_server(calls_in_turn([*ADD[3:6], *more, *DONE, *DONE])) as server:
+        code, told, diff = _do(repo, server.socket, tmp_path, "--trust", "auto", "--assume")
+    assert (code, told["outcome"], diff) == (1, "needs-person", b""), told["reason"]
+    assert "shop/labels.py:1: label is altered, and nothing in the instruction speaks of it" in told["reason"]
+
+
 def test_arguments_that_another_parser_refuses_end_nothing(repo: Repo, tmp_path: Path) -> None:
     """A key that stands twice was read by one parser and refused by another: a bug report, and no session."""
     edit = '{"path": "x", "path": "shop/labels.py", "old": "A label.", "new": "One label."}'
