@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
+from localagent.repair.acceptance.changed_functions import FunctionPair, TouchedFile
 
 
 class ContradictionWeight(StrEnum):
@@ -69,6 +70,25 @@ class Contradiction:
     line: int
     function: str
     why: str
+
+
+def against(
+    file: TouchedFile,
+    pair: FunctionPair,
+    kind: ContradictionKind,
+    severity: ContradictionWeight,
+    why: str,
+    line: int = 0,
+) -> Contradiction:
+    """A reason against what an edit makes of a function; where no line is given, at the first thing that it changes."""
+    return Contradiction(
+        kind=kind,
+        severity=severity,
+        path=file.path,
+        line=line or pair.effects[0].line,
+        function=pair.qualname,
+        why=why,
+    )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

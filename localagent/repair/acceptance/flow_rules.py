@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from localagent.code.spans import Definition, Function, blocks
 from localagent.repair.acceptance.changed_functions import FunctionPair, TouchedFile
-from localagent.repair.acceptance.contradiction import Contradiction, ContradictionKind, ContradictionWeight
+from localagent.repair.acceptance.contradiction import Contradiction, ContradictionKind, ContradictionWeight, against
 from localagent.repair.acceptance.documentation_rules import own_nodes
 from localagent.repair.acceptance.effect import EffectKind
 from localagent.repair.acceptance.expression_diff import is_constant, key
@@ -86,7 +86,7 @@ def unreachable(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction
         had = Counter(f.same for f in find(pair.old))
         for fault in find(pair.new):
             if had[fault.same] <= 0:
-                yield _against(file, pair, ContradictionKind.UNREACHABLE, ContradictionWeight.HARD, fault.why)
+                yield against(file, pair, ContradictionKind.UNREACHABLE, ContradictionWeight.HARD, fault.why)
             had[fault.same] -= 1
 
 
@@ -102,7 +102,7 @@ def overwritten(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction
     for fault in _overwritten(pair.new):
         if had[fault.same] <= 0:
             severity = ContradictionWeight.SOFT if fault.calls else ContradictionWeight.HARD
-            yield _against(file, pair, ContradictionKind.VALUE_UNUSED, severity, fault.why)
+            yield against(file, pair, ContradictionKind.VALUE_UNUSED, severity, fault.why)
         had[fault.same] -= 1
 
 
@@ -135,7 +135,7 @@ def unguarded(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
     had = Counter(f.same for f in _unguarded(pair.old))
     for fault in _unguarded(pair.new):
         if had[fault.same] <= 0:
-            yield _against(file, pair, ContradictionKind.BRANCH_NEGATED, ContradictionWeight.HARD, fault.why)
+            yield against(file, pair, ContradictionKind.BRANCH_NEGATED, ContradictionWeight.HARD, fault.why)
         had[fault.same] -= 1
 
 
@@ -195,7 +195,7 @@ def shadowed_steps(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradict
                 continue
             if any(bound.within(earlier) for earlier in seen):
                 why = f"the branch `{_line(test)}` can never run: an earlier one takes all of it"
-                yield _against(file, pair, ContradictionKind.UNREACHABLE, ContradictionWeight.SOFT, why)
+                yield against(file, pair, ContradictionKind.UNREACHABLE, ContradictionWeight.SOFT, why)
                 return
             seen.append(bound)
 
@@ -348,7 +348,7 @@ def loops(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
                 _loop_head(n) for n in own_nodes(pair.old) if isinstance(n, _LOOPS)
             }:
                 why = f"the loop `{_line(loop)}` now ends on its first pass"
-                yield _against(file, pair, ContradictionKind.LOOP_ENDS_EARLY, ContradictionWeight.HARD, why)
+                yield against(file, pair, ContradictionKind.LOOP_ENDS_EARLY, ContradictionWeight.HARD, why)
             had[_loop_head(loop)] -= 1
     yield from _left_loops(file, pair)
 
@@ -386,7 +386,7 @@ def _left_loops(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction
                     f"`{_line(statement)}` left the loop over `{_line(loop.iter)}`: it now runs for the last "
                     f"`{min(uses)}` only"
                 )
-                yield _against(file, pair, ContradictionKind.LOOP_BODY_LEFT, ContradictionWeight.HARD, why)
+                yield against(file, pair, ContradictionKind.LOOP_BODY_LEFT, ContradictionWeight.HARD, why)
 
 
 def _loops_by_head(function: Function) -> dict[str, list[ast.stmt]]:
@@ -405,11 +405,11 @@ def constant_answers(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradi
         if computed and not (isinstance(new[0], ast.Constant) and new[0].value is None):
             always = shortened(ast.unparse(new[0]), 60)
             why = f"`{pair.new.name}` computed its answer before and now always returns {always}"
-            yield _against(file, pair, ContradictionKind.CONSTANT_ANSWER, ContradictionWeight.HARD, why)
+            yield against(file, pair, ContradictionKind.CONSTANT_ANSWER, ContradictionWeight.HARD, why)
     for effect in pair.effects:
         if effect.in_condition and effect.kind is EffectKind.CONSTANT_FOR_EXPRESSION and effect.whole:
             why = f"the condition `{effect.old}` becomes the constant {effect.new}"
-            yield _against(file, pair, ContradictionKind.CONSTANT_CONDITION, ContradictionWeight.HARD, why, effect.line)
+            yield against(file, pair, ContradictionKind.CONSTANT_CONDITION, ContradictionWeight.HARD, why, effect.line)
     yield from _independent(file, pair)
 
 
@@ -419,7 +419,7 @@ def ends_without_answer(file: TouchedFile, pair: FunctionPair) -> Iterator[Contr
     if not values or None in values or _yields(pair.old) or completes(pair.old.body) or not completes(pair.new.body):
         return
     why = f"`{pair.new.name}` always returned a value before, and can now end without one"
-    yield _against(file, pair, ContradictionKind.NO_ANSWER, ContradictionWeight.SOFT, why)
+    yield against(file, pair, ContradictionKind.NO_ANSWER, ContradictionWeight.SOFT, why)
 
 
 def _returns(function: Function) -> list[ast.expr]:
@@ -442,7 +442,7 @@ def _independent(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradictio
         depending, still = _depending(pair.old), _depending(pair.new)
         if was & depending and not now & still and not _calls(effect.new):
             why = f"the condition `{effect.new}` no longer depends on any argument, `{effect.old}` did"
-            yield _against(file, pair, ContradictionKind.CONSTANT_CONDITION, ContradictionWeight.SOFT, why, effect.line)
+            yield against(file, pair, ContradictionKind.CONSTANT_CONDITION, ContradictionWeight.SOFT, why, effect.line)
 
 
 def _names_in(text: str) -> set[str]:
@@ -490,7 +490,7 @@ def branch_negated(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradict
             for at, node in enumerate(block):
                 if isinstance(node, ast.If) and node.test.lineno == effect.line and _works(node, block[at + 1 :]):
                     why = f"the condition `{effect.old}` is turned round, and both ways of the branch do work"
-                    yield _against(
+                    yield against(
                         file, pair, ContradictionKind.BRANCH_NEGATED, ContradictionWeight.SOFT, why, effect.line
                     )
 
@@ -508,7 +508,7 @@ def none_used(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
         )
         if using is not None and asked in {ast.unparse(n) for n in ast.walk(using) if _loads(n)}:
             why = f"the branch now runs where `{asked}` is None, and `{_line(using)}` uses it"
-            yield _against(file, pair, ContradictionKind.BRANCH_NEGATED, ContradictionWeight.HARD, why, effect.line)
+            yield against(file, pair, ContradictionKind.BRANCH_NEGATED, ContradictionWeight.HARD, why, effect.line)
 
 
 def _none_tested_name(test: ast.expr) -> str:
@@ -529,21 +529,3 @@ def _works(node: ast.If, rest: list[ast.stmt]) -> bool:
     other = node.orelse or (rest if isinstance(node.body[-1], _LEAVES) else [])
     ways = (node.body, other)
     return all(any(not isinstance(s, ast.Pass | ast.Raise) for s in way) for way in ways)
-
-
-def _against(
-    file: TouchedFile,
-    pair: FunctionPair,
-    kind: ContradictionKind,
-    severity: ContradictionWeight,
-    why: str,
-    line: int = 0,
-) -> Contradiction:
-    return Contradiction(
-        kind=kind,
-        severity=severity,
-        path=file.path,
-        line=line or pair.effects[0].line,
-        function=pair.qualname,
-        why=why,
-    )

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from localagent.code.spans import Function
 from localagent.repair.acceptance.changed_functions import FunctionPair, TouchedFile
-from localagent.repair.acceptance.contradiction import Contradiction, ContradictionKind, ContradictionWeight
+from localagent.repair.acceptance.contradiction import Contradiction, ContradictionKind, ContradictionWeight, against
 from localagent.repair.acceptance.effect import EffectKind
 
 _BY_TEXT = frozenset({"locals", "vars", "eval", "exec"})
@@ -28,13 +28,13 @@ def lost_options(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradictio
         documented = re.search(rf"(?m)(?::param[^:\n]* {re.escape(name)}:|^\s*\*{{0,2}}{re.escape(name)}\s*[:(])", doc)
         said = "the documented parameter" if documented else "the parameter"
         why = f"{said} `{name}` was used before and is not used any more"
-        yield _against(file, pair, ContradictionKind.OPTION_LOST, ContradictionWeight.HARD, why)
+        yield against(file, pair, ContradictionKind.OPTION_LOST, ContradictionWeight.HARD, why)
     for attribute in sorted(_tested_attributes(pair.old) - _attributes(pair.new)):
         why = f"`self.{attribute}` was asked about before and is not read in `{pair.new.name}` any more"
-        yield _against(file, pair, ContradictionKind.OPTION_LOST, ContradictionWeight.SOFT, why)
+        yield against(file, pair, ContradictionKind.OPTION_LOST, ContradictionWeight.SOFT, why)
     for name in sorted((_stores(pair.old) & _stores(pair.new) & was) - now - parameters - _RECEIVERS):
         why = f"`{name}` is still computed and its value is not used any more"
-        yield _against(file, pair, ContradictionKind.VALUE_UNUSED, ContradictionWeight.HARD, why)
+        yield against(file, pair, ContradictionKind.VALUE_UNUSED, ContradictionWeight.HARD, why)
 
 
 def lost_targets(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
@@ -45,7 +45,7 @@ def lost_targets(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradictio
     lost = (_targets(pair.old) & _targets(pair.new) & was) - now
     for name in sorted(name for name in lost if not name.startswith("_")):
         why = f"what `{name}` goes through is not used any more"
-        yield _against(file, pair, ContradictionKind.VALUE_UNUSED, ContradictionWeight.SOFT, why)
+        yield against(file, pair, ContradictionKind.VALUE_UNUSED, ContradictionWeight.SOFT, why)
 
 
 def left_unread(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
@@ -56,7 +56,7 @@ def left_unread(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction
     own = (_stores(pair.old) & _stores(pair.new)) - {a.arg for a in _parameters(pair.new)}
     for name in sorted(own - was - now):
         why = f"`{name}` is computed and nothing reads it, before the edit and after it"
-        yield _against(file, pair, ContradictionKind.VALUE_UNUSED, ContradictionWeight.SOFT, why)
+        yield against(file, pair, ContradictionKind.VALUE_UNUSED, ContradictionWeight.SOFT, why)
 
 
 def stated_defaults(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
@@ -73,7 +73,7 @@ def stated_defaults(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradic
         name = defaults.get(argument.value) if type(argument.value) in (int, float) else None
         if name is not None and not had[ast.unparse(argument)]:
             why = f"`{ast.unparse(argument)}` is written where the parameter `{name}` may have another value"
-            yield _against(file, pair, ContradictionKind.OPTION_LOST, ContradictionWeight.SOFT, why)
+            yield against(file, pair, ContradictionKind.OPTION_LOST, ContradictionWeight.SOFT, why)
             return
 
 
@@ -103,7 +103,7 @@ def emptied_attributes(file: TouchedFile, pair: FunctionPair) -> Iterator[Contra
     for name in sorted(_emptied(pair.new) - had):
         if not _PASSING.match(name.lower()):
             why = f"the edit empties `self.{name}`, and nothing about `{pair.new.name}` speaks of that"
-            yield _against(file, pair, ContradictionKind.STATE_EMPTIED, ContradictionWeight.SOFT, why)
+            yield against(file, pair, ContradictionKind.STATE_EMPTIED, ContradictionWeight.SOFT, why)
 
 
 def _set_attributes(function: Function) -> set[str]:
@@ -164,24 +164,4 @@ def reversed_assignments(file: TouchedFile, pair: FunctionPair) -> Iterator[Cont
     for effect in pair.effects:
         if effect.kind is EffectKind.SWAPS_ASSIGNMENT:
             why = f"the assignment `{effect.old}` is turned round: its target is not set any more"
-            yield _against(
-                file, pair, ContradictionKind.ASSIGNMENT_REVERSED, ContradictionWeight.HARD, why, effect.line
-            )
-
-
-def _against(
-    file: TouchedFile,
-    pair: FunctionPair,
-    kind: ContradictionKind,
-    severity: ContradictionWeight,
-    why: str,
-    line: int = 0,
-) -> Contradiction:
-    return Contradiction(
-        kind=kind,
-        severity=severity,
-        path=file.path,
-        line=line or pair.effects[0].line,
-        function=pair.qualname,
-        why=why,
-    )
+            yield against(file, pair, ContradictionKind.ASSIGNMENT_REVERSED, ContradictionWeight.HARD, why, effect.line)

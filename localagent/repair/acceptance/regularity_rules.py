@@ -12,7 +12,7 @@ from itertools import combinations
 
 from localagent.code.spans import Function
 from localagent.repair.acceptance.changed_functions import FunctionPair, TouchedFile
-from localagent.repair.acceptance.contradiction import Contradiction, ContradictionKind, ContradictionWeight
+from localagent.repair.acceptance.contradiction import Contradiction, ContradictionKind, ContradictionWeight, against
 from localagent.repair.acceptance.documentation_rules import own_nodes
 from localagent.repair.acceptance.expression_diff import is_constant
 
@@ -33,7 +33,7 @@ def lost_symmetry(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradicti
         for now in kept if names is not None else ():
             if names is not None and not _alike(now, *names):
                 why = f"`{ast.unparse(was)}` treats `{names[0]}` and `{names[1]}` alike, and as edited it does not"
-                yield _against(file, pair, ContradictionKind.SYMMETRY_LOST, ContradictionWeight.SOFT, why)
+                yield against(file, pair, ContradictionKind.SYMMETRY_LOST, ContradictionWeight.SOFT, why)
                 return
 
 
@@ -90,7 +90,7 @@ def lost_accumulation(file: TouchedFile, pair: FunctionPair) -> Iterator[Contrad
         reads = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)]
         if target.id not in {n.id for n in reads}:
             why = f"each round of the loop sets `{target.id}` anew, so that only the last one counts"
-            yield _against(file, pair, ContradictionKind.VALUE_UNUSED, ContradictionWeight.HARD, why)
+            yield against(file, pair, ContradictionKind.VALUE_UNUSED, ContradictionWeight.HARD, why)
 
 
 def _in_loops(function: Function) -> Iterator[tuple[ast.stmt, ast.stmt]]:
@@ -112,7 +112,7 @@ def rounded_by_one(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradict
             was = ast.BinOp(left=top.left, op=node.op, right=node.right)
             if ast.unparse(was) in had:
                 why = f"`{ast.unparse(node)}` adds a fixed number where `{ast.unparse(node.right)}` may be any"
-                yield _against(file, pair, ContradictionKind.ROUNDING, ContradictionWeight.SOFT, why)
+                yield against(file, pair, ContradictionKind.ROUNDING, ContradictionWeight.SOFT, why)
 
 
 def presence_by_get(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
@@ -132,12 +132,4 @@ def presence_by_get(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradic
             ) if ast.unparse(node) not in had and (ast.unparse(wanted), ast.unparse(box)) in asked:
                 form = f"{ast.unparse(wanted)} in {ast.unparse(box)}"
                 why = f"elsewhere the file asks `{form}`, which is otherwise where the value is None"
-                yield _against(file, pair, ContradictionKind.SIBLINGS, ContradictionWeight.SOFT, why)
-
-
-def _against(
-    file: TouchedFile, pair: FunctionPair, kind: ContradictionKind, severity: ContradictionWeight, why: str
-) -> Contradiction:
-    return Contradiction(
-        kind=kind, severity=severity, path=file.path, line=pair.effects[0].line, function=pair.qualname, why=why
-    )
+                yield against(file, pair, ContradictionKind.SIBLINGS, ContradictionWeight.SOFT, why)

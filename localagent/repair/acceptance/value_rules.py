@@ -14,6 +14,7 @@ from localagent.repair.acceptance.contradiction import (
     ContradictionKind,
     ContradictionWeight,
     PatchContext,
+    against,
 )
 from localagent.repair.acceptance.documentation_rules import own_nodes
 
@@ -34,14 +35,7 @@ def ordered_as_text(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradic
         text = isinstance(body, ast.Call) and isinstance(body.func, ast.Name) and body.func.id in _AS_TEXT
         if text and inner is not None and ast.unparse(inner) in old and ast.unparse(body) not in old:
             why = f"`{ast.unparse(body)}` orders by text, where numbers and what is missing come out of order"
-            yield Contradiction(
-                kind=ContradictionKind.VALUE_KIND,
-                severity=ContradictionWeight.HARD,
-                path=file.path,
-                line=pair.effects[0].line,
-                function=pair.qualname,
-                why=why,
-            )
+            yield against(file, pair, ContradictionKind.VALUE_KIND, ContradictionWeight.HARD, why)
             return
 
 
@@ -66,13 +60,12 @@ def fractions(files: Sequence[TouchedFile], context: PatchContext) -> Iterator[C
             was, stays = _calls(pair.old, "int"), _made_whole(pair.new)
             for argument, node in _calls(pair.new, "float").items():
                 if argument in was and node not in stays:
-                    yield Contradiction(
-                        kind=ContradictionKind.VALUE_KIND,
-                        severity=ContradictionWeight.SOFT,
-                        path=file.path,
-                        line=pair.effects[0].line,
-                        function=pair.qualname,
-                        why=f"`{ast.unparse(node)}` answers fractions, and the tests expect whole numbers",
+                    yield against(
+                        file,
+                        pair,
+                        ContradictionKind.VALUE_KIND,
+                        ContradictionWeight.SOFT,
+                        f"`{ast.unparse(node)}` answers fractions, and the tests expect whole numbers",
                     )
                     return
 
@@ -103,13 +96,12 @@ def lost_order(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]
         sides = node.left, node.comparators[0]
         varies = not any(isinstance(side, ast.Constant | ast.UnaryOp) for side in sides)
         if varies and ast.unparse(node) not in kept and tuple(map(ast.unparse, sides)) in had:
-            yield Contradiction(
-                kind=ContradictionKind.ORDER_LOST,
-                severity=ContradictionWeight.SOFT,
-                path=file.path,
-                line=pair.effects[0].line,
-                function=pair.qualname,
-                why=f"`{ast.unparse(node)}` no longer says which of the two is the greater",
+            yield against(
+                file,
+                pair,
+                ContradictionKind.ORDER_LOST,
+                ContradictionWeight.SOFT,
+                f"`{ast.unparse(node)}` no longer says which of the two is the greater",
             )
             return
 
