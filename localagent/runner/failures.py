@@ -111,6 +111,18 @@ def stack_frames(root: str, frame: Any) -> List[List[Any]]:
     return cut(found)
 
 
+def imports_library(root: str, frame: Any) -> bool:
+    """Whether what runs is the import of a module that is none of the repository's own."""
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if name.startswith("<frozen importlib"):
+            return True
+        if relative_path(root, name) is not None and "/site-packages/" not in name:
+            return False
+        frame = frame.f_back
+    return False
+
+
 def dumped_frames(root: str, text: str) -> List[List[Any]]:
     """The stack below the root that faulthandler wrote when the interpreter died, outermost first."""
     found: List[List[Any]] = []

@@ -13,6 +13,7 @@ from localagent.domain.outcome import Baseline, CheckResult, JailOutcome, Outcom
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Task
 from localagent.errors import AnswerIsNo
+from localagent.fs.processor_wait import slowdown
 from localagent.verify.baseline import test_discovery
 from localagent.verify.baseline.collection_plan import Collecting, Collection
 from localagent.verify.baseline.nondeterminism import one_sided
@@ -27,7 +28,10 @@ from localagent.verify.worker.worker_spec import WorkerUse
 # The first run of an unpatched tree's tests: with a small limit, and a second chance for those that only were slow.
 
 FIRST_CPU_SECONDS = 1.0
-FIRST_WALL_SECONDS = 12.0
+FIRST_WALL_SECONDS = 12.0  # of a test that waits
+SECOND_CHANCE_WALL_SECONDS = 40.0
+MOST_SLOWED = 5.0  # a busy machine keeps every test waiting: so many times longer at most,
+WALL_SHARE = 0.5  # and no longer than this share of what all of them have
 CPU_AFTER_HANG_SECONDS = 0.15
 SMALL_SUITE = 30  # in a larger one every test that ran out of its time gets a second chance
 SECOND_CHANCE_CPU_SECONDS = 8.0
@@ -61,7 +65,7 @@ def first_run(
             inline=True,
             cpu_seconds=FIRST_CPU_SECONDS,
             cpu_after_hang_seconds=CPU_AFTER_HANG_SECONDS,
-            wall_seconds=FIRST_WALL_SECONDS,
+            wall_seconds=_wall_seconds(FIRST_WALL_SECONDS, budget_seconds),
             budget_seconds=budget_seconds,
         ),
     )
@@ -74,7 +78,7 @@ def first_run(
             RunRequest(
                 items=(),
                 cpu_seconds=second_chance,
-                wall_seconds=40.0,
+                wall_seconds=_wall_seconds(SECOND_CHANCE_WALL_SECONDS, left),
                 budget_seconds=max(1.0, min(left, max(3 * second_chance, SECOND_CHANCES_SHARE * left))),
             ),
         )
@@ -86,6 +90,11 @@ def first_run(
             del results[name]
             missed += 1
     return results, missed
+
+
+def _wall_seconds(usual: float, budget_seconds: float) -> float:
+    """How long one test may take that uses no processor, or does not get one."""
+    return max(usual, min(usual * slowdown(MOST_SLOWED), WALL_SHARE * budget_seconds))
 
 
 def _maybe_slow(results: Mapping[str, TestResult]) -> set[str]:
@@ -117,7 +126,8 @@ def _more_of_slow(
     ]
     left = until - time.monotonic()
     if again and left > 1:
-        request = RunRequest(items=(), cpu_seconds=second_chance, wall_seconds=40.0, budget_seconds=left)
+        wall_seconds = _wall_seconds(SECOND_CHANCE_WALL_SECONDS, left)
+        request = RunRequest(items=(), cpu_seconds=second_chance, wall_seconds=wall_seconds, budget_seconds=left)
         results.update(suite.run(again, request).results)
 
 
