@@ -99,6 +99,9 @@ def traceback_frames(root: str, traceback: Any) -> List[List[Any]]:
     return found
 
 
+WALL_TIME_IS_UP = "did not finish in its wall time"  # whether or not it got a processor
+
+
 def stack_frames(root: str, frame: Any) -> List[List[Any]]:
     """The running stack below the root, outermost first."""
     found: List[List[Any]] = []

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from . import child_limits
 from .failure_trace import FailureTrace
-from .failures import imports_library, plain, stack_frames
+from .failures import WALL_TIME_IS_UP, imports_library, plain, stack_frames
 from .line_trace import LineTracer
 from .pytest_plugin import SessionPlugin
 
@@ -70,7 +70,7 @@ class CpuTimer:
             return
         sys.settrace(None)
         lines = self.tracer.take() if self.tracer is not None else None
-        said = "did not finish in its wall time" if waits else "did not finish in its CPU time"
+        said = WALL_TIME_IS_UP if waits else "did not finish in its CPU time"
         failure = plain("TimeLimit", said, stack_frames(self._root, frame))
         try:
             self.send(

@@ -14,6 +14,7 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.task import Task
 from localagent.errors import AnswerIsNo
 from localagent.fs.processor_wait import slowdown
+from localagent.runner.failures import WALL_TIME_IS_UP
 from localagent.verify.baseline import test_discovery
 from localagent.verify.baseline.collection_plan import Collecting, Collection
 from localagent.verify.baseline.nondeterminism import one_sided
@@ -30,8 +31,9 @@ from localagent.verify.worker.worker_spec import WorkerUse
 FIRST_CPU_SECONDS = 1.0
 FIRST_WALL_SECONDS = 12.0  # of a test that waits
 SECOND_CHANCE_WALL_SECONDS = 40.0
-MOST_SLOWED = 5.0  # a busy machine keeps every test waiting: so many times longer at most,
+MOST_SLOWED = 8.0  # a busy machine keeps every test waiting: so many times longer at most,
 WALL_SHARE = 0.5  # and no longer than this share of what all of them have
+BUSY = 2.0  # times slower than on a free machine: the clock says nothing of a test any more
 CPU_AFTER_HANG_SECONDS = 0.15
 SMALL_SUITE = 30  # in a larger one every test that ran out of its time gets a second chance
 SECOND_CHANCE_CPU_SECONDS = 8.0
@@ -55,7 +57,7 @@ def first_run(
     """What the tests say, and how many were not run in the time. `second_chance`: processor seconds of slow ones.
 
     A test that ran out of its first, small time and whose second chance was not begun in the budget counts as not run:
-    nothing tells a slow one from one that hangs.
+    nothing tells a slow one from one that hangs. Nor does the wall clock of a busy machine.
     """
     begin = time.monotonic()
     run = suite.run(
@@ -89,7 +91,16 @@ def first_run(
         for name in [r.id for r in results.values() if r.outcome is Outcome.TIMED_OUT and base_of(r.id) in open_]:
             del results[name]
             missed += 1
+    if slowdown(MOST_SLOWED) > BUSY:
+        for name in [name for name, result in results.items() if _late_by_the_clock(result)]:
+            del results[name]
+            missed += 1
     return results, missed
+
+
+def _late_by_the_clock(result: TestResult) -> bool:
+    failure = result.failure
+    return result.outcome is Outcome.TIMED_OUT and failure is not None and failure.message == WALL_TIME_IS_UP
 
 
 def _wall_seconds(usual: float, budget_seconds: float) -> float:
