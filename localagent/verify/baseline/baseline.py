@@ -249,7 +249,7 @@ class BaselineRunner:
             )
             results.update(more)
         if missed:
-            self.notes.append(f"{missed} tests were not run in the time given")
+            self.notes.append(f"{missed} test{'s were' if missed > 1 else ' was'} not run in the time given")
         self._not_run = missed
         return results
 
