@@ -126,6 +126,16 @@ def imports_library(root: str, frame: Any) -> bool:
     return False
 
 
+def sets_up_for_several(frame: Any) -> bool:
+    """Whether what runs is the setup of a fixture that several tests share, as of a database."""
+    while frame is not None:
+        fixture = frame.f_locals.get("fixturedef") if frame.f_code.co_name == "pytest_fixture_setup" else None
+        if getattr(fixture, "scope", "function") != "function":
+            return True
+        frame = frame.f_back
+    return False
+
+
 def dumped_frames(root: str, text: str) -> List[List[Any]]:
     """The stack below the root that faulthandler wrote when the interpreter died, outermost first."""
     found: List[List[Any]] = []

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from . import child_limits
 from .failure_trace import FailureTrace
-from .failures import WALL_TIME_IS_UP, imports_library, plain, stack_frames
+from .failures import WALL_TIME_IS_UP, imports_library, plain, sets_up_for_several, stack_frames
 from .line_trace import LineTracer
 from .pytest_plugin import SessionPlugin
 
@@ -28,20 +28,20 @@ _settle = signal.signal
 Send = Callable[[Dict[str, Any]], None]
 
 
-IMPORTS_CPU_SECONDS = 20.0  # of one process: the first test that needs a large library imports it for all
+SHARED_CPU_SECONDS = 20.0  # of one process: the first test that needs a library or a database makes it ready for all
 
 
 class CpuTimer:
     """The CPU timer of the current test (or of the collection, when `index` is None).
 
-    A test whose time is up while a library is being imported gets its time again: what a library takes says nothing of
-    the test, nor of a candidate. The repository's own modules are not libraries.
+    A test whose time is up while a library is imported, or a fixture of several tests set up, gets its time again: what
+    that takes says nothing of the test, nor of a candidate. The repository's own modules are not libraries.
     """
 
     def __init__(self, root: str, send: Send) -> None:
         self._root = root
         self._cpu_seconds = 0.0
-        self._imports_left = IMPORTS_CPU_SECONDS
+        self._shared_left = SHARED_CPU_SECONDS
         self.send = send
         self.index: Optional[int] = None
         self.begin = 0.0
@@ -64,8 +64,9 @@ class CpuTimer:
 
     def _up(self, signum: int, frame: Any) -> None:
         waits = _getitimer(signal.ITIMER_PROF)[0] > 0  # somebody else gave the signal
-        if not waits and self._imports_left > 0 and imports_library(self._root, frame):
-            self._imports_left -= self._cpu_seconds
+        shared = imports_library(self._root, frame) or sets_up_for_several(frame)
+        if shared and not waits and self._shared_left > 0:
+            self._shared_left -= self._cpu_seconds
             self._count(self._cpu_seconds)
             return
         sys.settrace(None)
