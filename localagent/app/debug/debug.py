@@ -413,11 +413,15 @@ def _redacted(run: FailureRun | None, sanitizer: Sanitizer) -> FailureRun | None
     def clean(text: str) -> str:
         return sanitizer.clean_text(text).text
 
-    frames = tuple(
-        FrameValues(path=f.path, line=f.line, function=f.function, values=tuple((n, clean(v)) for n, v in f.values))
-        for f in run.frames
+    def cleaned(frames: Iterable[FrameValues]) -> tuple[FrameValues, ...]:
+        return tuple(replace(f, values=tuple((n, clean(v)) for n, v in f.values)) for f in frames)
+
+    return replace(
+        run,
+        frames=cleaned(run.frames),
+        threads=tuple(replace(t, message=clean(t.message), frames=cleaned(t.frames)) for t in run.threads),
+        values=tuple(replace(v, value=clean(v.value)) for v in run.values),
     )
-    return replace(run, frames=frames, values=tuple(replace(v, value=clean(v.value)) for v in run.values))
 
 
 def _quoted(failure: Failure, sources: Sources, repo: Path) -> tuple[Explanation, ...]:
@@ -440,7 +444,8 @@ def _texts(places: Iterable[tuple[RepoPath, int]], sources: Sources) -> dict[str
 
 def _named(d: Dossier) -> Iterator[tuple[RepoPath, int]]:
     """Everywhere that a dossier points."""
-    yield from ((f.path, f.line) for f in d.run.frames) if d.run is not None else ()
+    if d.run is not None:
+        yield from ((f.path, f.line) for frames in (d.run.frames, *(t.frames for t in d.run.threads)) for f in frames)
     yield from ((f.path, f.line) for f in d.failure.frames if f.path is not None)
     yield from ((s.suspicion.path, s.suspicion.line) for s in d.suspects)
     yield from ((v.forced.path, v.forced.line) for v in d.values)
