@@ -138,7 +138,7 @@ def _sections(d: Dossier) -> Iterator[tuple[str, list[str]]]:
 
 def look_first(d: Dossier) -> Iterator[str]:
     """The statements that most speaks for, and what: experiments before ranks. What was not shown is said."""
-    confirmed = _by_place(h for h in d.hypotheses if h.outcome is HypothesisOutcome.CONFIRMED)
+    confirmed = _by_line(h for h in d.hypotheses if h.outcome is HypothesisOutcome.CONFIRMED)
     for same in confirmed:
         yield _line(d, same[0].path, same[0].line)
         yield f"    {_changed(same[0])}"
@@ -178,7 +178,7 @@ def _tried(d: Dossier) -> str:
     )
 
 
-def _by_place(hypotheses: Iterable[Hypothesis]) -> list[list[Hypothesis]]:
+def _by_line(hypotheses: Iterable[Hypothesis]) -> list[list[Hypothesis]]:
     """Those of each statement together, in the order of the first ones."""
     found: dict[tuple[RepoPath, int], list[Hypothesis]] = {}
     for one in hypotheses:
@@ -264,7 +264,7 @@ def _suspects(d: Dossier) -> Iterator[str]:
 
 
 def _hypotheses(d: Dossier) -> Iterator[str]:
-    for same in _by_place(d.hypotheses):
+    for same in _by_line(d.hypotheses):
         yield _line(d, same[0].path, same[0].line)
         for one in same:
             yield f"    {one.outcome.value}: {_changed(one)}"

@@ -95,7 +95,7 @@ class FailureTrace:
             if wanted in held:
                 self.values.append((file, line, name, _text(held[wanted])))
 
-    def told(self, raised: Optional[BaseException]) -> Dict[str, Any]:
+    def record(self, raised: Optional[BaseException]) -> Dict[str, Any]:
         """Everything, as JSON types."""
         return {
             "paths": self._paths,

@@ -26,4 +26,4 @@ def traced(folder: Path, source: str) -> FailureRun:
     finally:
         tracer.stop()
         sys.settrace(before)
-    return run_of(tracer.told(raised))
+    return run_of(tracer.record(raised))

@@ -281,12 +281,12 @@ def hypotheses_of(result: TaskResult | None, baseline: Baseline, ranked: Sequenc
     first = bool(order) and rank(order[0]) < MOST_CONFIRMED_RANK
     found: list[Hypothesis] = []
     for candidate in order:
-        best = _places(candidate) == _places(order[0])
+        best = _lines_of(candidate) == _lines_of(order[0])
         elsewhere = (
             "a change at another statement does that, too"
             if not alone
             else "a change of the line beside it does that, too"
-            if len({_places(c) for c in order}) > 1
+            if len({_lines_of(c) for c in order}) > 1
             else "no change tried at another statement does that"
         )
         if alone and not first:
@@ -309,14 +309,15 @@ def hypotheses_of(result: TaskResult | None, baseline: Baseline, ranked: Sequenc
     return tuple(found[:MOST_HYPOTHESES])
 
 
-def _places(candidate: Candidate) -> frozenset[tuple[RepoPath, int]]:
+def _lines_of(candidate: Candidate) -> frozenset[tuple[RepoPath, int]]:
     return frozenset((e.path, e.line) for e in candidate.edits)
 
 
 def _beside(candidate: Candidate, other: Candidate) -> bool:
     """Whether each place that it changes is one of the other's, or the line above or below one."""
     return all(
-        any(path == there and abs(line - at) <= 1 for there, at in _places(other)) for path, line in _places(candidate)
+        any(path == there and abs(line - at) <= 1 for there, at in _lines_of(other))
+        for path, line in _lines_of(candidate)
     )
 
 
