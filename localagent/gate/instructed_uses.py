@@ -68,6 +68,11 @@ _KINDS = (
     ),
     _Kind(
         rule="surroundings",
+        names=r"os\.getpid",  # for names that no other process has
+        words=r"\b(?:atomic|tempor|lock|pid\b|renam|overwrit|lost|crash|kill)",
+    ),
+    _Kind(
+        rule="surroundings",
         names=r"threading\.Thread|concurrent\.futures\.ThreadPoolExecutor",
         words=instructed_calls.BESIDE,
     ),

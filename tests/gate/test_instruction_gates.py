@@ -191,6 +191,11 @@ EXPECTED = "import pytest\n\n\ndef test_exit():\n    with pytest.raises(SystemEx
         ("tests/test_new.py", STARTED, "Test that `python -m pkg` works."),
         ("pkg/new.py", "def f(day):\n    return day.weekday() >= 5\n", "Add f(day): whether it is a weekend day."),
         ("pkg/db.py", DB.format("pragma table_info(a)"), "Files of the database get the new column."),
+        (
+            "pkg/new.py",
+            "import os\n\n\ndef f(x):\n    return f'{x}.{os.getpid()}'\n",
+            "Renames never overwrite a file.",
+        ),
         ("pkg/new.py", "def f(n):\n    return 2**n\n", "Add f(n): the delay of a back-off."),
         (
             "pkg/new.py",
@@ -332,6 +337,31 @@ def test_who_is_turned_away_is_answered_for_only_by_words_about_access(old: str,
     change = _change("pkg/mod.py", ACCESS, ACCESS.replace(old, new))
     assert rule in _rules("Answer pages faster.", change)
     assert rule not in _rules("Pages that are public need no access check.", change)
+
+
+READER = """def read(path):
+    rows = load(path)
+    if not isinstance(rows, list):
+        raise FormatError("%s: no list" % path)
+    return rows
+"""
+
+
+@pytest.mark.parametrize(
+    ("instruction", "allowed"),
+    [
+        ("Rows of other lengths, or without a path, should be written all the same.", False),
+        ("`read` should give what is there.", True),
+        ("In pkg/mod.py any JSON will do.", True),
+        ("Files may hold other things than lists.", True),
+        ("There is no FormatError any more.", True),
+    ],
+)
+def test_a_guard_goes_only_where_the_instruction_speaks_of_it(instruction: str, allowed: bool) -> None:
+    lines = READER.splitlines(keepends=True)
+    change = _change("pkg/mod.py", READER, "".join(lines[:2] + lines[4:]))
+    assert ("guard-gone" not in _rules(instruction, change)) is allowed
+    assert "guard-gone" not in _rules(instruction, change, _change("pkg/rows.py", "", READER.replace("read", "get")))
 
 
 TOX = "[tox]\nenvlist = py{310,311}\n\n[testenv]\ncommands =\n    pytest\n    mypy --python-version=3.10 pkg\n"
