@@ -234,6 +234,8 @@ def test_plain_uses_are_answered_by_the_words_that_ask_for_them(path: str, text:
         ("import subprocess\n\n\ndef f(x):\n    subprocess.run(['sh', x])\n", "Run `sh` with x.", "run-process"),
         ("import subprocess\n\n\ndef f(x):\n    subprocess.run(['git'], env=x)\n", "Run `git`.", "run-process"),
         (DB.format("delete from a"), "Delete a row of the database.", "acts-outside"),
+        (DB.format("delete from a"), "Write all rows of the database, their end empty.", "acts-outside"),
+        (DB.format("delete from a where b or 1"), "Write all rows of the database.", "acts-outside"),
         (DB.format("pragma synchronous = off"), "Files of the database get the new column.", "acts-outside"),
         ("def f(n):\n    return 2**n\n", "Add f(n).", "grows-unbounded"),
         ("def f(g):\n    try:\n        g()\n    except BaseException:\n        pass\n", "Close it.", "broad-except"),
