@@ -83,7 +83,7 @@ class JailRuns:
             return SuiteReport(outcome=SuiteOutcome.NO_TESTS, text=f"there are no tests {where}")
         except (AnswerIsNo, WorkerLost) as no:
             return SuiteReport(outcome=SuiteOutcome.COULD_NOT_RUN, text=one_line(str(no), 800))
-        return _told(ran, before, frozenset(writes), whole=not tests)
+        return _suite_report(ran, before, frozenset(writes), whole=not tests)
 
     def _whole_before(self) -> Results:
         try:
@@ -197,7 +197,7 @@ def opened_runs(request: DoRequest, settings: Settings, policy: Policy, task: Ta
         )
 
 
-def _told(ran: Results, before: Results, written: Collection[RepoPath], *, whole: bool) -> SuiteReport:
+def _suite_report(ran: Results, before: Results, written: Collection[RepoPath], *, whole: bool) -> SuiteReport:
     """Counts first, then what failed: new failures before those that were there.
 
     Tests that are gone are told; those of a `written` file may be meant to go, which gates and `verify` judge.
