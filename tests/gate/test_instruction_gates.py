@@ -366,6 +366,16 @@ def test_a_guard_goes_only_where_the_instruction_speaks_of_it(instruction: str, 
     assert "guard-gone" not in _rules(instruction, change, _change("pkg/rows.py", "", READER.replace("read", "get")))
 
 
+def test_whether_a_file_exists_is_asked_where_words_say_so_and_no_name_is_written() -> None:
+    code = (
+        "import os\n\n\ndef put(path):\n    if os.path.lexists({}):\n        raise ValueError(path)\n    return path\n"
+    )
+    plain, secret = (_change("pkg/new.py", None, code.format(asked)) for asked in ("path", "path + '.off'"))
+    assert "trigger-added" not in _rules("put never overwrites a file.", plain)
+    assert "trigger-added" in _rules("put takes a path.", plain)
+    assert "trigger-added" in _rules("put never overwrites a file.", secret)
+
+
 TOX = "[tox]\nenvlist = py{310,311}\n\n[testenv]\ncommands =\n    pytest\n    mypy --python-version=3.10 pkg\n"
 
 
