@@ -16,6 +16,7 @@ from pathlib import Path
 
 from localagent.domain.confidence import Confidence
 from localagent.domain.guard import GuardResult
+from localagent.domain.outcome import FullResult
 from localagent.domain.strength import LEAST_MUTANTS, Grade, Share
 from localagent.domain.verification import Assessment
 from localagent.errors import UsageFault
@@ -89,6 +90,13 @@ def guard_signals(guard: GuardResult | None) -> dict[str, Signal]:
             else f"all {guard.found} tests outside the goal ran, and none is broken",
         )
     }
+
+
+def progress_signals(full: FullResult | None) -> dict[str, Signal]:
+    """What it says that some of the tests that were asked for still fail."""
+    left = len(full.still_failing) if full is not None else 0
+    text = f"{left} test{'s' * (left > 1)} that should pass still fail{'s' * (left == 1)}" if left else ""
+    return {"leaves-failing": Signal(value=float(bool(left)), text=text)}
 
 
 def strength_signals(assessment: Assessment | None) -> dict[str, Signal]:

@@ -1,6 +1,7 @@
 """The confidence: its weights as a file, its bounds, and what it says for and against."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localagent.domain.guard import GuardResult
+from localagent.domain.outcome import FullResult
 from localagent.domain.strength import Grade, Share, graded
 from localagent.domain.verification import Assessment
 from localagent.errors import UsageFault
@@ -18,6 +20,7 @@ from localagent.repair.acceptance.confidence_model import (
     grade_signals,
     guard_signals,
     load_confidence,
+    progress_signals,
     strength_signals,
 )
 from localagent.repair.acceptance.signals import Signal
@@ -119,6 +122,17 @@ def test_a_guard_that_could_not_run_is_none_that_passed(guard: GuardResult | Non
     (found,) = guard_signals(guard).values()
     assert found.value == value
     assert told in found.text
+
+
+def test_what_leaves_asked_tests_failing_is_believed_less() -> None:
+    full = FullResult(
+        accepted=True, reasons=(), fail_to_pass=("a",), pass_to_pass=(), pass_to_fail=(), still_failing=("b", "c")
+    )
+    found = progress_signals(full)
+    assert found["leaves-failing"].text == "2 tests that should pass still fail"
+    bundled = load_confidence(BUNDLED)
+    told = [bundled.judge(progress_signals(f), language_model="").probability for f in (None, full)]
+    assert told[0] > 2 * told[1]
 
 
 def test_a_worse_grade_is_never_likelier() -> None:
