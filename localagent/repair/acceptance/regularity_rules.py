@@ -189,14 +189,19 @@ _FEWEST_ALIKE = 3
 def unlike_its_neighbours(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
     """One of several comparisons of one value with constants, all alike, that the edit turns into another kind."""
     was, now = _with_constants(pair.old), _with_constants(pair.new)
+    made = [n for subject, nodes in now.items() if subject not in was for n in nodes]
     for subject, old in was.items():
         new = now.get(subject, [])
-        if len(old) < _FEWEST_ALIKE or len(old) != len(new) or len({type(n.ops[0]) for n in old}) != 1:
+        if len(old) < _FEWEST_ALIKE or len({type(n.ops[0]) for n in old}) != 1:
             continue
-        changed = [n for o, n in zip(old, new, strict=True) if type(o.ops[0]) is not type(n.ops[0])]
-        if len(changed) == 1 and [_bound(o) for o in old] == [_bound(n) for n in new]:
-            stays = next(n for n in new if n is not changed[0])
-            why = f"`{ast.unparse(changed[0])}` is no longer like `{ast.unparse(stays)}` and the others of `{subject}`"
+        bounds = Counter(map(_bound, old))
+        changed = [n for n in new if type(n.ops[0]) is not type(old[0].ops[0])]
+        changed += [n for n in made if subject in ast.unparse(n.left)]  # `n + 1 > 9`
+        stays = [n for n in new if n not in changed]
+        if len(changed) == 1 and Counter(map(_bound, (*stays, *changed))) == bounds:
+            why = (
+                f"`{ast.unparse(changed[0])}` is no longer like `{ast.unparse(stays[0])}` and the others of `{subject}`"
+            )
             yield against(file, pair, ContradictionKind.SYMMETRY_LOST, ContradictionWeight.SOFT, why)
 
 

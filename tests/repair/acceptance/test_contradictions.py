@@ -693,6 +693,8 @@ class TestLikeThings:
     def test_one_of_several_like_comparisons(self) -> None:
         grade = "def f(n):\n    if n > 9:\n        return 'A'\n    if n > 8:\n        return 'B'\n    return n > 7\n"
         assert "symmetry-lost" in against(swapped(grade, "n > 9", "n >= 9"))
+        assert "symmetry-lost" in against(swapped(grade, "n > 9", "n + 1 > 9"))
+        assert "symmetry-lost" not in against(swapped(grade, "n > 9", "n > 10"))
         assert "symmetry-lost" not in against(one_file(grade, grade.replace(">", ">=")))
         assert "symmetry-lost" not in against(swapped(grade.replace("n > 8", "n >= 8"), "n > 9", "n >= 9"))
 
