@@ -37,6 +37,15 @@ def test_a_decorator_that_a_failure_asks_for_comes_first(params: str, message: s
     assert made[0] == source.replace("    def area", f"    @{decorator}\n    def area")
 
 
+def test_a_split_into_too_many_parts_stops_early() -> None:
+    source = "def f(line):\n    a, b, c = line.split('=')\n    return b\n"
+    told = {"exception": "ValueError", "message": "too many values to unpack (expected 3)"}
+    made = offered(source, "split-once", line=2, **told)
+    assert made == [source.replace("split('=')", f"{name}('=', 2)") for name in ("split", "rsplit")]
+    assert offered(source.replace("'='", "'=', 1"), "split-once", line=2, **told) == []
+    assert offered(source, "split-once", line=3, **told) == []
+
+
 def test_a_comparison_of_two_parameters_is_asked_both_ways() -> None:
     source = "def meets(a, b):\n    return a.b < b[1]\n"
     made = offered(source, "both-ways")
