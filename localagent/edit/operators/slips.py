@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from localagent.code.source_text import parse_or_none
 from localagent.edit.operator_context import Change, OperatorContext, Splice3
 from localagent.edit.operator_registry import operator
 from localagent.edit.operators.calls import callee_name
@@ -29,6 +30,7 @@ _CHANGES = frozenset(
     }
 )
 _HOLDS = ("list", "tuple")
+_SHORT = 120  # characters of a comparison
 _ORDERING = frozenset({"sorted", "sort", "min", "max", "nlargest", "nsmallest"})
 
 
@@ -151,13 +153,14 @@ def both_ways(ctx: OperatorContext) -> Iterator[Change]:
     for expr, _ in ctx.of(cst.Comparison):
         function = ctx.function(expr.statement)
         taken = [p.name.value for p in function.params.params] if function is not None else []
-        if len(taken) != 2 or "\n" in expr.text or isinstance(expr.parent, cst.BooleanOperation):
+        if len(taken) != 2 or len(expr.text) > _SHORT or isinstance(expr.parent, cst.BooleanOperation):
             continue
-        tree = ast.parse(f"({expr.text})", mode="eval").body
+        parsed = parse_or_none(f"({expr.text})".encode())
+        tree = parsed.body[0].value if parsed is not None and isinstance(parsed.body[0], ast.Expr) else None
         sides = (tree.left, *tree.comparators) if isinstance(tree, ast.Compare) else ()
         if len(sides) != 2 or sorted(named for side in sides for named in _named(side) & set(taken)) != sorted(taken):
             continue
-        if any(not isinstance(side, ast.Name) for side in sides):
+        if tree is not None and any(not isinstance(side, ast.Name) for side in sides):
             for name in (n for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id in taken):
                 name.id = taken[1 - taken.index(name.id)]
             yield ctx.put(expr, f"{expr.text} and {ast.unparse(tree)}", AND)
