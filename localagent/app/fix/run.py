@@ -131,7 +131,10 @@ def _answer(
         return _proposed(result, f"a repair was found and passes every check, but {little}"), remedy
     if result.verdict is Verdict.LOW_CONFIDENCE:
         take = f"`localagent apply {task.id} --choose 1`"
-        return result, f"add a test for what it changes; or a person takes it: {take}; or --assume"
+        measured = result.assessment
+        late = measured is not None and bool(measured.cut) and measured.seconds >= measured.allowed_seconds
+        more = "give it more time to measure the tests (--max-seconds); or " if late else ""
+        return result, f"{more}add a test for what it changes; or a person takes it: {take}; or --assume"
     if result.verdict is Verdict.PROGRESS:
         return result, f"`localagent apply {task.id} --choose 1`, then run `localagent fix` again for the rest"
     if task.text and result.verdict is Verdict.NOTHING_TO_FIX:
