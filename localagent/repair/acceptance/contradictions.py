@@ -228,6 +228,7 @@ _RULES: tuple[Rule, ...] = (
     flow_rules.constant_answers,
     flow_rules.ends_without_answer,
     flow_rules.branch_negated,
+    flow_rules.guards_nothing,
     flow_rules.none_used,
     option_rules.lost_options,
     option_rules.lost_fields,

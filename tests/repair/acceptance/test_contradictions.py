@@ -690,6 +690,19 @@ class TestLikeThings:
         patch = swapped(f"def {name}(a, b):\n    return a[0] < b[1]\n", "a[0] < b[1]", answer)
         assert ("symmetry-lost" in against(patch)) == fires
 
+    @pytest.mark.parametrize("asked", ["self.begun is not None", "self.begun"])
+    def test_what_a_branch_is_there_for_and_that_nothing_in_it_reads_any_more(self, asked: str) -> None:
+        stop = f"""
+        def stop(self):
+            if {asked}:
+                self.passed = self.now() - self.begun
+                self.begun = None
+            return self.passed
+        """
+        assert "value-unused" in against(swapped(stop, "() - self.begun", "() - self.passed"))
+        assert "value-unused" not in against(swapped(stop, "passed = self.now", "passed += self.now"))
+        assert "value-unused" not in against(swapped(stop, f"if {asked}", "if self.passed"))
+
     def test_one_of_several_like_comparisons(self) -> None:
         grade = "def f(n):\n    if n > 9:\n        return 'A'\n    if n > 8:\n        return 'B'\n    return n > 7\n"
         assert "symmetry-lost" in against(swapped(grade, "n > 9", "n >= 9"))
