@@ -497,11 +497,11 @@ def branch_negated(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradict
 
 def guards_nothing(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
     """A branch that asks whether `x` is there and used x, and does not read it any more."""
-    was = {key(node.test): node for node in own_nodes(pair.old) if isinstance(node, ast.If)}
+    was = {key(node.test): node.body for node in own_nodes(pair.old) if isinstance(node, ast.If)}
     for node in own_nodes(pair.new):
-        before = was.get(key(node.test)) if isinstance(node, ast.If) else None
-        asked = _there(node.test) if isinstance(node, ast.If) else ""
-        if asked and before is not None and _reads(before.body, asked) and not _reads(node.body, asked):
+        if not isinstance(node, ast.If) or not (asked := _there(node.test)):
+            continue
+        if _reads(was.get(key(node.test), []), asked) and not _reads(node.body, asked):
             why = f"the branch is there for `{asked}`, which was used in it and is not read there any more"
             yield against(file, pair, ContradictionKind.VALUE_UNUSED, ContradictionWeight.SOFT, why)
             return

@@ -1,7 +1,6 @@
 """The confidence: its weights as a file, its bounds, and what it says for and against."""
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
