@@ -26,7 +26,8 @@ SCHEMA = "localagent/confidence/1"
 REASONS = 5
 _WORTH_TELLING = 0.15  # of a change of the log-odds
 _MOST = 0.995
-_MOST_CONTRADICTED = 0.69  # with a hard contradiction: below what any shipped policy accepts
+_MOST_DOUBTED = 0.69  # with one of these: below what any shipped policy accepts
+_DOUBTS = ("hard-contradictions", "near-rival", "leaves-failing")
 _MAX_BYTES = 1 << 20
 _LARGEST = 1e6  # of a number in the file
 
@@ -59,8 +60,7 @@ class ConfidenceModel:
         }
         telling = sorted(parts, key=lambda name: (-abs(parts[name]), name))
         telling = [n for n in telling if abs(parts[n]) >= _WORTH_TELLING and signals[n].text]
-        hard = signals.get("hard-contradictions")
-        most = _MOST_CONTRADICTED if hard is not None and hard.value > 0 else _MOST
+        most = _MOST_DOUBTED if any(signals[name].value > 0 for name in _DOUBTS if name in signals) else _MOST
         return Confidence(
             probability=min(most, max(1 - _MOST, _logistic(self.bias + sum(parts.values())))),
             calibrated=language_model in self.models,

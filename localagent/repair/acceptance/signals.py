@@ -25,7 +25,7 @@ from localagent.repair.acceptance.ranking import RankedCandidate
 from localagent.repair.ordering.cost import reaches
 
 _MOST_NATS = 6.0
-_NEAR_NATS = 1.0  # of 19 labelled choices with a rival that cost no more than this, 7 were right
+_NEAR_NATS = 1.0  # of 19 labelled choices with a rival that cost no more than this, 5 were right
 _MOST_TOKENS = 40
 _CLOSE = 3  # lines
 _MOST_FAILING = 4  # failing tests count, and

@@ -99,9 +99,10 @@ def test_a_missing_file_is_a_fault(tmp_path: Path) -> None:
         load_confidence(tmp_path / "none.json")
 
 
-def test_a_hard_contradiction_keeps_a_repair_below_every_policy() -> None:
-    signals = {"failing": Signal(value=1e9), "hard-contradictions": Signal(value=1.0)}
-    found = model({"failing": 1.0, "hard-contradictions": -1.0}).judge(signals, language_model="")
+@pytest.mark.parametrize("doubt", ["hard-contradictions", "near-rival", "leaves-failing"])
+def test_some_doubts_keep_a_repair_below_every_policy(doubt: str) -> None:
+    signals = {"failing": Signal(value=1e9), doubt: Signal(value=1.0)}
+    found = model({"failing": 1.0, doubt: -1.0}).judge(signals, language_model="")
     assert found.probability < 0.7
     assert model({"failing": 1.0}).judge({"failing": signals["failing"]}, language_model="").probability > 0.97
 
