@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 _MAKERS = frozenset({"set", "frozenset"})
 _TELL_NO_ORDER = frozenset({"len", "sorted", "min", "max", "any", "all", "bool", "isinstance", *_MAKERS})
-_METHODS = frozenset({"add", "discard", "remove", "clear", "update", "isdisjoint", "issubset", "issuperset"})
+_RELATIONS = frozenset({"isdisjoint", "issubset", "issuperset"})
+_METHODS = frozenset({"add", "discard", "remove", "clear", "update"}) | _RELATIONS
 
 
 def set_order_may_show(tree: ast.AST) -> bool:
@@ -56,6 +57,6 @@ def _tells_no_order(node: ast.AST, above: dict[ast.AST, ast.AST]) -> bool:
         case ast.UnaryOp(op=ast.Not()):
             return True
         case ast.Call(func=ast.Attribute(attr=name)):
-            return name in _METHODS and len(parent.args) == 1 and node in parent.args
+            return name in _RELATIONS and node in parent.args
         case _:
             return False

@@ -153,11 +153,19 @@ def one_sided_relation(file: TouchedFile, pair: FunctionPair) -> Iterator[Contra
     if not isinstance(answer, ast.Return) or answer.value is None:
         return
     one, other = names
+    if not _sides(answer.value, one) & _sides(answer.value, other):  # no two of a kind: `self.name == name`
+        return
     plain, turned = (_relation(answer.value, names, change) for change in ({}, {one: other, other: one}))
     if plain is not None and plain != turned:
         why = f"`{pair.new.name}` names no direction, and `{ast.unparse(answer.value)}` depends on which of "
         why += f"`{one}` and `{other}` comes first"
         yield against(file, pair, ContradictionKind.SYMMETRY_LOST, ContradictionWeight.SOFT, why)
+
+
+def _sides(answer: ast.expr, name: str) -> set[str]:
+    """The sides of comparisons that speak of a name, with a blank for it."""
+    sides = [s for n in ast.walk(answer) if isinstance(n, ast.Compare) for s in (n.left, *n.comparators)]
+    return {form for s in sides if (form := _form(s, {name: "_"})) != _form(s, {})}
 
 
 _Form = str | tuple[str, frozenset["_Form"]]

@@ -684,6 +684,7 @@ class TestLikeThings:
             ("overlap", "not (a[1] <= b[0] or b[1] <= a[0])", False),
             ("overlap", "max(a[0], b[0]) < min(a[1], b[1])", False),
             ("contains", "a[0] < b[0] < a[1]", False),
+            ("same", "a.name == b", False),
         ],
     )
     def test_a_relation_without_a_direction(self, name: str, answer: str, fires: bool) -> None:
