@@ -54,6 +54,8 @@ BY_HAND = {
     "collateral-known": (0.5, 1.0),
     "takes-back": (3.5, 0.0),
     "follows-move": (2.7, 0.0),
+    "near-rival": (-0.5, 0.0),
+    "leaves-failing": (-2.0, 0.0),
 }
 AT = (0.7, 0.8, 0.9, 0.95, 0.97)
 _RESAMPLED = 2000

@@ -10,10 +10,12 @@ from support.choice_builder import NO_OPINION, candidate
 from localagent.app.fix.acceptance_threshold import judged
 from localagent.app.fix.prior import load_prior
 from localagent.app.fix.run import _proposed as left_to_a_person
+from localagent.app.fix.run import unsure_remedy
 from localagent.app.policies import open_policy
 from localagent.app.settings import Settings
 from localagent.domain.policy import Policy
 from localagent.domain.task import Choosing, Task, TaskResult, Verdict
+from localagent.domain.verification import Assessment
 from localagent.edit.space import open_edit_space
 from localagent.gate.repair_gates import open_gate_chain
 from localagent.localize.fuse import SpectrumLocalizer
@@ -115,3 +117,10 @@ def test_what_is_left_to_a_person_is_no_accepted_patch_with_a_confidence(policy:
     left = left_to_a_person(accepted, "a critical file")
     assert (left.confidence, left.confidences) == (None, (accepted.confidence,))
     assert accepted.confidence is not None
+
+
+def test_more_time_is_asked_for_only_where_it_ran_out() -> None:
+    result = TaskResult(verdict=Verdict.LOW_CONFIDENCE, reason="", exit=1)
+    late = Assessment(strength=None, seconds=3.1, allowed_seconds=3.0, cut=("mutants: 7 of 7 were not run",))
+    told = [unsure_remedy(replace(result, assessment=a), "t") for a in (None, late, replace(late, cut=()))]
+    assert ["--max-seconds" in text for text in told] == [False, True, False]

@@ -88,3 +88,9 @@ def test_the_same_places_are_put_together_once(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(module, "together", counted)
     everywhere("b = a.next.val\n    c = a.next.val\n    return b, c")
     assert 3 < len(made) == len(set(made))
+
+
+def test_all_comparisons_of_one_value_change_together_before_most_others() -> None:
+    ladder = "x = a > 9 and 3\n    y = a > 8 and 2\n    return x or y or {} > 7"
+    likely = {name: max(e.prior for e in everywhere(ladder.format(name)) if ">=" in e.note) for name in "ab"}
+    assert likely["a"] > -0.5 > likely["b"]

@@ -37,6 +37,23 @@ def test_a_decorator_that_a_failure_asks_for_comes_first(params: str, message: s
     assert made[0] == source.replace("    def area", f"    @{decorator}\n    def area")
 
 
+def test_a_split_into_too_many_parts_stops_early() -> None:
+    source = "def f(line):\n    a, b, c = line.split('=')\n    return b\n"
+    told = {"exception": "ValueError", "message": "too many values to unpack (expected 3)"}
+    made = offered(source, "split-once", line=2, **told)
+    assert made == [source.replace("split('=')", f"{name}('=', 2)") for name in ("split", "rsplit")]
+    assert offered(source.replace("'='", "'=', 1"), "split-once", line=2, **told) == []
+    assert offered(source, "split-once", line=3, **told) == []
+
+
+def test_a_comparison_of_two_parameters_is_asked_both_ways() -> None:
+    source = "def meets(a, b):\n    return a.b < b[1]\n"
+    made = offered(source, "both-ways")
+    assert made == [source.replace("b[1]", f"b[1] {word} b.b < a[1]") for word in ("and", "or")]
+    assert offered(source.replace("a.b", "a.b + b.n"), "both-ways") == []
+    assert offered(source.replace("(a, b)", "(a, c)"), "both-ways") == []
+
+
 def test_other_methods_and_other_classes_get_no_decorator() -> None:
     named = "<bound method Box.other of <m.Box object>>"
     assert offered(BOX.format("self"), "missing-decorator", exception="AssertionError", left=named) == []
@@ -94,6 +111,18 @@ def test_mutable_defaults_of_a_dataclass_become_factories_all_at_once() -> None:
             "",
             "if rows not in m:\n        m[rows] = get(part, rows)\n    return m[rows]",
             "if (rows, part) not in m:\n        m[(rows, part)] = get(part, rows)\n    return m[(rows, part)]",
+        ),
+        (
+            "descending-key",
+            "",
+            "return sorted(rows, key=lambda r: (r.n, r.at))",
+            "return sorted(rows, key=lambda r: (-r.n, r.at))",
+        ),
+        (
+            "wrap-method",
+            "",
+            "rows.add(part.lower())\n    return rows.get(part)",
+            "rows.add(part.lower())\n    return rows.get(part.lower())",
         ),
         (
             "flush-after-loop",

@@ -6,6 +6,7 @@ search (another model than those it was fitted with) decides too, and is marked 
 """
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 
 from localagent.domain.confidence import Confidence
@@ -14,7 +15,13 @@ from localagent.domain.outcome import FullResult
 from localagent.domain.policy import Policy
 from localagent.domain.task import Choosing, Event, Task, TaskResult, Verdict
 from localagent.errors import AnswerIsNo
-from localagent.repair.acceptance.confidence_model import ConfidenceModel, guard_signals, strength_signals
+from localagent.repair.acceptance.acceptance import Accepted
+from localagent.repair.acceptance.confidence_model import (
+    ConfidenceModel,
+    guard_signals,
+    progress_signals,
+    strength_signals,
+)
 from localagent.repair.search.repair_task import Repair
 from localagent.repair.search.state import Parts
 from localagent.report.confidence_text import shown_probability
@@ -32,14 +39,19 @@ def judged(
 
     `at_seconds`: since the task began, for the event.
     """
-    if result.chosen is None:
+    chosen = result.chosen
+    if chosen is None:
         checked = itertools.chain(result.proposed, itertools.repeat(None))
         pairs = zip(result.proposals, checked, strict=False)
         told = [_confidence(result, repair, parts.confidence, c, f) for c, f in pairs]
         return replace(result, confidences=tuple(told))
-    confidence = _confidence(result, repair, parts.confidence, result.chosen, result.full)
-    result = replace(result, confidence=confidence)
+    confidence = _confidence(result, repair, parts.confidence, chosen, result.full)
     bar, who = asked = _threshold(task, policy)
+    others: Sequence[Accepted] = ()
+    if task.choosing not in _TAKEN and (confidence.probability if confidence is not None else 0.0) < bar:
+        others = repair.rivals(chosen)  # one that fails a check is none
+        confidence = _confidence(result, repair, parts.confidence, chosen, result.full)
+    result = replace(result, confidence=confidence)
     enough = confidence is not None and confidence.probability >= bar
     parts.sink.emit(
         Event(
@@ -56,7 +68,7 @@ def judged(
             known = f"confidence {shown_probability(confidence.probability)}"
         said = _TAKEN[task.choosing].format(known, who, bar)
         return replace(result, warnings=(*result.warnings, said))
-    return _proposed(result, repair, parts, asked, confidence)
+    return _proposed(result, repair, parts, asked, confidence, others)
 
 
 def _threshold(task: Task, policy: Policy) -> tuple[float, str]:
@@ -77,15 +89,20 @@ def _confidence(
     strength = strength_signals(result.assessment if mine else None)
     guard = guard_signals(full.guard if full is not None else None)
     ordered = result.model_digest if result.model_tokens else None  # a model that never answered ordered nothing
-    return model.judge({**known, **strength, **guard}, language_model=ordered or "")
+    told = {**known, **strength, **guard, **progress_signals(full)}
+    return model.judge(told, language_model=ordered or "")
 
 
 def _proposed(
-    result: TaskResult, repair: Repair, parts: Parts, asked: tuple[float, str], confidence: Confidence | None
+    result: TaskResult,
+    repair: Repair,
+    parts: Parts,
+    asked: tuple[float, str],
+    confidence: Confidence | None,
+    others: Sequence[Accepted],
 ) -> TaskResult:
     """The repair and its rivals, for a person to choose from."""
     assert result.chosen is not None
-    others = repair.rivals(result.chosen)
     proposals = (result.chosen, *(candidate for candidate, _ in others))
     checked = (() if result.full is None else (result.full,)) + tuple(full for _, full in others)
     confidences = (confidence, *(_confidence(result, repair, parts.confidence, c, f) for c, f in others))

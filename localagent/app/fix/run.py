@@ -130,8 +130,7 @@ def _answer(
         )
         return _proposed(result, f"a repair was found and passes every check, but {little}"), remedy
     if result.verdict is Verdict.LOW_CONFIDENCE:
-        take = f"`localagent apply {task.id} --choose 1`"
-        return result, f"add a test for what it changes; or a person takes it: {take}; or --assume"
+        return result, unsure_remedy(result, task.id)
     if result.verdict is Verdict.PROGRESS:
         return result, f"`localagent apply {task.id} --choose 1`, then run `localagent fix` again for the rest"
     if task.text and result.verdict is Verdict.NOTHING_TO_FIX:
@@ -139,6 +138,15 @@ def _answer(
         remedy = "add a test, or a --check, that fails until what is wanted is there"
         return replace(result, verdict=Verdict.NEEDS_PERSON, reason=reason, exit=AnswerIsNo.exit_code), remedy
     return result, result.remedy
+
+
+def unsure_remedy(result: TaskResult, task_id: str) -> str:
+    """What to do about a repair of low confidence; more time where it ran out while the tests were measured."""
+    measured = result.assessment
+    late = measured is not None and bool(measured.cut) and measured.seconds >= measured.allowed_seconds
+    more = "give it more time to measure the tests (--max-seconds); or " if late else ""
+    take = f"`localagent apply {task_id} --choose 1`"
+    return f"{more}add a test for what it changes; or a person takes it: {take}; or --assume"
 
 
 def _by_doctests_alone(result: TaskResult) -> bool:

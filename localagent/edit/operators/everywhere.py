@@ -11,6 +11,7 @@ from localagent.edit.text_difference import parted
 
 _MOST_PLACES = 6
 _EACH_MORE = 0.2  # what a third, fourth, … place costs
+_RUNGS, _LADDER = 3, 0.8  # the comparisons of one value are of one kind
 _MANY = frozenset({"attribute-swap", "callee-swap"})  # each name to each: those that are less likely by themselves
 _LEAST_LIKELY = -1.0  # than this are not put together, which takes longer than anything else in a large class
 _NEAR_BYTES = 24  # where words in front and behind are looked for
@@ -28,7 +29,16 @@ def same_everywhere(ctx: OperatorContext) -> Iterator[Change]:
     for name in sorted(_ALONE | _NEIGHBOURS | _WHOLE):
         for changes in repeated(ctx, name, least=_LEAST_LIKELY if name in _MANY else -math.inf):
             more = min(c.delta for c in changes) - _EACH_MORE * (len(changes) - 2)
+            more += _LADDER if name == "compare-swap" and _is_ladder(ctx, changes) else 0.0
             yield together(changes, operators()[name].prior + more)
+
+
+def _is_ladder(ctx: OperatorContext, changes: Sequence[Change]) -> bool:
+    """Whether one name is compared three times and more: `n > 9`, `n > 8`, `n > 7`."""
+    places = [c.splices[0][0] for c in changes]
+    near = [ctx.unit.text[max(0, at - _NEAR_BYTES) : at].decode("utf-8", "replace") for at in places]
+    names = {found[0] if (found := _BEFORE.search(text)) else "" for text in near}
+    return len(changes) >= _RUNGS and len(names) == 1 and "" not in names
 
 
 def repeated(ctx: OperatorContext, name: str, *, least: float = -math.inf) -> Iterator[list[Change]]:

@@ -18,6 +18,7 @@ from localagent.edit.unit import Expr, Stmt
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _UNORDERED = re.compile(r"'(?:dict_\w+|set|frozenset|map|filter|zip|generator)'")
+_TOO_MANY = re.compile(r"too many values to unpack \(expected (\d+)")
 _STRICT = {"<=": "<", ">=": ">"}
 
 
@@ -299,3 +300,20 @@ def reported_type(ctx: OperatorContext) -> Iterator[Change]:
                 if not isinstance(expr.parent, (cst.Attribute, cst.Call)) and expr.text not in ("self", "None"):
                     for wrap in wanted:
                         yield ctx.put(expr, f"{wrap}({expr.text})", ATOM, 0.0)
+
+
+@operator("split-once", prior=1.2)
+def split_once(ctx: OperatorContext) -> Iterator[Change]:
+    """Too many parts to unpack: `line.split("=")` stops after as many as are expected, `line.split("=", 1)`."""
+    for failure in ctx.failing_with("ValueError"):
+        told, lines = _TOO_MANY.search(failure.message), ctx.lines_of(failure)
+        most = int(told[1]) - 1 if told is not None else 0
+        for expr, node in ctx.of(cst.Call) if most > 0 else ():
+            if expr.line not in lines or callee_name(node) not in ("split", "rsplit") or len(node.args) > 1:
+                continue
+            if not isinstance(node.func, cst.Attribute) or any(a.keyword or a.star for a in node.args):
+                continue
+            separator = ctx.unit.code(node.args[0].value) if node.args else "None"
+            for name in ("split", "rsplit"):
+                text = f"{ctx.unit.code(node.func.value)}.{name}({separator}, {most})"
+                yield ctx.put(expr, text, ATOM, 0.0 if name == node.func.attr.value else -0.8)

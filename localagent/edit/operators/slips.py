@@ -1,13 +1,15 @@
 """Slips that many make with what Python's calls mean: `rstrip` for a suffix, a set for an order, a name for a copy."""
 
+import ast
 from collections.abc import Iterator
 
 import libcst as cst
 
+from localagent.code.source_text import parse_or_none
 from localagent.edit.operator_context import Change, OperatorContext, Splice3
 from localagent.edit.operator_registry import operator
 from localagent.edit.operators.calls import callee_name
-from localagent.edit.precedence import ATOM, UNARY, binding, fit
+from localagent.edit.precedence import AND, ATOM, OR, UNARY, binding, fit
 from localagent.edit.unit import Stmt
 
 _AFFIXES = {"rstrip": ("removesuffix",), "lstrip": ("removeprefix",), "strip": ("removeprefix", "removesuffix")}
@@ -28,6 +30,8 @@ _CHANGES = frozenset(
     }
 )
 _HOLDS = ("list", "tuple")
+_SHORT = 120  # characters of a comparison
+_ORDERING = frozenset({"sorted", "sort", "min", "max", "nlargest", "nsmallest"})
 
 
 @operator("strip-affix", prior=0.2)
@@ -126,3 +130,42 @@ def _keys(ctx: OperatorContext, holder: str) -> Iterator[cst.Name]:
                 continue
         if isinstance(found, cst.Name) and ctx.unit.code(value) == holder:
             yield found
+
+
+@operator("descending-key", prior=-0.5)
+def descending_key(ctx: OperatorContext) -> Iterator[Change]:
+    """A part of a sort key changes its sign, to order from the greatest down: `key=lambda j: (-j.rank, j.name)`."""
+    for expr, node in ctx.of(cst.Call):
+        for key in (a.value for a in node.args if a.keyword is not None and a.keyword.value == "key"):
+            if callee_name(node) not in _ORDERING or not isinstance(key, cst.Lambda):
+                continue
+            body = key.body
+            for part in [e.value for e in body.elements] if isinstance(body, cst.Tuple) else [body]:
+                if isinstance(part, cst.Name | cst.Attribute | cst.Subscript | cst.Call):
+                    old = ctx.unit.code(part)
+                    new = f"-{fit(old, binding(part), UNARY)}"
+                    yield ctx.splice(expr, (*ctx.unit.outer(part), new), old=old, new=new)
+
+
+@operator("both-ways", prior=-0.8)
+def both_ways(ctx: OperatorContext) -> Iterator[Change]:
+    """A comparison of two parameters is asked of both in turn: `a.start < b.end and b.start < a.end`."""
+    for expr, _ in ctx.of(cst.Comparison):
+        function = ctx.function(expr.statement)
+        taken = [p.name.value for p in function.params.params] if function is not None else []
+        if len(taken) != 2 or len(expr.text) > _SHORT or isinstance(expr.parent, cst.BooleanOperation):
+            continue
+        parsed = parse_or_none(f"({expr.text})".encode())
+        tree = parsed.body[0].value if parsed is not None and isinstance(parsed.body[0], ast.Expr) else None
+        sides = (tree.left, *tree.comparators) if isinstance(tree, ast.Compare) else ()
+        if len(sides) != 2 or sorted(named for side in sides for named in _named(side) & set(taken)) != sorted(taken):
+            continue
+        if tree is not None and any(not isinstance(side, ast.Name) for side in sides):
+            for name in (n for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id in taken):
+                name.id = taken[1 - taken.index(name.id)]
+            yield ctx.put(expr, f"{expr.text} and {ast.unparse(tree)}", AND)
+            yield ctx.put(expr, f"{expr.text} or {ast.unparse(tree)}", OR, -0.3)
+
+
+def _named(node: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}

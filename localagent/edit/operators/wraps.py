@@ -113,6 +113,9 @@ def keep_extreme(ctx: OperatorContext) -> Iterator[Change]:
                     yield ctx.put(expr, f"{word}({other}, {expr.text})", ATOM, delta)
 
 
+_USED_ELSEWHERE = 1.4  # the file calls the method of a value of that name, as `name.lower()` where names are kept
+
+
 @operator("wrap-method", prior=-2.0, effects={EditEffect.WRAPS})
 def wrap_method(ctx: OperatorContext) -> Iterator[Change]:
     """A value gets a usual method call or default: `.copy()`, `.strip()`, `.lower()`, `.items()`, `or []`, `or 0`."""
@@ -134,7 +137,8 @@ def wrap_method(ctx: OperatorContext) -> Iterator[Change]:
             continue
         base = fit(expr.text, expr.level, ATOM)
         for tail in methods.get("" if ctx.kind(expr) == "none" else ctx.kind(expr), ()):  # None is a default
-            yield ctx.put(expr, base + tail, ATOM, -0.05 * expr.depth)
+            known = _USED_ELSEWHERE if base + tail in ctx.facts.calls else 0.0
+            yield ctx.put(expr, base + tail, ATOM, known - 0.05 * expr.depth)
         for other in ("[]", "''", "0", "{}", "None"):
             if ctx.kind(expr) in ("", "none") and not isinstance(
                 expr.parent, (cst.If, cst.While, cst.BooleanOperation)

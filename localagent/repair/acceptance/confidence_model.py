@@ -16,6 +16,7 @@ from pathlib import Path
 
 from localagent.domain.confidence import Confidence
 from localagent.domain.guard import GuardResult
+from localagent.domain.outcome import FullResult
 from localagent.domain.strength import LEAST_MUTANTS, Grade, Share
 from localagent.domain.verification import Assessment
 from localagent.errors import UsageFault
@@ -25,7 +26,8 @@ SCHEMA = "localagent/confidence/1"
 REASONS = 5
 _WORTH_TELLING = 0.15  # of a change of the log-odds
 _MOST = 0.995
-_MOST_CONTRADICTED = 0.69  # with a hard contradiction: below what any shipped policy accepts
+_MOST_DOUBTED = 0.69  # with one of these: below what any shipped policy accepts
+_DOUBTS = ("hard-contradictions", "near-rival", "leaves-failing")
 _MAX_BYTES = 1 << 20
 _LARGEST = 1e6  # of a number in the file
 
@@ -58,8 +60,7 @@ class ConfidenceModel:
         }
         telling = sorted(parts, key=lambda name: (-abs(parts[name]), name))
         telling = [n for n in telling if abs(parts[n]) >= _WORTH_TELLING and signals[n].text]
-        hard = signals.get("hard-contradictions")
-        most = _MOST_CONTRADICTED if hard is not None and hard.value > 0 else _MOST
+        most = _MOST_DOUBTED if any(signals[name].value > 0 for name in _DOUBTS if name in signals) else _MOST
         return Confidence(
             probability=min(most, max(1 - _MOST, _logistic(self.bias + sum(parts.values())))),
             calibrated=language_model in self.models,
@@ -89,6 +90,13 @@ def guard_signals(guard: GuardResult | None) -> dict[str, Signal]:
             else f"all {guard.found} tests outside the goal ran, and none is broken",
         )
     }
+
+
+def progress_signals(full: FullResult | None) -> dict[str, Signal]:
+    """What it says that some of the tests that were asked for still fail."""
+    left = len(full.still_failing) if full is not None else 0
+    text = f"{left} test{'s' * (left > 1)} that should pass still fail{'s' * (left == 1)}" if left else ""
+    return {"leaves-failing": Signal(value=float(bool(left)), text=text)}
 
 
 def strength_signals(assessment: Assessment | None) -> dict[str, Signal]:

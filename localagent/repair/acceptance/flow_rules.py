@@ -495,6 +495,30 @@ def branch_negated(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradict
                     )
 
 
+def guards_nothing(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
+    """A branch that asks whether `x` is there and used x, and does not read it any more."""
+    was = {key(node.test): node.body for node in own_nodes(pair.old) if isinstance(node, ast.If)}
+    for node in own_nodes(pair.new):
+        if not isinstance(node, ast.If) or not (asked := _there(node.test)):
+            continue
+        if _reads(was.get(key(node.test), []), asked) and not _reads(node.body, asked):
+            why = f"the branch is there for `{asked}`, which was used in it and is not read there any more"
+            yield against(file, pair, ContradictionKind.VALUE_UNUSED, ContradictionWeight.SOFT, why)
+            return
+
+
+def _there(test: ast.expr) -> str:
+    """The name of which a test says that it is something: `x`, `x is not None`."""
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.IsNot):
+        is_none = isinstance(test.comparators[0], ast.Constant) and test.comparators[0].value is None
+        return ast.unparse(test.left) if is_none and isinstance(test.left, _NAMED) else ""
+    return ast.unparse(test) if isinstance(test, _NAMED) else ""
+
+
+def _reads(body: Sequence[ast.stmt], name: str) -> bool:
+    return any(_loads(n) and ast.unparse(n) == name for statement in body for n in ast.walk(statement))
+
+
 def none_used(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
     """A branch for `x is not None` that now runs for None, and still uses x."""
     turned = {(e.old, e.new): e for e in pair.effects if e.kind is EffectKind.NEGATES_CONDITION and e.in_condition}

@@ -8,12 +8,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from localagent.code.spans import Function
+from localagent.code.spans import Function, functions
 from localagent.repair.acceptance.changed_functions import FunctionPair, TouchedFile
 from localagent.repair.acceptance.contradiction import Contradiction, ContradictionKind, ContradictionWeight, against
 from localagent.repair.acceptance.effect import EffectKind
 
 _BY_TEXT = frozenset({"locals", "vars", "eval", "exec"})
+_FIELDS_BY_TEXT = _BY_TEXT | {"getattr", "attrgetter", "asdict", "astuple", "fields", "replace", "__dict__"}
+_FIELDS_BY_TEXT |= {"NamedTuple", "namedtuple", "TypedDict", "BaseModel"}
 _RECEIVERS = frozenset({"self", "cls"})
 
 
@@ -35,6 +37,40 @@ def lost_options(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradictio
     for name in sorted((_stores(pair.old) & _stores(pair.new) & was) - now - parameters - _RECEIVERS):
         why = f"`{name}` is still computed and its value is not used any more"
         yield against(file, pair, ContradictionKind.VALUE_UNUSED, ContradictionWeight.HARD, why)
+
+
+def lost_fields(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
+    """A field that the file still sets and reads nowhere any more, while what is read instead was read before too."""
+    if (_words(file.old) | _words(file.new)) & _FIELDS_BY_TEXT:
+        return
+    was, now = _read_attributes(file.old), _read_attributes(file.new)
+    if now - was:
+        return
+    lost = (was - now) & _read_attributes(pair.old) & _set_fields(file.new)
+    for name in sorted(name for name in lost if not name.startswith("_")):
+        why = f"`{name}` is still set, and nothing in the file reads it any more"
+        yield against(file, pair, ContradictionKind.OPTION_LOST, ContradictionWeight.SOFT, why)
+
+
+def _words(tree: ast.AST) -> set[str]:
+    return {
+        n.id if isinstance(n, ast.Name) else n.attr for n in ast.walk(tree) if isinstance(n, ast.Name | ast.Attribute)
+    }
+
+
+def _read_attributes(tree: ast.AST) -> set[str]:
+    nodes = list(ast.walk(tree))
+    read = {n.attr for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load)}
+    added = (n.target for n in nodes if isinstance(n, ast.AugAssign))
+    return read | {t.attr for t in added if isinstance(t, ast.Attribute)}
+
+
+def _set_fields(tree: ast.Module) -> set[str]:
+    """Fields that the file's classes state, or their methods set on `self`."""
+    classes = [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
+    stated = (s.target for c in classes for s in c.body if isinstance(s, ast.AnnAssign))
+    found = {t.id for t in stated if isinstance(t, ast.Name)}
+    return found.union(*(_set_attributes(f.node) for f in functions(tree)))
 
 
 def lost_targets(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:

@@ -1,4 +1,4 @@
-"""What was regular before an edit and no longer is: a condition that treats two things alike, a sum over a loop.
+"""What is regular in the code and no longer after an edit: what treats two things alike, a sum over a loop, a fold.
 
 Also two idioms that are right for special values alone: rounding up by adding one, and `get` for what may hold None.
 
@@ -6,8 +6,9 @@ Limitations: forms are compared as Python would write them; each rule knows one 
 """
 
 import ast
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from localagent.code.spans import Function
@@ -18,6 +19,7 @@ from localagent.repair.acceptance.expression_diff import is_constant
 
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _TURNED = {ast.Gt: ast.Lt, ast.GtE: ast.LtE}
+_ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 _EITHER_WAY = (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)
 
 
@@ -133,3 +135,164 @@ def presence_by_get(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradic
                 form = f"{ast.unparse(wanted)} in {ast.unparse(box)}"
                 why = f"elsewhere the file asks `{form}`, which is otherwise where the value is None"
                 yield against(file, pair, ContradictionKind.SIBLINGS, ContradictionWeight.SOFT, why)
+
+
+_RELATIONS = re.compile(
+    r"(?:^|_)(?:overlap|intersect|collid|conflict|disjoint|adjacent|touch|coprime|equal|same|similar|alike|clash|meet)"
+)
+
+
+def one_sided_relation(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
+    """A relation without a direction by its name, `overlap(a, b)`, whose new answer depends on which comes first."""
+    arguments = pair.new.args
+    names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
+    body = [s for s in pair.new.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+    if len(names) != 2 or not _RELATIONS.search(pair.new.name.lower()) or len(body) != 1:
+        return
+    (answer,) = body
+    if not isinstance(answer, ast.Return) or answer.value is None:
+        return
+    one, other = names
+    if not _sides(answer.value, one) & _sides(answer.value, other):  # no two of a kind: `self.name == name`
+        return
+    plain, turned = (_relation(answer.value, names, change) for change in ({}, {one: other, other: one}))
+    if plain is not None and plain != turned:
+        why = f"`{pair.new.name}` names no direction, and `{ast.unparse(answer.value)}` depends on which of "
+        why += f"`{one}` and `{other}` comes first"
+        yield against(file, pair, ContradictionKind.SYMMETRY_LOST, ContradictionWeight.SOFT, why)
+
+
+def _sides(answer: ast.expr, name: str) -> set[str]:
+    """The sides of comparisons that speak of a name, with a blank for it."""
+    sides = [s for n in ast.walk(answer) if isinstance(n, ast.Compare) for s in (n.left, *n.comparators)]
+    return {form for s in sides if (form := _form(s, {name: "_"})) != _form(s, {})}
+
+
+_Form = str | tuple[str, frozenset["_Form"]]
+
+
+def _relation(node: ast.expr, of: Sequence[str], names: dict[str, str]) -> _Form | None:
+    """The form of comparisons with names replaced; None where one side speaks of both, which may be told anyhow."""
+    match node:
+        case ast.BoolOp():
+            parts = [_relation(value, of, names) for value in node.values]
+            return None if None in parts else (type(node.op).__name__, frozenset(p for p in parts if p is not None))
+        case ast.UnaryOp(op=ast.Not()):
+            inner = _relation(node.operand, of, names)
+            return None if inner is None else ("Not", frozenset({inner}))
+        case ast.Compare():
+            sides = [node.left, *node.comparators]
+            if any(len({n.id for n in ast.walk(s) if isinstance(n, ast.Name)} & set(of)) != 1 for s in sides):
+                return None
+            steps = zip(sides, node.ops, sides[1:], strict=False)
+            forms = [_form(ast.Compare(left=a, ops=[op], comparators=[b]), names) for a, op, b in steps]
+            return forms[0] if len(forms) == 1 else ("And", frozenset(forms))
+        case _:
+            return None
+
+
+_FEWEST_ALIKE = 3
+
+
+def unlike_its_neighbours(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
+    """One of several comparisons of one value with constants, all alike, that the edit turns into another kind."""
+    was, now = _with_constants(pair.old), _with_constants(pair.new)
+    made = [n for subject, nodes in now.items() if subject not in was for n in nodes]
+    for subject, old in was.items():
+        new = now.get(subject, [])
+        if len(old) < _FEWEST_ALIKE or len({type(n.ops[0]) for n in old}) != 1:
+            continue
+        bounds = Counter(map(_bound, old))
+        changed = [n for n in new if type(n.ops[0]) is not type(old[0].ops[0])]
+        changed += [n for n in made if subject in ast.unparse(n.left)]  # `n + 1 > 9`
+        stays = [n for n in new if n not in changed]
+        if len(changed) == 1 and Counter(map(_bound, (*stays, *changed))) == bounds:
+            why = (
+                f"`{ast.unparse(changed[0])}` is no longer like `{ast.unparse(stays[0])}` and the others of `{subject}`"
+            )
+            yield against(file, pair, ContradictionKind.SYMMETRY_LOST, ContradictionWeight.SOFT, why)
+
+
+def _with_constants(function: Function) -> dict[str, list[ast.Compare]]:
+    """The comparisons of one value with one number, by the value, in the order of the text."""
+    found: dict[str, list[ast.Compare]] = {}
+    for node in own_nodes(function):
+        if not isinstance(node, ast.Compare) or len(node.ops) != 1 or not isinstance(node.ops[0], _ORDERS):
+            continue
+        if is_constant(node.comparators[0]) and not is_constant(node.left):
+            found.setdefault(ast.unparse(node.left), []).append(node)
+    return {subject: sorted(nodes, key=lambda n: (n.lineno, n.col_offset)) for subject, nodes in found.items()}
+
+
+def _bound(node: ast.Compare) -> str:
+    return ast.unparse(node.comparators[0])
+
+
+_FOLDS = frozenset({"lower", "upper", "casefold"})
+_LOOKS_UP = frozenset(
+    {"get", "pop", "setdefault", "index", "count", "add", "discard", "remove", "startswith", "endswith"}
+)
+
+
+def folded_beyond_keys(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
+    """Case is folded to look something up elsewhere in the file, and here in what is answered or passed on as well."""
+    had = {ast.unparse(c) for c in _folds(pair.old)}
+    for call in _folds(pair.new):
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        before = [c for c in _folds(file.old) if isinstance(c.func, ast.Attribute) and c.func.attr == name]
+        keys = _keys(file.old)
+        if ast.unparse(call) in had or not before or not all(c in keys for c in before):
+            continue
+        statement = next(
+            (s for s in own_nodes(pair.new) if isinstance(s, ast.Assign) and call in set(ast.walk(s))), None
+        )
+        if statement is None or call in _keys(pair.new):
+            continue
+        bound = {n.id for t in statement.targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+        out = sorted(bound & _passed_on(pair.new))
+        if out:
+            why = f"`{ast.unparse(call)}` folds the case of `{out[0]}` too; elsewhere the file does so only to look up"
+            yield against(file, pair, ContradictionKind.SIBLINGS, ContradictionWeight.SOFT, why)
+            return
+
+
+def _folds(tree: ast.AST) -> list[ast.Call]:
+    calls = (n for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and not n.args)
+    return [c for c in calls if isinstance(c.func, ast.Attribute) and c.func.attr in _FOLDS]
+
+
+def _keys(tree: ast.AST) -> set[ast.AST]:
+    """What stands in brackets, in a comparison, or is given to a method that looks up."""
+    found: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Subscript(slice=key):
+                found.add(key)
+            case ast.Compare():
+                found |= {node.left, *node.comparators}
+            case ast.Call(func=ast.Attribute(attr=name), args=[first, *_]) if name in _LOOKS_UP:
+                found.add(first)
+            case ast.Dict():
+                found |= {k for k in node.keys if k is not None}
+            case _:
+                pass
+    return found
+
+
+def _passed_on(function: Function) -> set[str]:
+    """Names that are returned, yielded, shown in a text or given to a call, not only as a key."""
+    keys, found = _keys(function), set[str]()
+    for node in own_nodes(function):
+        parts: list[ast.expr] = []
+        match node:
+            case ast.Call():
+                parts = [*node.args, *(k.value for k in node.keywords)]
+            case ast.Return(value=ast.expr() as value) | ast.Yield(value=ast.expr() as value):
+                parts = [value]
+            case ast.FormattedValue(value=value):
+                parts = [value]
+            case _:
+                pass
+        plain = (p.value if isinstance(p, ast.Starred) else p for p in parts if p not in keys)
+        found |= {p.id for p in plain if isinstance(p, ast.Name)}
+    return found

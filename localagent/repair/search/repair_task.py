@@ -22,7 +22,7 @@ from localagent.ports import QuickCheck
 from localagent.repair.acceptance.acceptance import Accepted, ambiguity, rivals
 from localagent.repair.acceptance.control_edits import breaking, no_op, only_flaky
 from localagent.repair.acceptance.give_up import give_up_reason
-from localagent.repair.acceptance.signals import Signals, hardened_signals
+from localagent.repair.acceptance.signals import Signals, hardened_signals, near_rival
 from localagent.repair.search.candidate_timeouts import cpu_seconds
 from localagent.repair.search.expansion import Expansion
 from localagent.repair.search.partial_progress import baseline_failures, stage_of
@@ -159,11 +159,14 @@ class Repair:
 
     def signals(self, candidate: Candidate) -> Signals:
         """What is known of a plausible candidate; of one that was made sturdier, with what the one before does."""
-        found, choice = self._run.state.signals, self._run.state.choice
+        s = self._run.state
+        found, choice = s.signals, s.choice
         before = found.get(candidate.parent) if candidate.parent is not None else None
-        if candidate.number in found or choice is None or before is None:
-            return found.get(candidate.number, {})
-        return hardened_signals(candidate, before, choice)
+        known, number = found.get(candidate.number, {}), candidate.number
+        if not known and choice is not None and before is not None and candidate.parent is not None:
+            known, number = hardened_signals(candidate, before, choice), candidate.parent
+        open_ones = [x for x in s.order if x.candidate.number not in s.rejected]
+        return {**known, **near_rival(number, open_ones)} if known else {}
 
     def rivals(self, chosen: Candidate) -> list[Accepted]:
         """Others that pass every check as well and are known to behave otherwise, best first, while there is time."""

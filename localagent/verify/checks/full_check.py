@@ -5,13 +5,13 @@ order of a set that Python does not promise is no repair. Not promised: that wha
 this repository would agree.
 """
 
-import ast
 import concurrent.futures as cf
 import random
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from localagent.code.set_order import set_order_may_show
 from localagent.code.source_text import parse_or_none
 from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, CheckResult, Failure, FullResult, Outcome, TestResult
@@ -30,10 +30,9 @@ from localagent.verify.worker.worker_spec import WorkerUse
 BUDGET_SECONDS = 280.0
 LEAST_CPU_SECONDS = 10.0
 NAMED = 5
-_SETS = frozenset({"set", "frozenset"})
 _NOTHING: Mapping[str, TestResult] = {}
 USUAL_HASHES, OTHER_HASHES = 0, 1  # PYTHONHASHSEED; the other one is that of the shuffled run
-MORE_HASHES = (2, 3)  # where the patch touches code that makes sets
+MORE_HASHES = (2, 3)  # where the order of a set may show in the patched files
 MORE_RUNS = 4  # a test that fails half the time is blamed on a patch once in sixteen
 
 
@@ -253,9 +252,13 @@ class FullChecker:
         turned = frozenset(verdict.turned) & mixed.ids
         bad = frozenset(i for i in turned if not _passed(mixed.results.get(i)))
         seeds, wanted = ((OTHER_HASHES,), bad) if bad else (MORE_HASHES, turned)
-        for seed in seeds if bad or _makes_sets(candidate) else ():
+        if not bad and not _order_may_show(candidate):
+            return
+        with cf.ThreadPoolExecutor(len(seeds), thread_name_prefix="hashes") as pool:
+            runs = {n: pool.submit(self._with_hashes, changes, baseline, wanted, n) for n in seeds}
+        for seed, run in runs.items():
             try:
-                lost = wanted - self._with_hashes(changes, baseline, wanted, seed)
+                lost = wanted - run.result()
                 lost = self._with_hashes(changes, baseline, lost, USUAL_HASHES) if lost else lost
             except WorkerLost as ended:
                 self._rooms.check()
@@ -401,15 +404,10 @@ def _hashes(seed: int) -> Mapping[str, str]:
     return {"PYTHONHASHSEED": str(seed)}
 
 
-def _makes_sets(candidate: Candidate) -> bool:
-    """Whether a changed file makes sets: their order may be what a repair rests on."""
-    for change in candidate.patch.changes:
-        tree = parse_or_none(change.after) if change.path.endswith(".py") else None
-        for node in ast.walk(tree) if tree is not None else ():
-            named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _SETS
-            if named or isinstance(node, ast.Set | ast.SetComp):
-                return True
-    return False
+def _order_may_show(candidate: Candidate) -> bool:
+    """Whether a changed file makes sets whose order may be what a repair rests on."""
+    trees = (parse_or_none(c.after) for c in candidate.patch.changes if c.path.endswith(".py"))
+    return any(tree is not None and set_order_may_show(tree) for tree in trees)
 
 
 def _good(result: TestResult | None) -> bool:

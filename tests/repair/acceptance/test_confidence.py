@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localagent.domain.guard import GuardResult
+from localagent.domain.outcome import FullResult
 from localagent.domain.strength import Grade, Share, graded
 from localagent.domain.verification import Assessment
 from localagent.errors import UsageFault
@@ -18,6 +19,7 @@ from localagent.repair.acceptance.confidence_model import (
     grade_signals,
     guard_signals,
     load_confidence,
+    progress_signals,
     strength_signals,
 )
 from localagent.repair.acceptance.signals import Signal
@@ -97,9 +99,10 @@ def test_a_missing_file_is_a_fault(tmp_path: Path) -> None:
         load_confidence(tmp_path / "none.json")
 
 
-def test_a_hard_contradiction_keeps_a_repair_below_every_policy() -> None:
-    signals = {"failing": Signal(value=1e9), "hard-contradictions": Signal(value=1.0)}
-    found = model({"failing": 1.0, "hard-contradictions": -1.0}).judge(signals, language_model="")
+@pytest.mark.parametrize("doubt", ["hard-contradictions", "near-rival", "leaves-failing"])
+def test_some_doubts_keep_a_repair_below_every_policy(doubt: str) -> None:
+    signals = {"failing": Signal(value=1e9), doubt: Signal(value=1.0)}
+    found = model({"failing": 1.0, doubt: -1.0}).judge(signals, language_model="")
     assert found.probability < 0.7
     assert model({"failing": 1.0}).judge({"failing": signals["failing"]}, language_model="").probability > 0.97
 
@@ -119,6 +122,17 @@ def test_a_guard_that_could_not_run_is_none_that_passed(guard: GuardResult | Non
     (found,) = guard_signals(guard).values()
     assert found.value == value
     assert told in found.text
+
+
+def test_what_leaves_asked_tests_failing_is_believed_less() -> None:
+    full = FullResult(
+        accepted=True, reasons=(), fail_to_pass=("a",), pass_to_pass=(), pass_to_fail=(), still_failing=("b", "c")
+    )
+    found = progress_signals(full)
+    assert found["leaves-failing"].text == "2 tests that should pass still fail"
+    bundled = load_confidence(BUNDLED)
+    told = [bundled.judge(progress_signals(f), language_model="").probability for f in (None, full)]
+    assert told[0] > 2 * told[1]
 
 
 def test_a_worse_grade_is_never_likelier() -> None:

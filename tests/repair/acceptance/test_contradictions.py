@@ -651,6 +651,82 @@ class TestRegularity:
         assert "siblings" not in against(swapped(alone, "if box.get(key):", "if box.get(key) is not None:"))
 
 
+class TestLikeThings:
+    QUEUE = """
+    @dataclass
+    class Job:
+        name: str
+        urgency: int
+
+    class Queue:
+        def order(self):
+            return sorted(self.jobs, key=lambda job: job.urgency)
+
+        def first(self):
+            return self.order()[0].name
+    """
+
+    def test_a_field_that_is_set_and_that_nothing_reads_any_more(self) -> None:
+        patch = swapped(self.QUEUE, "job: job.urgency", "job: job.name")
+        assert "option-lost" in against(patch)
+        assert "`urgency` is still set" in reasons(patch)
+        assert "option-lost" not in against(swapped(self.QUEUE, "job: job.urgency", "job: -job.urgency"))
+        other = self.QUEUE.replace("order()[0].name", "order()[0]")  # one of two fields was read for the other
+        assert "option-lost" not in against(swapped(other, "job: job.urgency", "job: job.name"))
+        by_text = self.QUEUE + "\n    print(asdict(Job('a', 1)))\n"
+        assert "option-lost" not in against(swapped(by_text, "job: job.urgency", "job: job.name"))
+
+    @pytest.mark.parametrize(
+        ("name", "answer", "fires"),
+        [
+            ("overlap", "a[0] < b[0] < a[1]", True),
+            ("overlap", "a[0] < b[1] and b[0] < a[1]", False),
+            ("overlap", "not (a[1] <= b[0] or b[1] <= a[0])", False),
+            ("overlap", "max(a[0], b[0]) < min(a[1], b[1])", False),
+            ("contains", "a[0] < b[0] < a[1]", False),
+            ("same", "a.name == b", False),
+        ],
+    )
+    def test_a_relation_without_a_direction(self, name: str, answer: str, fires: bool) -> None:
+        patch = swapped(f"def {name}(a, b):\n    return a[0] < b[1]\n", "a[0] < b[1]", answer)
+        assert ("symmetry-lost" in against(patch)) == fires
+
+    @pytest.mark.parametrize("asked", ["self.begun is not None", "self.begun"])
+    def test_what_a_branch_is_there_for_and_that_nothing_in_it_reads_any_more(self, asked: str) -> None:
+        stop = f"""
+        def stop(self):
+            if {asked}:
+                self.passed = self.now() - self.begun
+                self.begun = None
+            return self.passed
+        """
+        assert "value-unused" in against(swapped(stop, "() - self.begun", "() - self.passed"))
+        assert "value-unused" not in against(swapped(stop, "passed = self.now", "passed += self.now"))
+        assert "value-unused" not in against(swapped(stop, f"if {asked}", "if self.passed"))
+
+    def test_one_of_several_like_comparisons(self) -> None:
+        grade = "def f(n):\n    if n > 9:\n        return 'A'\n    if n > 8:\n        return 'B'\n    return n > 7\n"
+        assert "symmetry-lost" in against(swapped(grade, "n > 9", "n >= 9"))
+        assert "symmetry-lost" in against(swapped(grade, "n > 9", "n + 1 > 9"))
+        assert "symmetry-lost" not in against(swapped(grade, "n > 9", "n > 10"))
+        assert "symmetry-lost" not in against(one_file(grade, grade.replace(">", ">=")))
+        assert "symmetry-lost" not in against(swapped(grade.replace("n > 8", "n >= 8"), "n > 9", "n >= 9"))
+
+    def test_case_that_is_folded_in_more_than_the_key(self) -> None:
+        bot = """
+        def add(self, name, function):
+            self.known[name.lower()] = function
+
+        def handle(self, text):
+            name, *words = text.split()
+            return self.known.get(name)(*words)
+        """
+        assert "siblings" in against(swapped(bot, "text.split()", "text.lower().split()"))
+        assert "siblings" not in against(swapped(bot, "get(name)", "get(name.lower())"))
+        plain = bot.replace("name.lower()", "name")
+        assert "siblings" not in against(swapped(plain, "text.split()", "text.lower().split()"))
+
+
 class TestKindsOfValues:
     def test_a_key_that_becomes_a_text(self) -> None:
         before = "def f(rows):\n    return sorted(rows, key=lambda r: r.rank)\n"

@@ -11,7 +11,7 @@ from localagent.domain.edit import Candidate, Edit, EditEffect, FileChange, Patc
 from localagent.domain.outcome import Baseline, Failure, Frame, Outcome, TestResult
 from localagent.domain.task import Suspicion
 from localagent.repair.acceptance.ranking import RankedCandidate
-from localagent.repair.acceptance.signals import Choice, hardened_signals, signals
+from localagent.repair.acceptance.signals import Choice, hardened_signals, near_rival, signals
 
 NOTHING = Baseline(tests=(), failing=(), passing=())
 
@@ -42,6 +42,15 @@ def test_rivals_share_by_their_costs() -> None:
     assert found[1]["share"].value > 0.8 > found[2]["share"].value
     assert (found[1]["lead"].value, found[2]["lead"].value) == (2.0, -2.0)
     assert "1 other behaviour that passed" in found[1]["kinds"].text
+
+
+def test_another_behaviour_that_is_about_as_likely_is_a_near_rival() -> None:
+    order = standings(1.0, 1.5, 9.0)
+    told = [near_rival(n, order)["near-rival"].value for n in (1, 2, 3)]
+    assert told == [1.0, 1.0, 1.0]
+    assert near_rival(1, standings(1.0, 3.0))["near-rival"].value == 0.0
+    assert near_rival(1, standings(1.0, 1.5, row="ok:same"))["near-rival"].value == 0.0
+    assert near_rival(1, [s for s in order if s.candidate.number != 2])["near-rival"].value == 0.0
 
 
 def test_collateral_is_told_with_its_counts() -> None:
