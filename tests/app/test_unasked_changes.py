@@ -85,7 +85,7 @@ def test_a_file_of_data_that_nobody_spoke_of() -> None:
         (
             "a.json",
             '{"item": {"size": {"max": 9}, "name": {"must": true}}}',
-            '{"item": {"size": {"max": 20}, "name": {}}}',
+            '{"item": {"size": {"max": 20}, "name": {"must": false}}}',
         ),
         ("a.toml", "[size]\nmax = 9\n[name]\nmust = 1\n", "[name]\nmust = 2\n[size]\nmax = 20\n"),
         ("a.cfg", "[size]\nmax = 9\n[name]\nmust = 1\n", "[size]\nmax = 20\n[name]\nmust = 2\n"),

@@ -342,6 +342,7 @@ def test_what_a_file_does_already_it_may_do_once_more() -> None:
 
 TOLD = "from pkg.mod import load\n\n\ndef test_load():\n    assert load('x') == 'unknown, known: .csv'\n"
 RENAMED = TEST.replace("test_load", "test_load_gives_more").replace("== 2", "== 20")
+HIDDEN = RENAMED.replace("def", "if not load:\n    def").replace("    assert", "        assert")
 GENERATED = "from pkg.mod import load\n\n\ndef test_load():\n    assert list(load(1)) == [2]\n"
 
 
@@ -360,6 +361,7 @@ GENERATED = "from pkg.mod import load\n\n\ndef test_load():\n    assert list(loa
         (TOLD, TOLD.replace("known: .csv", ".tsv"), "Read `.tsv` too; the message names it.", False),
         (TEST, TEST.replace("== 2", "== 20") + "    assert load(2) == 40\n", "Raise what load gives to 20.", True),
         (TEST, RENAMED, "`test_load` expects 2: change that to 20 and rename it.", True),
+        (TEST, HIDDEN, "`test_load` expects 2: change that to 20 and rename it.", False),
         (TEST, RENAMED, "Change 2 to 20 and rename the test.", False),  # which one
         (TEST, RENAMED.replace("== 20", "== 21"), "`test_load` expects 2: change that to 20 and rename it.", False),
         (TEST, RENAMED.replace("== 20", "> 20"), "`test_load` expects 2: change that to 20 and rename it.", False),

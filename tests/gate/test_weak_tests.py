@@ -65,6 +65,7 @@ def test_a_test_that_shows_something_is_let_be(text: str) -> None:
             "def test_a():\n    assert mean([1]) == 1\n",
             "replaces shop.mean for every test",
         ),
+        ("def test_a(x=2):\n    assert x == 2\n", "uses nothing of the repository"),
         ("def test_a():\n    mean = lambda x: 2\n    assert mean([1]) == 2\n", "replaces mean"),
         (
             "def average(x):\n    return 2\n\n\ndef test_a():\n    assert average([1]) == 1\n",

@@ -20,17 +20,17 @@ def setting_keys(path: RepoPath, source: bytes) -> dict[str, str] | None:
             case "cfg" | "ini":
                 parser = configparser.RawConfigParser()
                 parser.read_string(source.decode())
-                data = {name: dict(parser[name]) for name in parser.sections()}
+                data = {name: dict(parser[name]) for name in (parser.default_section, *parser.sections())}
             case _:
                 return None
-        return dict(_keys(data, "")) if isinstance(data, dict) else None
+        return dict(_keys(data, "")) or None if isinstance(data, dict) else None
     except (ValueError, configparser.Error, RecursionError):
         return None
 
 
 def _keys(table: dict[str, Any], prefix: str) -> Iterator[tuple[str, str]]:
     for key, value in table.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and value:
             yield from _keys(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", str(value)

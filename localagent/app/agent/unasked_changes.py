@@ -12,7 +12,7 @@ place was, the words tell nothing, and none is named.
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from localagent.app.agent.setting_keys import setting_keys
@@ -93,8 +93,11 @@ def _all_differing(
 ) -> Iterator[_Place]:
     trees = {path: (_places(path, before.get(path) or b""), _places(path, text)) for path, text in after.items()}
     moved = _moved(pair for path, pair in trees.items() if path.is_python)
+    come = {
+        n.rpartition(".")[2] for path, (was, now) in trees.items() if path.is_python for n in now.keys() - was.keys()
+    }
     for path, (was, now) in trees.items():
-        yield from _differing(path, was, now, instruction, moved)
+        yield from _differing(path, was, now, instruction, moved, come)
 
 
 def _differs_like(place: _Place, others: Iterable[frozenset[str]]) -> bool:
@@ -110,25 +113,31 @@ def _moved(trees: Iterable[tuple[_Places, _Places]]) -> _Places:
     return {name: place for name, place in gone.items() if name in come}
 
 
-def _differing(path: RepoPath, was: _Places, now: _Places, instruction: str, moved: _Places) -> Iterator[_Place]:
+def _differing(
+    path: RepoPath, was: _Places, now: _Places, instruction: str, moved: _Places, come: Collection[str]
+) -> Iterator[_Place]:
     said = any(f"/{path}".endswith(f"/{name}") for name in _FILE.findall(instruction))
     names = {*_NAME.findall(instruction), *_WORD.findall(" ".join(_QUOTED.findall(instruction)))}
     asked = {word for word in _words(instruction) if len(word) >= _SHORTEST}
     versions = _VERSION.findall(instruction)
     gone = {n: place for n, place in was.items() if now and n not in {*now, *moved}}
-    gone = {n: (at, list[str]()) for n, (at, texts) in gone.items() if not path.is_python or _NAMED.match(texts[0])}
+    if path.is_python:  # what came under its name elsewhere is there now, in a class perhaps
+        gone = {n: p for n, p in gone.items() if _NAMED.match(p[1][0]) and n.rpartition(".")[2] not in come}
+    gone = {n: (at, list[str]()) for n, (at, _) in gone.items()}
     for name, (line, texts) in {**now, **gone}.items():
         stood = was.get(name) or moved.get(name)
         old, new = Counter(stood[1] if stood else ()), Counter(texts)
         if old == new:
             continue
         gone_lines, new_lines = ("\n".join(c.elements()) for c in (old - new, new - old))
-        lost, come = (Counter(_WORD.findall(lines)) for lines in (gone_lines, new_lines))
+        lost, added = (Counter(_WORD.findall(lines)) for lines in (gone_lines, new_lines))
         last = name.rpartition(".")[2]
         calm = stood is not None and bool(texts) and texts[0].startswith(("def ", "async def ", "@"))
         by_file = (path.is_python or not name) and (name in was or not stood)
         own = [last] if path.is_python else name.split(".")[-2:] if said else []  # which of the keys of a named file
-        differing = {*(lost - come), *(come - lost), *(() if calm else own)} if texts or not path.is_python else {last}
+        differing = (
+            {*(lost - added), *(added - lost), *(() if calm else own)} if texts or not path.is_python else {last}
+        )
         also = [word for token in differing for word in _ALSO.get(token, ())]
         yield _Place(
             where=": ".join(filter(None, (f"{path}:{line}" if line else str(path), name))),
@@ -140,7 +149,7 @@ def _differing(path: RepoPath, was: _Places, now: _Places, instruction: str, mov
             new=stood is None and (path.is_python or not was),
             gone=not texts,
             words=frozenset(word for token in (*differing, *also) for word in _words(token)),
-            names=frozenset({*lost, *come} if texts else {last}),
+            names=frozenset({*lost, *added} if texts else {last}),
         )
 
 

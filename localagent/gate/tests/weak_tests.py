@@ -123,7 +123,8 @@ class _Reader:
 
     def _taken_from_elsewhere(self, test: Function) -> bool:
         """Whether a test, or a fixture of its file that it takes, takes one of elsewhere, as of conftest.py."""
-        taken, waiting = set[str](), _parameters(test) - _rows_of(test)
+        given = test.args.defaults + [default for default in test.args.kw_defaults if default is not None]
+        taken, waiting = set[str](), set() if given else _parameters(test) - _rows_of(test)
         while waiting:
             name = waiting.pop()
             taken.add(name)
