@@ -7,7 +7,7 @@ Not promised: that what is written is what was meant; tests say that, or nothing
 
 import ast
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from localagent.code.names import callee_name, dotted_name, imports_of
@@ -24,6 +24,7 @@ _ELSEWHERE = re.compile(
 )
 _ENTRY = "__main__.py"
 _EXIT, _ON_VARIABLE = "sys.exit() on import", "a condition on environ"  # what the rules of review call them
+_ON_INPUT = "a condition that one input alone meets"
 _BY_NAME = ("call", "name", "method", "setting", "import")  # uses in the table of dangers that are what they are called
 
 
@@ -137,7 +138,9 @@ _AS_FOUND = (
 _AGAIN = ("write-files", "process-state", "surroundings")  # what a file does already it may do once more
 _GUARDS = r"(?i).*(?:verif|ssl|tls|secur|auth|csrf|host|escap|trust|permi|cert|sign|sanit|admin|encrypt|debug|pass)"
 RULES = frozenset(
-    {kind.rule for kind in _KINDS} | {"dynamic-access", "trigger-added", "runs-unasked"} | instructed_calls.RULES
+    {kind.rule for kind in _KINDS}
+    | {"dynamic-access", "magic-value", "trigger-added", "runs-unasked"}
+    | instructed_calls.RULES
 )
 """The rules of which some uses are answered."""
 
@@ -149,6 +152,8 @@ def is_use_asked_for(finding: Finding, path: RepoPath, before: bytes, source: by
         return False
     if finding.rule == "trigger-added" and finding.subject == _ON_VARIABLE:
         return _variable_named(tree, finding.line, instruction)
+    if finding.rule == "magic-value" or finding.subject == _ON_INPUT:
+        return _is_listed(tree, finding, instruction)
     if finding.rule in instructed_calls.RULES:
         return instructed_calls.is_call_instructed(finding, path, tree, instruction)
     if finding.rule == "runs-unasked" and re.fullmatch(r"__\w+__", finding.subject):
@@ -299,7 +304,42 @@ def _variable_named(tree: ast.Module, line: int, instruction: str) -> bool:
         elif isinstance(node, ast.Compare) and any(dotted_name(c).endswith("environ") for c in node.comparators):
             read.append(node.left)
     known = {*re.findall(r"\w{3,}", instruction)}
-    return bool(read) and all(isinstance(r, ast.Constant) and r.value in known for r in read)
+    return bool(read) and all(
+        (isinstance(r, ast.Constant) and r.value in known) or _begins_with(r, known) for r in read
+    )
+
+
+def _begins_with(name: ast.expr, known: Collection[str]) -> bool:
+    """Whether a name is made of a beginning that is known, such as `SHOP_`, and of one that is given."""
+    match name:
+        case ast.JoinedStr(values=[ast.Constant(value=str(first)), ast.FormattedValue(value=ast.Name())]):
+            return re.fullmatch(r"[A-Z][A-Z0-9]{2,}_", first) is not None and first in known
+    return False
+
+
+def _is_listed(tree: ast.Module, finding: Finding, instruction: str) -> bool:
+    """Whether a line asks if something is one of several texts, each of which the instruction says."""
+    compares = [n for n in ast.walk(tree) if isinstance(n, ast.Compare) and finding.line in lines_of(n)]
+    named = {
+        target.id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    texts: list[str] = []
+    for compare in compares:
+        values = compare.comparators[-1]
+        values = named.get(values.id, values) if isinstance(values, ast.Name) else values
+        if not isinstance(compare.ops[-1], ast.In | ast.NotIn) or len(compare.ops) > 1:
+            return False
+        if not isinstance(values, ast.Tuple | ast.List | ast.Set) or len(values.elts) < 2:
+            return False
+        texts += [str(e.value) if isinstance(e, ast.Constant) else "" for e in values.elts]
+    subject = finding.subject.removeprefix("a comparison with ")
+    compared = finding.subject == _ON_INPUT or subject in map(repr, texts)
+    known = {*re.findall(r"[\w.-]*\w", instruction)}
+    return bool(texts) and compared and all(text in known for text in texts)
 
 
 def _asks_clock(function: ast.AST) -> bool:

@@ -32,6 +32,8 @@ from localagent.gate import instructed_uses
 from localagent.gate.files import critical_paths, patch_paths
 from localagent.gate.files.editable_paths import NOT_IN_TREE
 from localagent.gate.tests import side_effects, tamper_rules
+from localagent.gate.tests.inventory import suite_of
+from localagent.gate.tests.renamed_tests import begin_of, begins_alike, renamed_tests
 from localagent.text.visible_text import shortened
 
 _NO_SECTION = (
@@ -44,7 +46,9 @@ _WRITERS = frozenset({"write_text", "write_bytes", "symlink_to", "hardlink_to"})
 _WORD = re.compile(r"\w+")
 _NO_NAMES = frozenset({*keyword.kwlist, *dir(builtins)})
 _PIECE = re.compile(r"\w+|\W+")
+_TERM = re.compile(r"\d+(?:\.\d+)+|\w+")  # 0.9.1 is one
 _TAKES_AWAY = re.compile(r"\b(?:remov|delet|drop|retir|get rid|take out|no longer|nobody)", re.IGNORECASE)
+_RENAMES = re.compile(r"\brenam|\bnew name", re.IGNORECASE)
 _PYPROJECT = "pyproject.toml"
 _REPORTS = frozenset({"exception", "print_exc", "format_exc", "print_exception", "format_exception"})
 _ALL_CAUGHT = re.compile(r"\bExceptions?\b|(?i:\b(?:any|every|all|whatever|no)(?: kinds? of)? (?:exception|error)s?\b)")
@@ -215,7 +219,8 @@ class _InstructionContext:
                 where = finding.message.partition(":")[0]
                 return self._speaks_of(where, finding.path, _lost_guards([*self.entries.values()], finding.path))
             case "test-gone-with-feature":
-                return _TAKES_AWAY.search(self.instruction) is not None
+                said = not finding.subject.startswith("-") or _is_said(finding.subject, self.instruction)
+                return said and _TAKES_AWAY.search(self.instruction) is not None
             case "dependency-edit" | "test-configuration":
                 return entry is not None and self._spelled_out(entry)
             case rule if rule in instructed_uses.RULES:
@@ -268,10 +273,10 @@ class _InstructionContext:
             return False
         before, after = _lines(entry.before), _lines(entry.after)
         new = [x[2:] for x in difflib.ndiff(before, after) if x.startswith("+ ")]
-        known = {*_WORD.findall(self.instruction), *_WORD.findall("\n".join(before))}
+        known = {*_TERM.findall(self.instruction), *_TERM.findall("\n".join(before))}
         name = entry.path.name
         listed = name in (_PYPROJECT, _SETUP_CFG, _TOX, "README.md") or _REQUIREMENTS.fullmatch(name) is not None
-        return listed and all(word in known for line in new for word in _WORD.findall(line))
+        return listed and all(term in known for line in new for term in _TERM.findall(line))
 
 
 def _lost_guards(entries: Sequence[TreeChange], path: RepoPath) -> list[ast.Raise | ast.Assert]:
@@ -405,18 +410,34 @@ def _function_at(before: bytes, after: bytes, line: int) -> tuple[Function | Non
 def _expects_what_is_said(before: bytes, after: bytes, line: int, instruction: str) -> bool:
     """Whether the function around a line differs by texts and numbers that the instruction says, and by `list(...)`.
 
-    The latter where it asks for what gives its values one by one. All that a test demands is demanded as before.
+    The latter where it asks for what gives its values one by one. All that a test demands is demanded as before, and
+    what follows may be new. A test may have a new name where the instruction says the old one, and that it is renamed.
     """
     old, new = _function_at(before, after, line)
+    if old is None or new is None:
+        old, new = _renamed_at(before, after, line, instruction)
     if old is None or new is None:
         return False
     if _ONE_BY_ONE.search(instruction):
         old, new = (_Unwrapped().visit(copy.deepcopy(f)) for f in (old, new))
-    was, now = ([n.value for n in ast.walk(f) if isinstance(n, ast.Constant)] for f in (old, new))
-    shapes = [ast.dump(_Blank().visit(copy.deepcopy(f))) for f in (old, new)]
-    return shapes[0] == shapes[1] and all(
-        (type(a), a) == (type(b), b) or _is_said(b, instruction) for a, b in zip(was, now, strict=True)
+    if not begins_alike(old, new):
+        return False
+    was, now = ([n.value for n in ast.walk(f) if isinstance(n, ast.Constant)] for f in (old, begin_of(new, old)))
+    return all(
+        (type(a), a) == (type(b), b) or _is_said(b, instruction) or _is_said_in_part(a, b, instruction)
+        for a, b in zip(was, now, strict=True)
     )
+
+
+def _renamed_at(before: bytes, after: bytes, line: int, instruction: str) -> tuple[Function | None, Function | None]:
+    """The test around a line of `after`, and the one that it was, which the instruction names and has renamed."""
+    was, now = suite_of(before), suite_of(after)
+    if was is not None and now is not None and _RENAMES.search(instruction):
+        for old, new in renamed_tests(was, now).items():
+            node = now.tests[new].node
+            if line in lines_of(node) and old.rpartition(".")[2] in _WORD.findall(instruction):
+                return was.tests[old].node, node
+    return None, None
 
 
 def _is_said(value: object, instruction: str) -> bool:
@@ -425,11 +446,14 @@ def _is_said(value: object, instruction: str) -> bool:
     return known and re.search(rf"(?<![\w.]){re.escape(str(value))}(?!\w)", instruction) is not None
 
 
-class _Blank(ast.NodeTransformer):
-    """Texts and numbers left open."""
-
-    def visit_Constant(self, _node: ast.Constant) -> ast.Constant:
-        return ast.Constant(value=None)
+def _is_said_in_part(old: object, new: object, instruction: str) -> bool:
+    """Whether two texts have words in common, and the instruction says all others, which go or come."""
+    if not (isinstance(old, str) and isinstance(new, str)):
+        return False
+    was, now = ([word.strip(",;:()'\"") for word in text.split()] for text in (old, new))
+    steps = difflib.SequenceMatcher(None, was, now, autojunk=False).get_opcodes()
+    others = [w for kind, i, j, k, n in steps if kind != "equal" for w in (*was[i:j], *now[k:n])]
+    return len(others) < len(was) + len(now) and all(_is_said(word, instruction) for word in others)
 
 
 class _Unwrapped(ast.NodeTransformer):

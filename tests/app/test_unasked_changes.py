@@ -2,7 +2,7 @@
 
 import pytest
 
-from localagent.app.agent.unasked_changes import unasked_changes
+from localagent.app.agent.unasked_changes import code_beside_text, unasked_changes
 from localagent.domain.paths import RepoPath
 
 PATH = RepoPath("pkg/mod.py")
@@ -74,9 +74,63 @@ def test_a_file_of_data_that_nobody_spoke_of() -> None:
     before, after = b'{"lines": 100}\n', b'{"lines": 1000000000}\n'
     data, guide = RepoPath("pkg/limits.json"), RepoPath("README.md")
     changes = ({PATH: BEFORE.encode(), data: before, guide: b"a\n"}, {PATH: ASKED.encode(), data: after, guide: b"b\n"})
-    assert unasked_changes(*changes, WORDS) == ("pkg/limits.json",)
+    assert unasked_changes(*changes, WORDS) == ("pkg/limits.json: lines",)
     assert unasked_changes(*changes, WORDS + " Raise the lines of limits.json.") == ()
     assert unasked_changes({PATH: BEFORE.encode(), data: None, guide: b""}, changes[1], WORDS) == ()  # a new file
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        (
+            "a.json",
+            '{"item": {"size": {"max": 9}, "name": {"must": true}}}',
+            '{"item": {"size": {"max": 20}, "name": {"must": false}}}',
+        ),
+        ("a.toml", "[size]\nmax = 9\n[name]\nmust = 1\n", "[name]\nmust = 2\n[size]\nmax = 20\n"),
+        ("a.cfg", "[size]\nmax = 9\n[name]\nmust = 1\n", "[size]\nmax = 20\n[name]\nmust = 2\n"),
+    ],
+)
+def test_a_key_of_a_file_that_was_named_is_a_place_of_its_own(name: str, before: str, after: str) -> None:
+    path = RepoPath(name)
+    (found,) = unasked_changes({path: before.encode()}, {path: after.encode()}, f"In {name} allow a size of 20.")
+    assert found.endswith("name.must")
+    assert found in unasked_changes({path: after.encode()}, {path: before.encode()}, f"In {name} allow a size of 20.")
+
+
+def test_what_is_gone_was_asked_for_by_its_name() -> None:
+    without = ASKED.replace("def due(now, last):\n    return now - last >= 3\n\n\n", "")
+    (told,) = unasked_changes({PATH: BEFORE.encode()}, {PATH: without.encode()}, WORDS)
+    assert told == "pkg/mod.py:9: due"
+    assert unasked_changes({PATH: BEFORE.encode()}, {PATH: without.encode()}, WORDS + " `due` can go.") == ()
+    inlined = without.replace("due(len(write_rows(rows)), LIMIT)", "len(write_rows(rows)) >= LIMIT")
+    assert unasked_changes({PATH: BEFORE.encode()}, {PATH: inlined.encode()}, WORDS + " Inline in `report`.") == ()
+
+
+@pytest.mark.parametrize(("least", "found"), [("3", ()), ("4", ("pkg/clock.py:1: due",))])
+def test_what_moves_to_another_file_stays_as_it_was(least: str, found: tuple[str, ...]) -> None:
+    due, other = "def due(now, last):\n    return now - last >= 3\n", RepoPath("pkg/clock.py")
+    rest = BEFORE.replace(due, "").replace("line.lower()", "line.lower().strip()")
+    after = {PATH: rest.encode(), other: due.replace("3", least).encode()}
+    words = "Move `due` to pkg/clock.py, and have `lower` strip."
+    assert unasked_changes({PATH: BEFORE.encode(), other: None}, after, words) == found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("def due(now, last):\n", "def due(now: int, last: int):\n    '''Whether.'''\n", ()),
+        ("def due(", "@overload\ndef due(now: int, last: int): ...\ndef due(", ()),
+        ("def lower(lines):\n    return [line.lower() for line in lines]\n", "", ()),
+        (">= 3", "> 3", ("pkg/mod.py:9: due",)),
+    ],
+)
+def test_text_alone_leaves_the_code_as_it_is(old: str, new: str, found: tuple[str, ...]) -> None:
+    changes = {PATH: BEFORE.encode()}, {PATH: BEFORE.replace(old, new).encode()}
+    words = "Describe `due` in pkg/mod.py, and take out the dead `lower`. "
+    assert code_beside_text(*changes, words + "Only documentation, no code.") == found
+    assert code_beside_text(*changes, words + "No change at runtime.") == found
+    assert code_beside_text(*changes, words) == ()
 
 
 def test_a_source_nested_too_deep_is_one_place() -> None:

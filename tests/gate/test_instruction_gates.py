@@ -111,6 +111,8 @@ def test_a_rename_that_is_named_may_change_tests() -> None:
         (PROJECT.replace("[]", '["rich>=13"]'), "in pyproject.toml depend on rich>=13", True),
         (PROJECT.replace("[]", '["rich>=13"]'), "depend on something in pyproject.toml", False),
         (PROJECT.replace("[]", '["rich>=13"]'), "depend on rich>=13", False),
+        (PROJECT.replace('"a"', '"a"\nversion = "3.1"'), "in pyproject.toml depend on rich>=13.1, as of 3", False),
+        (PROJECT + '[project.urls]\na = "b"\n', "in pyproject.toml set urls: a is b", True),
         (PROJECT.replace("-q", "-q -k nothing"), "in pyproject.toml add -k nothing to addopts", False),
         (PROJECT + '[build-system]\nrequires = ["x"]\n', "in pyproject.toml build-system requires x", False),
     ],
@@ -142,6 +144,7 @@ MAIN = "import sys\n\nfrom pkg.cli import main\n\nsys.exit(main())\n"
 SAVE = "def save(path, text):\n    with open(path, 'w') as file:\n        file.write(text)\n"
 PICK = "def pick(rows, name):\n    return [getattr(row, name) for row in rows]\n"
 COLOUR = "import os\n\n\ndef coloured():\n    return not os.environ.get('NO_COLOR')\n"
+PREFIXED = "import os\n\n\ndef setting(name):\n    return os.environ.get(f'SHOP_{name}')\n"
 RETRY = "import time\n\n\ndef retry(f, wait):\n    time.sleep(wait)\n    return f()\n"
 STDIN = "import sys\n\n\ndef read():\n    return sys.stdin.read()\n"
 DB = "import sqlite3\n\n\ndef f(path):\n    db = sqlite3.connect(path)\n    db.execute('{}')\n"
@@ -196,6 +199,7 @@ EXPECTED = "import pytest\n\n\ndef test_exit():\n    with pytest.raises(SystemEx
             "import os\n\n\ndef f(x):\n    return f'{x}.{os.getpid()}'\n",
             "Renames never overwrite a file.",
         ),
+        ("pkg/new.py", PREFIXED, "Variables that begin with SHOP_ win."),
         ("pkg/new.py", "def f(n):\n    return 2**n\n", "Add f(n): the delay of a back-off."),
         (
             "pkg/new.py",
@@ -227,6 +231,7 @@ def test_plain_uses_are_answered_by_the_words_that_ask_for_them(path: str, text:
         ("import sys\n\nsys.exit(0)\n", "Exit with a status.", "process-state"),
         (COLOUR.replace("NO_COLOR", "PROBE"), "No colours where NO_COLOR is set.", "surroundings"),
         (COLOUR.replace("'NO_COLOR'", "name"), "No colours where NO_COLOR is set.", "surroundings"),
+        (PREFIXED.replace("SHOP_", "PATH_"), "Variables that begin with SHOP_ win.", "surroundings"),
         (PICK.replace("def", "import os\n\n\ndef").replace("(row,", "(os,"), "An attribute.", "dynamic-access"),
         (PICK.replace("name) for", "name)() for"), "An attribute.", "dynamic-access"),
         ("import subprocess\n\n\ndef f():\n    subprocess.run(['git'])\n", "Run a program, write it.", "run-process"),
@@ -271,6 +276,44 @@ def test_code_that_moves_word_for_word_is_not_new() -> None:
     assert "run-process" in _rules("copy it", *copied)  # there is one more of it than before
 
 
+OPTION = "import argparse\n\n\ndef main(p):\n    p.add_argument('--old')\n    p.add_argument('--dry')\n"
+BY_OPTION = "from pkg.run import run\n\n\ndef test_dry():\n    assert run('--dry') == 1\n"
+
+
+@pytest.mark.parametrize(
+    ("instruction", "stays", "test", "allowed"),
+    [
+        ("Remove the option --dry and its test.", "--old", "test_dry", True),
+        ("Remove the option --old and its test.", "--old", "test_dry", False),
+        ("Remove the option --dry and its test.", "--dry", "test_dry", False),
+        ("Remove the option --dry and its test.", "--old", "test_run", False),  # it may be about something else
+    ],
+)
+def test_a_test_of_an_option_goes_with_it(instruction: str, stays: str, test: str, allowed: bool) -> None:
+    gone = "".join(x for x in OPTION.splitlines(keepends=True) if "--" not in x or stays in x)
+    changes = _change("pkg/cli.py", OPTION, gone), _change("tests/test_a.py", BY_OPTION.replace("test_dry", test), "")
+    assert (not _rules(instruction, *changes) & {"test-deleted", "test-gone-with-feature"}) is allowed
+
+
+LISTED = (
+    "KINDS = ('sha256', 'blake2b')\n\n\ndef kind(name):\n    if name not in KINDS:\n        raise ValueError(name)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "instruction", "allowed"),
+    [
+        (LISTED, "Kinds are sha256 and blake2b.", True),
+        (LISTED, "Kinds are sha256 and others.", False),
+        (LISTED.replace("not in KINDS", "== 'blake2b'"), "Kinds are sha256 and blake2b.", False),
+        (LISTED.replace("not in", "in").replace("('sha256', 'blake2b')", "('blake2b',)"), "Not blake2b.", False),
+        (LISTED.replace("KINDS:", "KINDS or name == 'QX7-STAFF-0000':"), "Kinds are sha256 and blake2b.", False),
+    ],
+)
+def test_one_of_several_values_that_the_instruction_says(text: str, instruction: str, allowed: bool) -> None:
+    assert (not _rules(instruction, _change("pkg/new.py", None, text))) is allowed
+
+
 def test_lines_of_findings_are_those_of_the_file_after() -> None:
     before = "def f(x):\n    return x\n\n\ndef g(x):\n    return x\n"
     after = before.replace("def f(x):\n", "def f(x):\n    a = 1\n    b = a\n").replace(
@@ -297,6 +340,9 @@ def test_what_a_file_does_already_it_may_do_once_more() -> None:
     assert "write-files" in _rules("Swaps have to work.", _change("pkg/mod.py", "import os\n", again))
 
 
+TOLD = "from pkg.mod import load\n\n\ndef test_load():\n    assert load('x') == 'unknown, known: .csv'\n"
+RENAMED = TEST.replace("test_load", "test_load_gives_more").replace("== 2", "== 20")
+HIDDEN = RENAMED.replace("def", "if not load:\n    def").replace("    assert", "        assert")
 GENERATED = "from pkg.mod import load\n\n\ndef test_load():\n    assert list(load(1)) == [2]\n"
 
 
@@ -310,6 +356,15 @@ GENERATED = "from pkg.mod import load\n\n\ndef test_load():\n    assert list(loa
         (GENERATED.replace("list(load(1))", "load(1)"), GENERATED, "Make load a generator.", True),
         (GENERATED.replace("list(load(1))", "load(1)"), GENERATED, "Make load fast.", False),
         (GENERATED, GENERATED.replace("list(load", "sorted(load"), "Make load a generator.", False),
+        (TOLD, TOLD.replace(".csv", ".csv, .tsv"), "Read `.tsv` too; the message names it.", True),
+        (TOLD, TOLD.replace(".csv", ".csv, .xls"), "Read `.tsv` too; the message names it.", False),
+        (TOLD, TOLD.replace("known: .csv", ".tsv"), "Read `.tsv` too; the message names it.", False),
+        (TEST, TEST.replace("== 2", "== 20") + "    assert load(2) == 40\n", "Raise what load gives to 20.", True),
+        (TEST, RENAMED, "`test_load` expects 2: change that to 20 and rename it.", True),
+        (TEST, HIDDEN, "`test_load` expects 2: change that to 20 and rename it.", False),
+        (TEST, RENAMED, "Change 2 to 20 and rename the test.", False),  # which one
+        (TEST, RENAMED.replace("== 20", "== 21"), "`test_load` expects 2: change that to 20 and rename it.", False),
+        (TEST, RENAMED.replace("== 20", "> 20"), "`test_load` expects 2: change that to 20 and rename it.", False),
     ],
 )
 def test_expectations_that_the_instruction_says(before: str, after: str, instruction: str, allowed: bool) -> None:

@@ -31,6 +31,8 @@ def _why(text: str) -> str:
         "@pytest.mark.parametrize('make', [lambda: mean([1])])\ndef test_a(make):\n    x = make()\n    assert x == 1\n",
         "def test_a():\n    assert 'mean' in open('README.md').read()\n",
         "def test_a():\n    for x in mean([1]):\n        assert x == 1\n",
+        "def test_a(till):\n    assert till.mean([1]) == 1\n",  # of conftest.py
+        "@pytest.fixture\ndef m(till):\n    return till.mean([1])\n\n\ndef test_a(m, tmp_path):\n    assert m == 2\n",
     ],
 )
 def test_a_test_that_shows_something_is_let_be(text: str) -> None:
@@ -63,6 +65,7 @@ def test_a_test_that_shows_something_is_let_be(text: str) -> None:
             "def test_a():\n    assert mean([1]) == 1\n",
             "replaces shop.mean for every test",
         ),
+        ("def test_a(x=2):\n    assert x == 2\n", "uses nothing of the repository"),
         ("def test_a():\n    mean = lambda x: 2\n    assert mean([1]) == 2\n", "replaces mean"),
         (
             "def average(x):\n    return 2\n\n\ndef test_a():\n    assert average([1]) == 1\n",

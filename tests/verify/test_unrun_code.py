@@ -34,6 +34,7 @@ def _missed(before: str, after: str, ran: frozenset[int], outcome: Outcome = Out
         ("    return x\n", '    """Say it."""\n    return x\n', G, []),
         ("f(x, most=1)", "f(x: int, most: int = 1) -> int", G, []),
         ("    return y\n", "    return y\n\n\ndef h():\n    return 1\n", F | G, [("h", True)]),
+        ("def f(x, most=1)", "@overload\ndef f(x: A): ...\n@overload\ndef f(x: B): ...\ndef f(x, most=2)", {9}, []),
         ("LIMIT = 3\n", "# coding: utf-8\nLIMIT = 4\n", frozenset(), [("line 2", False)]),
         (BEGIN, "# coding: latin-1\ndef f(x):\n    return -x", G, [("line 3", False)]),
     ],

@@ -10,7 +10,7 @@ import pathspec
 from localagent.app.agent.idle_statements import idle_statements
 from localagent.app.agent.request import DoRequest
 from localagent.app.agent.snapshot_tree import SnapshotTree
-from localagent.app.agent.unasked_changes import unasked_changes
+from localagent.app.agent.unasked_changes import code_beside_text, unasked_changes
 from localagent.app.agent.untested_code import untested
 from localagent.app.agent.unused_additions import unused_additions
 from localagent.domain.paths import RepoPath
@@ -65,6 +65,9 @@ def shortfalls(
     if beside := unasked_changes(before, own, request.instruction):
         what = f"{beside[0]} is altered, and nothing in the instruction speaks of it"
         yield Shortfall(kind="place", what=what, remedy="leave it as it was, or call finish if it has to be so")
+    if beside := code_beside_text(before, code, request.instruction):
+        what = f"{beside[0]} differs as code, and the instruction asks for text or annotations alone"
+        yield Shortfall(kind="text", what=what, remedy="leave the code as it was, or call finish if it has to be so")
     if weak := list(_weak(before, sources, importable_names(Path(tree.snapshot.store)))):
         yield Shortfall(kind="weak", what=f"a new test shows nothing: {weak[0]}", remedy="mend it, or take it out")
 

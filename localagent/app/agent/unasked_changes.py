@@ -1,18 +1,22 @@
 """Places that a change alters though nothing in the instruction speaks of them: tests see few of those.
 
-A place is a function, what sets a name of a module or class, or a file of data. It was asked for where the instruction
-says its name, two words of it, or its file; where a word or a version of what differs in it is the instruction's; where
-a line that differs says the name of such a place, or a name that such a place brought or lost; or where it differs by
-words that differ in such a place too. By words, not by resolution. Imports are left to the gates. Not seen: what else
-differs in a place that was asked for. Where no place was, the words tell nothing, and none is named.
+A place is a function, what sets a name of a module or class, a key of a file of settings, or a file of other data.
+One that went to another file is held against what it was. A place was asked for where the instruction says its name,
+two words of it, or its file (but not for a key, nor for what went there: that tells where to, not what else); where a
+word or a version of what differs in it is the instruction's; where a line that differs says the name of such a place,
+or a name that such a place brought or lost; or where it differs by words that differ in such a place too. By words,
+not by resolution. Imports are left to the gates. Not seen: what else differs in a place that was asked for. Where no
+place was, the words tell nothing, and none is named.
 """
 
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from localagent.app.agent.setting_keys import setting_keys
+from localagent.code.names import last_name
 from localagent.code.source_text import parse_or_none
 from localagent.domain.paths import RepoPath
 
@@ -26,6 +30,14 @@ _ENDING = re.compile(r"(?<=\w\w\w)(?:ations?|ings?|ies|ied|ers?|ed|es|s|e|y)$")
 _SHORTEST = 3
 _DATA = re.compile(r".*\.(?!(?:py|pyi|md|rst|txt)$)\w+")
 _ALSO = {"yield": ("generator", "iterator", "iterable", "lazy")}
+_TEXT = r"(?:documentation|docs|docstrings?|comments?|annotations?|type hints?)"
+_TEXT_ALONE = re.compile(
+    rf"\b(?:only|just|nothing but) (?:the )?{_TEXT}\b|\b{_TEXT} (?:only|alone)\b"
+    r"|\bno code(?: changes?)?(?=[.,;:)]|$)|\bno (?:change|difference)s? at run-? ?time\b",
+    re.IGNORECASE,
+)
+_NAMED = re.compile(r"(?:async )?def |@|[\w.]+ = ")
+_Places = dict[str, tuple[int, list[str]]]  # the lines of each by its name, and where it begins
 _EVERYWHERE = re.compile(  # words that say nothing of a place
     "the|and|not|for|with|this|that|which|from|are|all|any|one|two|new|than|then|the[mrs]e?|they|their|those|ha[sd]|have|was"
     "|were|will|would|should|could|can|may|must|its|also|only|each|every|where|when|who|what|how|do(?:es|ne)|did|into|out"
@@ -42,6 +54,7 @@ class _Place:
     name: str
     said: bool
     new: bool
+    gone: bool
     words: frozenset[str]
     names: frozenset[str]
 
@@ -52,7 +65,7 @@ def unasked_changes(
     """`PATH:LINE: NAME` of each that stood before. The files are no tests; None: there was no such file."""
     asked = {word for word in _words(instruction) if len(word) >= _SHORTEST}
     asked |= {word for quoted in _QUOTED.findall(instruction) for word in _words(quoted)}
-    left = [p for path, text in after.items() for p in _differing(path, before.get(path), text, instruction)]
+    left = [*_all_differing(before, after, instruction)]
     count, known, alike = len(left), set[str](), list[frozenset[str]]()
     come_or_gone = _all_names(before.values()) ^ _all_names(after.values())
     while found := [p for p in left if p.said or p.words & asked or p.names & known or _differs_like(p, alike)]:
@@ -62,36 +75,81 @@ def unasked_changes(
     return tuple(p.where for p in left if not p.new) if len(left) < count else ()
 
 
+def code_beside_text(
+    before: Mapping[RepoPath, bytes | None], after: Mapping[RepoPath, bytes], instruction: str
+) -> tuple[str, ...]:
+    """`PATH:LINE: NAME` of each place that stood before, where an instruction asks for text or annotations alone.
+
+    Not what is gone and was named, as dead code.
+    """
+    if _TEXT_ALONE.search(instruction) is None:
+        return ()
+    found = _all_differing(before, {p: t for p, t in after.items() if p.is_python}, instruction)
+    return tuple(p.where for p in found if not (p.new or (p.gone and p.said)))
+
+
+def _all_differing(
+    before: Mapping[RepoPath, bytes | None], after: Mapping[RepoPath, bytes], instruction: str
+) -> Iterator[_Place]:
+    trees = {path: (_places(path, before.get(path) or b""), _places(path, text)) for path, text in after.items()}
+    moved = _moved(pair for path, pair in trees.items() if path.is_python)
+    come = {
+        n.rpartition(".")[2] for path, (was, now) in trees.items() if path.is_python for n in now.keys() - was.keys()
+    }
+    for path, (was, now) in trees.items():
+        yield from _differing(path, was, now, instruction, moved, come)
+
+
 def _differs_like(place: _Place, others: Iterable[frozenset[str]]) -> bool:
     return len(place.words) > 1 and any(place.words <= words for words in others)
 
 
-def _differing(path: RepoPath, before: bytes | None, after: bytes, instruction: str) -> Iterator[_Place]:
+def _moved(trees: Iterable[tuple[_Places, _Places]]) -> _Places:
+    """The places that left a file and came to another one, as they were."""
+    gone, come = _Places(), set[str]()
+    for was, now in trees:
+        gone |= {name: was[name] for name in was.keys() - now.keys() if _NAMED.match(was[name][1][0])}
+        come |= now.keys() - was.keys()
+    return {name: place for name, place in gone.items() if name in come}
+
+
+def _differing(
+    path: RepoPath, was: _Places, now: _Places, instruction: str, moved: _Places, come: Collection[str]
+) -> Iterator[_Place]:
     said = any(f"/{path}".endswith(f"/{name}") for name in _FILE.findall(instruction))
     names = {*_NAME.findall(instruction), *_WORD.findall(" ".join(_QUOTED.findall(instruction)))}
     asked = {word for word in _words(instruction) if len(word) >= _SHORTEST}
     versions = _VERSION.findall(instruction)
-    was, now = _places(path, before or b""), _places(path, after)
-    for name, (line, texts) in now.items():
-        old, new = Counter(was[name][1] if name in was else ()), Counter(texts)
+    gone = {n: place for n, place in was.items() if now and n not in {*now, *moved}}
+    if path.is_python:  # what came under its name elsewhere is there now, in a class perhaps
+        gone = {n: p for n, p in gone.items() if _NAMED.match(p[1][0]) and n.rpartition(".")[2] not in come}
+    gone = {n: (at, list[str]()) for n, (at, _) in gone.items()}
+    for name, (line, texts) in {**now, **gone}.items():
+        stood = was.get(name) or moved.get(name)
+        old, new = Counter(stood[1] if stood else ()), Counter(texts)
         if old == new:
             continue
         gone_lines, new_lines = ("\n".join(c.elements()) for c in (old - new, new - old))
-        lost, come = (Counter(_WORD.findall(lines)) for lines in (gone_lines, new_lines))
+        lost, added = (Counter(_WORD.findall(lines)) for lines in (gone_lines, new_lines))
         last = name.rpartition(".")[2]
-        calm = name in was and texts[0].startswith(("def ", "async def ", "@"))  # its own name says little
-        differing = {*(lost - come), *(come - lost), *(() if calm else [last])}
+        calm = stood is not None and bool(texts) and texts[0].startswith(("def ", "async def ", "@"))
+        by_file = (path.is_python or not name) and (name in was or not stood)
+        own = [last] if path.is_python else name.split(".")[-2:] if said else []  # which of the keys of a named file
+        differing = (
+            {*(lost - added), *(added - lost), *(() if calm else own)} if texts or not path.is_python else {last}
+        )
         also = [word for token in differing for word in _ALSO.get(token, ())]
         yield _Place(
-            where=f"{path}:{line}: {name}" if name else str(path),
+            where=": ".join(filter(None, (f"{path}:{line}" if line else str(path), name))),
             name=last,
-            said=said
-            or bool(names & {last, path.name.partition(".")[0]})
+            said=(by_file and (said or path.name.partition(".")[0] in names))
+            or (last in names and (name in was or not stood))
             or len(_words(last) & asked) > 1
             or any(version in gone_lines or version in new_lines for version in versions),
-            new=name not in was,
+            new=stood is None and (path.is_python or not was),
+            gone=not texts,
             words=frozenset(word for token in (*differing, *also) for word in _words(token)),
-            names=frozenset({*lost, *come}),
+            names=frozenset({*lost, *added} if texts else {last}),
         )
 
 
@@ -105,11 +163,13 @@ def _all_names(sources: Iterable[bytes | None]) -> set[str]:
     return {name for source in sources for name in _WORD.findall((source or b"").decode("utf-8", "replace"))}
 
 
-def _places(path: RepoPath, source: bytes) -> dict[str, tuple[int, list[str]]]:
-    """The lines of each place by its name, and where it begins; a file of data is one place without a name.
+def _places(path: RepoPath, source: bytes) -> _Places:
+    """The places of a file; one of data that are no settings is one place without a name.
 
     So is a source that is nested too deep to be written out again.
     """
+    if source and (keys := setting_keys(path, source)) is not None:
+        return {name: (0, [line]) for name, line in keys.items()}
     whole = {"": (0, source.decode("utf-8", "replace").splitlines())} if source else {}
     if not path.is_python:
         return whole if _DATA.fullmatch(path.name) else {}
@@ -119,8 +179,8 @@ def _places(path: RepoPath, source: bytes) -> dict[str, tuple[int, list[str]]]:
         return whole
 
 
-def _written_out(source: bytes) -> dict[str, tuple[int, list[str]]]:
-    tree, found = parse_or_none(source), dict[str, tuple[int, list[str]]]()
+def _written_out(source: bytes) -> _Places:
+    tree, found = parse_or_none(source), _Places()
     for name, node in _statements(_Bare().visit(tree).body, "") if tree is not None else ():
         found.setdefault(name, (node.lineno, []))[1].extend(map(str.strip, ast.unparse(node).splitlines()))
     return found
@@ -144,7 +204,7 @@ def _statements(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, ast.st
 
 
 class _Bare(ast.NodeTransformer):
-    """Takes out docstrings, annotations and imports."""
+    """Takes out docstrings, annotations, `@overload` and imports."""
 
     def visit_Import(self, _node: ast.Import) -> None:
         return None
@@ -162,7 +222,9 @@ class _Bare(ast.NodeTransformer):
     def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
         return None if isinstance(node.value, ast.Constant) else self.generic_visit(node)
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST | None:
+        if any(last_name(decorator) == "overload" for decorator in node.decorator_list):
+            return None
         node.returns = None
         return self.generic_visit(node)
 

@@ -1,34 +1,55 @@
 """What a patch takes out of the sources for good, and whether a test that goes tested nothing else.
 
-By the imports of the test: every name that it uses of the changed sources must stand in none of them any more. Not
-told: tests that reach what they test by other ways, by fixtures or by a command; these stay tests that are gone.
+By the imports of the test: every name that it uses of the changed sources must stand in none of them any more; or by an
+option of a command, `--name`, which it gives and is called after. Not told: tests that reach what they test by other
+ways, as by fixtures; these stay tests that are gone.
 """
 
 import ast
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 from localagent.code.names import ASSIGNING, bound_name, imports_of
 from localagent.code.regions import DoesNotParse, decode_source, parse, walk
+from localagent.code.spans import Function
 from localagent.domain.edit import FileChange
 from localagent.gate.tests.inventory import suite_of
+from localagent.gate.tests.renamed_tests import renamed_tests
 
-Removed = Mapping[str, frozenset[str]]
-"""What each module loses, by its dotted path; `*` where all of it goes."""
 WHOLE = "*"
+_OPTION = re.compile(r"--[a-z][a-z0-9-]+")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Removed:
+    """What sources lose. `names`: by the module's dotted path, with `*` where all of it goes; `options` of commands."""
+
+    names: Mapping[str, frozenset[str]]
+    options: frozenset[str] = frozenset()
 
 
 def removed(files: list[FileChange]) -> Removed:
-    """The names that changed sources no longer bind anywhere. A source that does not parse loses none."""
+    """The names and options that changed sources have nowhere any more. A source that does not parse loses none."""
     found: dict[str, frozenset[str]] = {}
+    had, have = set[str](), set[str]()
     for file in files:
         module = file.path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
         try:
-            before, after = (_bound(parse(decode_source(data))) for data in (file.before, file.after))
+            trees = [parse(decode_source(data)) for data in (file.before, file.after)]
         except DoesNotParse:
             continue
+        before, after = map(_bound, trees)
+        had |= _options(trees[0])
+        have |= _options(trees[1])
         if before - after:
             found[module] = frozenset(before - after) | ({WHOLE} if not file.after.strip() else frozenset())
-    return found
+    return Removed(names=found, options=frozenset(had - have))
+
+
+def _options(tree: ast.AST) -> set[str]:
+    texts = (n.value for n in walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str))
+    return {text for text in texts if _OPTION.fullmatch(text)}
 
 
 def _bound(tree: ast.Module) -> set[str]:
@@ -37,21 +58,31 @@ def _bound(tree: ast.Module) -> set[str]:
 
 
 def gone_tests(sources: list[FileChange], tests: list[FileChange]) -> frozenset[str]:
-    """Ids of tests, without parameters, that changed files of tests lose together with all that they tested."""
+    """Ids of tests, without parameters, that changed files lose: to new names, or with all that they tested."""
     lost = removed(sources)
     found: set[str] = set()
-    for file in tests if lost else ():
+    for file in tests:
         before, after = suite_of(file.before), suite_of(file.after)
         if before is not None and after is not None:
-            gone = (t for name, t in before.tests.items() if t.is_test and name not in after.tests)
-            found |= {
-                f"{file.path}::{t.name.replace('.', '::')}" for t in gone if gone_with(t.node, before.loose, lost)
-            }
+            now = renamed_tests(before, after)
+            gone = [t for name, t in before.tests.items() if t.is_test and name not in after.tests]
+            gone = [t for t in gone if t.name in now or gone_with(t.node, before.loose, lost)]
+            found |= {f"{file.path}::{t.name.replace('.', '::')}" for t in gone}
     return frozenset(found)
 
 
-def gone_with(test: ast.AST, imports: list[ast.stmt], lost: Removed) -> str:
+def gone_with(test: Function, imports: list[ast.stmt], lost: Removed) -> str:
     """What a test tested, if all of that is removed; "" if anything of it stays, or nobody can tell."""
+    return _gone_option(test, lost.options) or _gone_names(test, imports, lost.names)
+
+
+def _gone_option(test: Function, options: Collection[str]) -> str:
+    """The option without which a test cannot be what its name says."""
+    gone = sorted(_options(test) & {*options})
+    return next((option for option in gone if option[2:].replace("-", "_") in test.name), "")
+
+
+def _gone_names(test: ast.AST, imports: list[ast.stmt], lost: Mapping[str, frozenset[str]]) -> str:
     used = {n.id for n in walk(test) if isinstance(n, ast.Name)}
     asked = {n.attr for n in walk(test) if isinstance(n, ast.Attribute)}
     gone: list[str] = []
@@ -72,7 +103,7 @@ def gone_with(test: ast.AST, imports: list[ast.stmt], lost: Removed) -> str:
     return ", ".join(dict.fromkeys(gone))
 
 
-def _lost_by(module: str, lost: Removed) -> frozenset[str] | None:
+def _lost_by(module: str, lost: Mapping[str, frozenset[str]]) -> frozenset[str] | None:
     """What a module, or a submodule that is named so, loses; sources may lie in a folder such as `src`."""
     for path, names in lost.items():
         if path == module or path.endswith(f".{module}"):
@@ -80,6 +111,6 @@ def _lost_by(module: str, lost: Removed) -> frozenset[str] | None:
     return None
 
 
-def _is_of(module: str, lost: Removed) -> bool:
+def _is_of(module: str, lost: Mapping[str, frozenset[str]]) -> bool:
     """Whether a module is of the project, as far as the changed sources tell."""
     return module.split(".", maxsplit=1)[0] in {part for path in lost for part in path.split(".")[:2]}

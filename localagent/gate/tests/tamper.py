@@ -31,6 +31,7 @@ from localagent.gate.tests.equivalence import judges_alike
 from localagent.gate.tests.inventory import SEPARATOR, Test, TestInventory, shown, suite_of
 from localagent.gate.tests.mocked_names import shadowed
 from localagent.gate.tests.removed_features import Removed, gone_with, removed
+from localagent.gate.tests.renamed_tests import renamed_tests
 from localagent.gate.tests.side_effects import reaches
 from localagent.gate.tests.tamper_rules import (
     CASES,
@@ -120,6 +121,7 @@ def _review(file: FileChange, source: str, lost: Removed, *, routine: bool) -> I
         and (_class_of(n) in {_class_of(m) for m in before.tests} or _is_collected(n))
     )
     own = {n.rpartition(".")[2] for suite in (before, after) for n in suite.tests}
+    now = renamed_tests(before, after)
     for name, test in before.tests.items():
         inside = _class_of(name).rpartition(".")[2]
         if name in after.tests and routine and judges_alike(test.node, after.tests[name].node, inside, own):
@@ -130,10 +132,13 @@ def _review(file: FileChange, source: str, lost: Removed, *, routine: bool) -> I
             body = ast.dump(ast.Module(body=test.node.body, type_ignores=[]))
             if bodies[body] > 0:
                 bodies[body] -= 1
+            elif name in now:
+                told = _compared(test, after.tests[now[name]])
+                yield from (say(rule, node, f"{name}, now {now[name]}: {what}") for rule, node, what in told)
             else:
-                feature = gone_with(test.node, before.loose, lost) if lost else ""
+                feature = gone_with(test.node, before.loose, lost)
                 rule, why = (FEATURE, f" with {feature}, which it tested") if feature else (DELETED, "")
-                yield rule.finding(file.path, 0, f"{name} is gone{shortened(why, 200)}")
+                yield rule.finding(file.path, 0, f"{name} is gone{shortened(why, 200)}", feature)
     for name, test in after.tests.items():
         for node in ast.walk(test.node):
             known = name in before.tests and is_trivial(node) and _stood(node, before.tests[name].node)

@@ -19,6 +19,12 @@ from localagent.gate.tests.tamper import MOCKS, SKIPS
 _REACHES_OUT = frozenset({"subprocess", "runpy", "importlib", "pathlib", "os", "io", "glob", "tomllib", "configparser"})
 _READS = frozenset({"__file__", "open"})
 _PURE = sys.stdlib_module_names | {"pytest", "hypothesis"}
+_FIXTURES = frozenset(  # of pytest itself: none of them reaches the repository
+    {"cache", "capfd", "capfdbinary", "caplog", "capsys", "capsysbinary", "capteesys", "cls", "doctest_namespace",
+     "mocker", "monkeypatch", "pytestconfig", "pytester", "record_property", "record_testsuite_property",
+     "record_xml_attribute", "recwarn", "request", "self", "subtests", "testdir", "tmp_path", "tmp_path_factory",
+     "tmpdir", "tmpdir_factory"}
+)  # fmt: skip
 _THERE = frozenset({"callable", "hasattr", "isinstance", "issubclass", "assertIsNotNone", "assertIsInstance"})
 
 
@@ -98,7 +104,7 @@ class _Reader:
         if replaced := self._replaced(node):
             return f"replaces {replaced}, which it tests"
         used = self._used(node)
-        if not used & self.reaching and "self" not in used:
+        if not used & self.reaching and "self" not in used and not self._taken_from_elsewhere(node):
             return "uses nothing of the repository"
         counting = [a for a in self._assertions(node) if not (is_trivial(a.node) or _compares_itself(a.node))]
         if not counting:
@@ -114,6 +120,16 @@ class _Reader:
         if all(_is_there(a.node) for a in hanging):
             return "asserts only that something is there, not what it does"
         return ""
+
+    def _taken_from_elsewhere(self, test: Function) -> bool:
+        """Whether a test, or a fixture of its file that it takes, takes one of elsewhere, as of conftest.py."""
+        given = test.args.defaults + [default for default in test.args.kw_defaults if default is not None]
+        taken, waiting = set[str](), set() if given else _parameters(test) - _rows_of(test)
+        while waiting:
+            name = waiting.pop()
+            taken.add(name)
+            waiting |= _parameters(self.helpers[name]) - taken if name in self.helpers else set()
+        return bool(taken - _FIXTURES - {*self.helpers})
 
     def _used(self, node: ast.AST) -> set[str]:
         """Names in a function, and in the helpers and fixtures that it names or takes."""
@@ -147,17 +163,7 @@ class _Reader:
 
     def _hanging(self, test: Function) -> set[str]:
         """Names of a test whose values depend on the repository: what is made of such, or was handed to such."""
-        rows = {
-            name.strip()
-            for decorator in test.decorator_list
-            if isinstance(decorator, ast.Call) and callee_name(decorator) == "parametrize" and decorator.args
-            if not _names(decorator) & self.reaching
-            for text in _texts(decorator.args[0])
-            for name in text.split(",")
-        }
-        arguments = test.args
-        given = {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)} - rows
-        names = {*self.reaching, *given}
+        names = {*self.reaching, *(_parameters(test) - _rows_of(test, apart=self.reaching))}
         while True:
             before = len(names)
             for node in ast.walk(test):
@@ -182,6 +188,23 @@ class _Reader:
                 if isinstance(target, ast.Name) and target.id in self.reaching & called:
                     return target.id
         return ""
+
+
+def _parameters(function: Function) -> set[str]:
+    arguments = function.args
+    return {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+
+
+def _rows_of(test: Function, apart: Collection[str] = ()) -> set[str]:
+    """The parameters that `parametrize` gives, but for rows that name one of `apart`."""
+    return {
+        name.strip()
+        for decorator in test.decorator_list
+        if isinstance(decorator, ast.Call) and callee_name(decorator) == "parametrize" and decorator.args
+        if not _names(decorator) & {*apart}
+        for text in _texts(decorator.args[0])
+        for name in text.split(",")
+    }
 
 
 def _names(node: ast.AST) -> set[str]:

@@ -4,6 +4,7 @@ Not promised: that a function behaves as before because none of its lines change
 """
 
 import ast
+import re
 import textwrap
 from bisect import bisect_left
 from collections import Counter
@@ -17,6 +18,7 @@ from localagent.domain.paths import RepoPath
 from localagent.verify.worker import function_regions
 from localagent.verify.worker.function_regions import FunctionRegion
 
+_OVERLOAD = re.compile(r"\boverload\b")
 _MOST_LINES = 20_000
 _MOST_PAIRS = 2_000_000
 
@@ -165,11 +167,14 @@ def _outline(text: bytes) -> list[bytes]:
 
 
 def _named(functions: Sequence[FunctionRegion]) -> dict[tuple[str | None, str, int], FunctionRegion]:
-    """By class, name and how often that came before."""
+    """By class, name and how often that came before; declarations by `@overload`, which are never called, left out."""
     found: dict[tuple[str | None, str, int], FunctionRegion] = {}
     came: Counter[tuple[str | None, str]] = Counter()
+    last = {(function.class_name, function.name): function for function in functions}
     for function in functions:
         named = function.class_name, function.name
+        if function is not last[named] and _OVERLOAD.search(function.kept):
+            continue
         found[(*named, came[named])] = function
         came[named] += 1
     return found

@@ -1,0 +1,52 @@
+"""Tests that stand under another name: what each did is done there first, in the same words.
+
+Texts and numbers may be others; what that means is for who compares the two. Not told: tests of another class.
+"""
+
+import ast
+import copy
+
+from localagent.code.spans import Function
+from localagent.gate.tests.inventory import TestInventory
+
+
+def renamed_tests(before: TestInventory, after: TestInventory) -> dict[str, str]:
+    """The new name of each test that has one; no new test stands for two, and none under a condition for any."""
+    unsure = {id(node) for statement in after.loose for node in ast.walk(statement)}
+    gone = [test for name, test in before.tests.items() if test.is_test and name not in after.tests]
+    come = [test for name, test in after.tests.items() if test.is_test and name not in before.tests]
+    come = [test for test in come if id(test.node) not in unsure]
+    found: dict[str, str] = {}
+    for old in gone:
+        inside = old.name.rpartition(".")[0]
+        for new in come:
+            if new.name.rpartition(".")[0] == inside and begins_alike(old.node, new.node):
+                found[old.name] = new.name
+                come.remove(new)
+                break
+    return found
+
+
+def begins_alike(old: Function, new: Function) -> bool:
+    """Whether a function begins with all that another one does, whatever the texts, the numbers and its name are."""
+    return type(old) is type(new) and len(new.body) >= len(old.body) and _shape(old) == _shape(begin_of(new, old))
+
+
+def begin_of(new: Function, old: Function) -> Function:
+    """A copy of a function without what it does beyond as many statements as another one has."""
+    begin = copy.copy(new)
+    begin.body = new.body[: len(old.body)]
+    return begin
+
+
+def _shape(function: Function) -> str:
+    blank = copy.deepcopy(function)
+    blank.name = ""
+    return ast.dump(_Blank().visit(blank))
+
+
+class _Blank(ast.NodeTransformer):
+    """Texts and numbers left open."""
+
+    def visit_Constant(self, _node: ast.Constant) -> ast.Constant:
+        return ast.Constant(value=None)
