@@ -86,6 +86,9 @@ def _compared_where_tests_call(near: Differential | None) -> Iterator[Limit]:
 
 def _of_parts(necessity: Necessity) -> Iterator[Limit]:
     """A part that no test needs is one for which no test speaks, whether or not an input shows what it does."""
+    if necessity.alternatives:
+        told = ", ".join(f"{part.path}:{part.line} ({part.text})" for part in necessity.alternatives[:2])
+        yield Limit(most=Grade.B, reason=f"of parts of one statement every test needs but one: {told}")
     if not necessity.unneeded:
         return
     many = len(necessity.unneeded)

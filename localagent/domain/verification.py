@@ -260,12 +260,14 @@ class Necessity:
     """Which parts of a patch the turned tests need: each was taken back alone, and the tests ran.
 
     `asked` of `parts` could be taken back and run. `unneeded` are those without which all tests pass; with all of them
-    back, `differences` inputs answer otherwise, None where that could not be compared.
+    back, `differences` inputs answer otherwise, None where that could not be compared. `alternatives` are parts of one
+    statement of which the tests need one, whichever it is, and without which no input answers otherwise.
     """
 
     parts: int
     asked: int
     unneeded: tuple[UnneededPart, ...] = ()
+    alternatives: tuple[UnneededPart, ...] = ()
     differences: int | None = 0
     example: str = ""
     note: str = ""

@@ -13,6 +13,7 @@ from localagent.domain.verification import (
     Mutants,
     Necessity,
     Symbolic,
+    UnneededPart,
     Verification,
     VerifyVerdict,
 )
@@ -206,11 +207,16 @@ def necessity_json(necessity: Necessity | None) -> dict[str, Any] | None:
     return {
         "parts": necessity.parts,
         "asked": necessity.asked,
-        "unneeded": [{"path": p.path, "line": p.line, "text": one_line(p.text, 300)} for p in necessity.unneeded],
+        "unneeded": _parts(necessity.unneeded),
+        "alternatives": _parts(necessity.alternatives),
         "differences": necessity.differences,
         "example": one_line(necessity.example, 1_000),
         "note": one_line(necessity.note),
     }
+
+
+def _parts(parts: Sequence[UnneededPart]) -> list[dict[str, Any]]:
+    return [{"path": p.path, "line": p.line, "text": one_line(p.text, 300)} for p in parts]
 
 
 def strength_json(strength: Strength | None) -> dict[str, Any] | None:
@@ -352,5 +358,7 @@ def _necessity_lines(necessity: Necessity) -> Iterator[str]:
     yield f"  parts that the repaired tests need: {needed} of {necessity.asked}{more}"
     for part in necessity.unneeded[:_SHOWN_ALIVE]:
         yield f"      not needed: {part.path}:{part.line}: {one_line(part.text, 300)}"
+    for part in necessity.alternatives[:_SHOWN_ALIVE]:
+        yield f"      one of several, needed: {part.path}:{part.line}: {one_line(part.text, 300)}"
     if necessity.example:
         yield f"      because of it: {one_line(necessity.example, 300)}"

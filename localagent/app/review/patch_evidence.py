@@ -35,7 +35,15 @@ from localagent.verify.evidence.crosshair_contracts import ask_contracts
 from localagent.verify.evidence.crosshair_equivalence import ask_crosshair
 from localagent.verify.evidence.differential import Differ
 from localagent.verify.evidence.mutants import MutantFate, mutants_of, try_mutants
-from localagent.verify.evidence.necessity import PatchPart, outermost, parts_of, try_parts, without
+from localagent.verify.evidence.necessity import (
+    PatchPart,
+    outermost,
+    parts_of,
+    same_statement,
+    together,
+    try_parts,
+    without,
+)
 from localagent.verify.evidence.patch_coverage import Covered, covered, not_measured, nothing_covered, unrun
 from localagent.verify.patch_verifier import PatchVerifier
 
@@ -227,27 +235,49 @@ def _necessity(subject: Subject, seen: Covered, after: Baseline, turned: Sequenc
     check = subject.verifier.quick(ground, jobs=subject.jobs, always=_always(after, turned))
     try:
         said = try_parts(check, parts, jobs=subject.jobs)
+        asked = [(part, fate) for part, fate in said if fate is not None]
+        alive = outermost([part for part, fate in asked if fate is MutantFate.ALIVE])
+        pairs = same_statement(alive)
+        both = try_parts(check, [together(*pair) for pair in pairs], jobs=subject.jobs) if pairs else []
     finally:
         check.close()
-    asked = [(part, fate) for part, fate in said if fate is not None]
-    alive = outermost([part for part, fate in asked if fate is MutantFate.ALIVE])
+    needed = [pair for pair, (_, fate) in zip(pairs, both, strict=False) if fate is MutantFate.KILLED]
+    either = [p for p in alive if any(p in pair for pair in needed) and _changes_nothing(subject, seen, after, p)]
+    alive = [part for part in alive if part not in either]
     note = "" if said else "the tests do not pass in a warm worker, so no part was taken back"
-    found = Necessity(parts=len(parts), asked=len(asked), unneeded=tuple(part.unneeded() for part in alive), note=note)
+    found = Necessity(
+        parts=len(parts),
+        asked=len(asked),
+        unneeded=tuple(part.unneeded() for part in alive),
+        alternatives=tuple(part.unneeded() for part in either),
+        note=note,
+    )
     return _with_differences(subject, seen, after, alive, found) if alive else found
+
+
+def _changes_nothing(subject: Subject, seen: Covered, after: Baseline, part: PatchPart) -> bool:
+    """Whether all that the patch touches could be compared with and without a part, and no input answers otherwise."""
+    near = _without_parts(subject, seen, after, [part])
+    return not near.others and bool(near.functions) and all(f.reached_by_inputs for f in near.functions)
+
+
+def _without_parts(subject: Subject, seen: Covered, after: Baseline, parts: Sequence[PatchPart]) -> Differential:
+    """The patched tree with and without some parts."""
+    verifier = subject.verifier
+    files = [without(file, parts) for file in dict.fromkeys(part.file for part in parts)]
+    home = subject.settings.state_dir / "hypothesis"
+    differ = Differ(verifier.after, verifier.after, verifier.request, files, seed=subject.seed, home=home, share=True)
+    return differ.compare(after, seen.callers, ())
 
 
 def _with_differences(
     subject: Subject, seen: Covered, after: Baseline, alive: Sequence[PatchPart], found: Necessity
 ) -> Necessity:
     """What the parts that no test needs change in answers: the patched tree with and without all of them."""
-    verifier = subject.verifier
-    files = [without(file, alive) for file in dict.fromkeys(part.file for part in alive)]
-    home = subject.settings.state_dir / "hypothesis"
-    differ = Differ(verifier.after, verifier.after, verifier.request, files, seed=subject.seed, home=home, share=True)
-    near = differ.compare(after, seen.callers, ())
+    near = _without_parts(subject, seen, after, alive)
     example = (
         f"{near.differences[0].call}: {near.differences[0].old} -> {near.differences[0].new}" if near.others else ""
     )
     told = bool(near.functions) and all(f.reached_by_inputs for f in near.functions)
-    around = any(file.around() for file in files)
+    around = any(without(part.file, alive).around() for part in alive)
     return replace(found, differences=near.others if near.others or (told and not around) else None, example=example)
