@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from localagent.domain.claim import Claim, DifferenceKind, FunctionEffect
 from localagent.domain.strength import Grade, Limit
-from localagent.domain.verification import Differential, Necessity
+from localagent.domain.verification import Differential, Mutants, Necessity
 
 MANY_SHARE, MANY = 0.25, 10  # so large a share of the inputs, and so many, are no side effect any more
 _TOLD = {
@@ -31,6 +31,7 @@ def claim_limits(
     near: Differential | None,
     necessity: Necessity | None = None,
     *,
+    mutants: Mutants | None = None,
     by_checks: bool = False,
     new_tests_ran: bool = True,
 ) -> tuple[Limit, ...]:
@@ -38,7 +39,11 @@ def claim_limits(
 
     `new_tests_ran`: a test that the patch brings, or that it turns, ran a changed line; what is added must be run.
     """
-    return tuple(_limits(claim, near, necessity, by_checks=by_checks, new_tests_ran=new_tests_ran))
+    found = list(_limits(claim, near, necessity, by_checks=by_checks, new_tests_ran=new_tests_ran))
+    if claim in (Claim.FIXES, Claim.ADDS) and mutants is not None and mutants.constant:
+        reason = f"all tests pass also where it returns the same whatever it is given: {mutants.constant[0]}"
+        found.append(Limit(most=Grade.C, reason=reason))
+    return tuple(found)
 
 
 def _limits(

@@ -18,6 +18,7 @@ from localagent.domain.verification import (
     VerifyVerdict,
 )
 from localagent.report.behaviour_text import merged, near_lines
+from localagent.report.guard_text import guard_json, guard_line
 from localagent.report.review_report import review_json, review_text
 from localagent.text.visible_text import ends, one_line
 
@@ -76,6 +77,7 @@ def verification_json(v: Verification) -> dict[str, Any]:
             "added": _ids(v.added),
             "removed": _ids(v.removed),
         },
+        "guard": guard_json(full.guard if full is not None else None),
         "checks": {} if full is None else {one_line(k): one_line(t, 1_000) for k, t in full.checks.items()},
         "differential": differential_json(near),
         "crosshair": _symbolic(v.symbolic),
@@ -319,6 +321,8 @@ def _comparison(v: Verification) -> Iterator[str]:
     for name, said in full.checks.items():
         if name in ("ruff", "mypy", "shuffled"):
             yield f"  {name}: {one_line(said)}"
+    if (guard := guard_json(full.guard)) is not None:
+        yield f"  {guard_line(guard)}"
 
 
 def _strength_lines(v: Verification) -> Iterator[str]:

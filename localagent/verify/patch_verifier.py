@@ -5,10 +5,12 @@ The tree before carries the patch's own tests, so that a test that the patch bri
 
 import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from localagent.domain.edit import Candidate, FileChange, Patch
+from localagent.domain.guard import Guard
 from localagent.domain.outcome import Baseline, FullResult, TestResult
 from localagent.domain.policy import Policy
 from localagent.domain.task import Snapshot, Task
@@ -21,6 +23,7 @@ from localagent.verify.baseline.failed_project import project_of
 from localagent.verify.baseline.failure_cause import without_missing_modules
 from localagent.verify.checks.full_check import FullChecker
 from localagent.verify.checks.new_findings import Delta, ToolAnswer
+from localagent.verify.checks.patch_guard import GuardedTrees, PatchGuard, guard_patch
 from localagent.verify.checks.quick_check import WarmQuickCheck
 from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.worker.jail_pool import JailPool
@@ -125,20 +128,43 @@ class PatchVerifier:
 
     def results(self, tree: Snapshot, paths: Collection[str]) -> Mapping[str, TestResult]:
         """What the tests in some files of a tree say, by id; nothing where they cannot be run."""
+        return (
+            self._on(tree, lambda suite, items: self._ran(suite, [i for p in paths for i in items if i.path == p]))
+            or {}
+        )
 
-        def ran(suite: SuiteWorker, items: Sequence[Item]) -> Mapping[str, TestResult]:
-            wanted = [item for path in paths for item in items if item.path == path]
-            seconds = self._task.budget.max_seconds
-            return first_run(suite, wanted, budget_seconds=seconds, second_chance=second_chance_of(seconds))[0]
+    def guard(self, files: Sequence[ChangedFile], baseline: Baseline, guard: Guard) -> PatchGuard | None:
+        """The tests outside the named ones; those that run what changes are asked from now on like the named ones."""
 
-        return self._on(tree, ran) or {}
+        def on(rooms: JailPool) -> Callable[[Collection[str], Sequence[str]], Mapping[str, TestResult]]:
+            def ran(names: Collection[str], args: Sequence[str]) -> Mapping[str, TestResult]:
+                wanted = frozenset(names)
+                ask = lambda suite, items: self._ran(suite, [i for i in items if i.id in wanted])  # noqa: E731
+                return self._in(rooms, ask, tuple(args)) or {}
+
+            return ran
+
+        trees = GuardedTrees(after=self.after, on_before=on(self.before), on_after=on(self.after))
+        found = guard_patch(trees, self._task, guard, files, baseline)
+        if found is not None and found.witnesses:
+            self.request = replace(self.request, args=(*self.request.args, *found.args))
+        return found
+
+    def _ran(self, suite: SuiteWorker, wanted: Sequence[Item]) -> Mapping[str, TestResult]:
+        seconds = self._task.budget.max_seconds
+        return first_run(suite, wanted, budget_seconds=seconds, second_chance=second_chance_of(seconds))[0]
 
     def _on(self, tree: Snapshot, ask: Callable[[SuiteWorker, Sequence[Item]], _T]) -> _T | None:
         """What is asked of a tree's tests; None where they do not collect, or their jail is lost."""
         rooms = self._make_rooms(tree)
         self._others.append(rooms)
+        return self._in(rooms, ask, self._task.tests)
+
+    def _in(
+        self, rooms: JailPool, ask: Callable[[SuiteWorker, Sequence[Item]], _T], tests: tuple[str, ...]
+    ) -> _T | None:
         with contextlib.suppress(WorkerLost), rooms.start({}, WorkerUse.BASELINE) as room:
-            request = OpenRequest(args=self._task.tests, options=OPTIONS, pythonpath=self.request.pythonpath)
+            request = OpenRequest(args=tests, options=OPTIONS, pythonpath=self.request.pythonpath)
             suite = SuiteWorker(room.client, request)
             answer = suite.open()
             if isinstance(answer, Collected):

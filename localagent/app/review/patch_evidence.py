@@ -28,6 +28,7 @@ from localagent.edit.space import open_edit_space
 from localagent.errors import AnswerIsNo
 from localagent.repair.search.code_equivalence import behaviour_key
 from localagent.repo.source_map import SourceMap
+from localagent.verify.checks.patch_guard import PatchGuard
 from localagent.verify.checks.test_selection import CHECK_PREFIX, COLLECT_PREFIX
 from localagent.verify.evidence.behaviour_diff import DIFFERENCES_SHOWN
 from localagent.verify.evidence.changed_lines import ChangedFile
@@ -95,8 +96,11 @@ class Subject:
     crosshair: bool = False
 
 
-def gather(subject: Subject, baseline: Baseline | None, full: FullResult) -> Evidence:
-    """All evidence there is for a patch that broke nothing. Without a baseline there are no tests."""
+def gather(subject: Subject, baseline: Baseline | None, full: FullResult, guard: PatchGuard | None = None) -> Evidence:
+    """All evidence there is for a patch that broke nothing. Without a baseline there are no tests.
+
+    What passes in the `guard` and runs a touched function counts as the named tests do.
+    """
     verifier, files, timer, seed = subject.verifier, subject.files, subject.timer, subject.seed
     if not files:
         return Evidence(
@@ -105,12 +109,12 @@ def gather(subject: Subject, baseline: Baseline | None, full: FullResult) -> Evi
         )
     notes: list[str] = []
     with timer.timed("coverage"):
-        seen, after, missed = _covered(verifier, files, baseline, full, notes)
+        seen, after, missed = _covered(verifier, files, baseline, full, guard, notes)
     turned = turned_tests(full, after)
     with timer.timed("differential"):
         home = subject.settings.state_dir / "hypothesis"
         differ = Differ(verifier.before, verifier.after, verifier.request, files, seed=seed, home=home)
-        near = differ.compare(baseline, seen.callers, turned)
+        near = differ.compare(baseline, seen.callers, [*turned, *(guard.turned if guard is not None else ())])
     symbolic: tuple[Symbolic, ...] | None = None
     contracts: tuple[Contracts, ...] | None = None
     if subject.crosshair:
@@ -118,6 +122,7 @@ def gather(subject: Subject, baseline: Baseline | None, full: FullResult) -> Evi
             symbolic = ask_crosshair(verifier.after, files)
             contracts = ask_contracts(verifier.before, verifier.after, files)
         near = _joined(near, symbolic)
+    new = _new(baseline, after) - frozenset(t.id for t in (guard.witnesses if guard is not None else ()))
     unknown = {"lines": seen.unknown} if seen.unknown else {}
     mutants: Mutants | None = None
     necessity: Necessity | None = None
@@ -141,9 +146,9 @@ def gather(subject: Subject, baseline: Baseline | None, full: FullResult) -> Evi
         necessity=necessity,
         strength=strength,
         turned=tuple(turned),
-        new=frozenset(_new(baseline, after)),
+        new=frozenset(new),
         ran=seen.share.part > 0,
-        new_ran=not {*turned, *_new(baseline, after)}.isdisjoint(seen.tests),
+        new_ran=not {*turned, *new}.isdisjoint(seen.tests),
         around=any(f.around() or f.fresh() for f in files),
         unrun=missed,
         notes=tuple(notes),
@@ -172,6 +177,7 @@ def _covered(
     files: Sequence[ChangedFile],
     baseline: Baseline | None,
     full: FullResult,
+    guard: PatchGuard | None,
     notes: list[str],
 ) -> tuple[Covered, Baseline | None, tuple[UnrunCode, ...]]:
     if baseline is None or (not baseline.tests and not baseline.collect_failures):
@@ -182,6 +188,10 @@ def _covered(
         notes.append(f"what the tests cover could not be told: {no}")
         return not_measured(files, str(no)), None, unrun(files, (), {})
     counting = {*full.fail_to_pass, *full.pass_to_pass} | ({t.id for t in after.tests} - {t.id for t in baseline.tests})
+    if guard is not None:
+        names = tuple(t.id for t in guard.witnesses)
+        after = replace(after, tests=(*after.tests, *guard.witnesses), passing=(*after.passing, *names))
+        counting |= {*names}
     tests = [t for t in after.tests if t.id in counting]
     return covered(files, tests, after.import_lines), after, unrun(files, tests, after.import_lines)
 

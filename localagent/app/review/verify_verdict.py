@@ -6,6 +6,7 @@ Tests count where one of them ran a changed statement and passes. Without that, 
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from localagent.app.review.claim_verdict import Case, is_blind, shown
 from localagent.app.review.patch_evidence import Evidence, Subject, gather
@@ -63,7 +64,14 @@ class VerdictMaker:
         reasons = [*full.reasons, *self._removed(), *self._moved(full, excused)]
         if reasons:
             return run.answer(VerifyVerdict.REFUSED, "; ".join(reasons), remedy=_remedy(full))
-        return self._judged(baseline, full, gather(self._subject, baseline, full))
+        with run.timed("guard"):
+            guard = self._verifier.guard(self._files, baseline, request.guard)
+        if guard is not None:
+            full = replace(full, guard=guard.result)
+            run.known["full"] = full
+            if guard.result.refusal:
+                return run.answer(VerifyVerdict.REFUSED, guard.result.refusal, remedy=_remedy(full))
+        return self._judged(baseline, full, gather(self._subject, baseline, full, guard))
 
     def _excused(self, baseline: Baseline) -> tuple[str, ...]:
         """Failing tests that may fail on: where nothing has to turn, all; else those that have nothing to do with it.
@@ -199,6 +207,7 @@ class VerdictMaker:
             claim,
             evidence.differential,
             evidence.necessity,
+            mutants=evidence.mutants,
             by_checks=not evidence.turned and bool(checks),
             new_tests_ran=evidence.new_ran or not evidence.turned,
         )
@@ -258,7 +267,7 @@ def _contracts_say(evidence: Evidence) -> tuple[VerifyVerdict, str] | None:
 
 
 def _remedy(full: FullResult) -> str:
-    if full.pass_to_fail:
+    if full.pass_to_fail or (full.guard is not None and full.guard.broken):
         return "run those tests on the patched tree; they passed before it"
     return "see the reasons; the patch has to answer them"
 

@@ -4,6 +4,7 @@ Mutants are edits of the repair search's own edit space, one at a time, run as c
 that compiles to what stood there is none. Not promised: that a mutant which lives differs in behaviour at all.
 """
 
+import ast
 import concurrent.futures as cf
 import math
 import random
@@ -153,7 +154,8 @@ def fate_of_run(outcomes: Sequence[Outcome], *, whole: bool, in_time: bool) -> M
 
 def booked(ran: Sequence[tuple[Candidate, MutantFate]], total: int, cut: str) -> Mutants:
     """The count. `cut` says what was not run, ""."""
-    alive = [describe(edit) for edit in sorted((c.edits[0] for c, fate in ran if fate is MutantFate.ALIVE), key=_bytes)]
+    living = sorted((c for c, fate in ran if fate is MutantFate.ALIVE), key=lambda c: _bytes(c.edits[0]))
+    alive = [describe(c.edits[0]) for c in living]
     late = sum(fate is MutantFate.LATE for _, fate in ran)
     notes = (cut, f"{late} of the killed ran over their own limits of time" if late else "")
     return Mutants(
@@ -162,8 +164,26 @@ def booked(ran: Sequence[tuple[Candidate, MutantFate]], total: int, cut: str) ->
         timed_out=late,
         space=total,
         alive=tuple(alive[:ALIVE_SHOWN]),
+        constant=tuple(describe(c.edits[0]) for c in living if _is_constant_answer(c))[:ALIVE_SHOWN],
         note="; ".join(note for note in notes if note),
     )
+
+
+def _is_constant_answer(mutant: Candidate) -> bool:
+    """Whether it returns a literal where something is worked out (Niedermayr et al. 2016: extreme mutation)."""
+    edit, source = mutant.edits[0], mutant.patch.changes[0].before
+    if edit.operator != "return-value" or len(edit.splices) != 1:
+        return False
+    (splice,) = edit.splices
+    return _is_literal(splice.text) and not _is_literal(source[splice.start : splice.end])
+
+
+def _is_literal(text: bytes) -> bool:
+    try:
+        ast.literal_eval(text.decode("utf-8", "replace").strip())
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return False
+    return True
 
 
 def _bytes(edit: Edit) -> int:
