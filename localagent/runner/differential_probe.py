@@ -313,6 +313,23 @@ def _asked(made: Sequence[Dict[str, Any]]) -> Set[int]:
     return {number for number in answered if many[number] >= ASKED_LEAST}
 
 
+def _turned_down(made: Sequence[Dict[str, Any]], observed: Iterable[Dict[str, Any]]) -> Set[int]:
+    """Functions that answer most calls of tests and turn down most copies of these."""
+    kinds: Dict[Tuple[int, bool], List[bool]] = {}
+    for record in made:
+        if record["how"] == "seen" and record["runs"]:
+            kinds.setdefault((int(record["f"]), False), []).append(record["runs"][0]["k"] == "ok")
+    for record in observed:
+        kinds.setdefault((int(record["f"]), True), []).append(record["run"]["k"] == "ok")
+    return {
+        number
+        for (number, there), copies in kinds.items()
+        if not there
+        and 2 * sum(copies) < len(copies)
+        and 2 * sum(kinds.get((number, True), [])) > len(kinds.get((number, True), []))
+    }
+
+
 def _answering_otherwise(made: Sequence[Dict[str, Any]], observed: Iterable[Dict[str, Any]]) -> Set[int]:
     """Functions that answer a call in a fork otherwise than they answered the test: then a fork is not what it was."""
     known = {(r["f"], r["item"], r["made"]): r["run"] for r in observed if r["run"].get("v") or r["run"]["k"] != "ok"}

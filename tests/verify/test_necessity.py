@@ -78,6 +78,16 @@ def test_a_bracket_goes_with_its_partner_and_not_with_what_stands_between() -> N
     assert outermost([outer, inner]) == [outer, inner]
 
 
+def test_the_head_of_a_block_is_no_part_without_it() -> None:
+    before = "def f(x):\n    if x:\n        return True\n    return False\n"
+    after = "def f(x):\n    if x:\n        return bool(x)\n    else:\n        return not bool(x)\n"
+    parts = parts_of([changed(before, after)])
+    assert [part.text for part in parts] == ["True -> bool(x)", "return False -> else: return not bool(x)"]
+    tried = BODY.replace("    return y\n", "    try:\n        return y\n    finally:\n        x = 0\n")
+    assert texts(BODY, tried) == ["return y -> try: return y finally: x = 0"]
+    assert without(parts[0].file, parts).before == before.encode()
+
+
 def test_parts_of_one_statement_are_taken_back_together() -> None:
     after = BODY.replace("return y", "return sorted(set(y))")
     file = changed(BODY.replace("return y", "return list(dict(y))"), after)
@@ -92,9 +102,6 @@ def test_what_changes_nothing_or_leaves_no_program_is_none() -> None:
     assert texts(BODY, BODY.replace("return x", "return x  # so")) == []
     assert texts(BODY, BODY.replace("(x, y):", '(x: int, y: int) -> int:\n    """Text."""')) == []
     assert texts(BODY.replace("    if", "    z = 1\n    if"), BODY.replace("    if", "    z: int = 1\n    if")) == []
-    assert (
-        texts(BODY, BODY.replace("    return y\n", "    try:\n        return y\n    finally:\n        x = 0\n")) == []
-    )
 
 
 def test_a_part_says_where_it_stands_and_is_swapped_into_its_function() -> None:

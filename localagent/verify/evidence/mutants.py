@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import islice, takewhile
 
+from localagent.code.source_text import line_starts, parse_or_none
+from localagent.code.spans import byte_span
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Scope
 from localagent.domain.outcome import JailOutcome, Outcome, QuickResult
 from localagent.domain.paths import RepoPath
@@ -87,9 +89,12 @@ def _distinct(
 ) -> Iterator[Edit]:
     """Edits that mutate, lie on the lines, and compile to something of their own."""
     source = sources[path]
+    unread = _annotations(source)
     known: dict[tuple[str, bytes], None] = {}
     for edit in islice(space.edits(path, sources, lines=lines, failures=()), _ENUMERATED):
         if edit.operator not in OPERATORS or edit.line not in lines:
+            continue
+        if any(start <= s.start and s.end <= end for s in edit.splices for start, end in unread):
             continue
         shift = sum(len(s.text) - (s.end - s.start) for s in edit.splices)
         made = key(edit.apply(source), edit.scope, shift)
@@ -98,6 +103,16 @@ def _distinct(
             continue
         known[(name, made)] = None
         yield edit
+
+
+def _annotations(source: bytes) -> list[tuple[int, int]]:
+    """Where annotations stand: a program seldom reads them, so no test could notice."""
+    tree = parse_or_none(source)
+    nodes = list(ast.walk(tree)) if tree is not None else []
+    found = [n.annotation for n in nodes if isinstance(n, ast.arg | ast.AnnAssign)]
+    found += [n.returns for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    starts = line_starts(source)
+    return [byte_span(node, starts) for node in found if node is not None]
 
 
 def _candidate(number: int, edit: Edit, source: bytes) -> Candidate:

@@ -32,6 +32,7 @@ MOST_TOKENS = 400  # of both texts of a hunk: a longer one is one part
 SECONDS = 40.0
 _SHOWN = 120
 _LEAST_MOVED = 12  # letters and signs
+_HEADER = re.compile(rb"(?:^|\n)[ \t]*\w[^\n]*:[ \t]*(?:#[^\n]*)?\n|^[ \t]*(?:else|try|finally):\s")
 _TOKEN = re.compile(rb"\s+|\w+|[^\w\s]", re.DOTALL)
 
 
@@ -249,7 +250,19 @@ def _in_tokens(part: PatchPart) -> Iterator[PatchPart]:
         for tag, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
         if tag != "equal"
     ]
-    yield from sorted(_with_their_brackets(runs), key=lambda p: p.start)
+    yield from sorted(_with_their_blocks(list(_with_their_brackets(runs))), key=lambda p: p.start)
+
+
+def _with_their_blocks(runs: list[PatchPart]) -> Iterator[PatchPart]:
+    """A line that begins a block (`else:`) and came or went is one part with all that follows it in the hunk."""
+    runs.sort(key=lambda p: p.start)
+    for n, run in enumerate(runs):
+        if any(_HEADER.search(side) for side in (run.before, run.inserted)):
+            stretches = [stretch for later in runs[n:] for stretch in later.stretches]
+            (start, end, before), *rest = sorted(stretches)
+            yield replace(run, start=start, end=end, before=before, rest=tuple(rest))
+            return
+        yield run
 
 
 def _with_their_brackets(runs: Sequence[PatchPart]) -> Iterator[PatchPart]:
