@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from localagent.domain.edit import Candidate, FileChange, Patch
 from localagent.domain.guard import Guard
-from localagent.domain.outcome import Baseline, FullResult, TestResult
+from localagent.domain.outcome import Baseline, CauseOrigin, FullResult, TestResult
 from localagent.domain.policy import Policy
 from localagent.domain.task import Snapshot, Task
 from localagent.jail.limits.profile import load
@@ -20,7 +20,7 @@ from localagent.repo.top_level_modules import importable_names
 from localagent.verify.baseline.baseline import BaselineRunner, first_run, second_chance_of
 from localagent.verify.baseline.collection_plan import OPTIONS
 from localagent.verify.baseline.failed_project import project_of
-from localagent.verify.baseline.failure_cause import without_missing_modules
+from localagent.verify.baseline.failure_cause import with_causes, without_missing_modules
 from localagent.verify.checks.full_check import FullChecker
 from localagent.verify.checks.new_findings import Delta, ToolAnswer
 from localagent.verify.checks.patch_guard import GuardedTrees, PatchGuard, guard_patch
@@ -104,10 +104,25 @@ class PatchVerifier:
         seed: int,
         may_fail: Sequence[str],
         untouched: Mapping[str, TestResult] | None = None,
+        groups: Mapping[str, str] | None = None,
     ) -> FullResult:
         """Everything on the tree after, compared with the baseline, and with `results` of the tree at the start."""
         checker = FullChecker(self.after, self.request, Delta(self.before, self._policy), unpatched=self.before)
-        return checker.check(candidate_of(files), baseline, seed=seed, may_fail=may_fail, untouched=untouched or {})
+        return checker.check(
+            candidate_of(files),
+            baseline,
+            seed=seed,
+            may_fail=may_fail,
+            untouched=untouched or {},
+            groups=groups or {},
+        )
+
+    def unmendable(self, baseline: Baseline) -> frozenset[str]:
+        """Failing tests whose cause lies in the environment or in the tests, so that no source could mend them."""
+        place = self.before.place
+        project = project_of(place.store, place.repo, place.executable, baseline, self._task.tests)
+        causes = with_causes(baseline, project).causes
+        return frozenset(i for c in causes if c.kind.origin is not CauseOrigin.CODE for i in c.failing)
 
     def deltas(self, files: Sequence[ChangedFile]) -> tuple[ToolAnswer, ...]:
         """What ruff and mypy say."""
