@@ -38,6 +38,7 @@ LATE_LIMIT = 10
 _NEW_LOCALS = 0x2
 
 _SHARE = 0.85  # of the time for an answer, in which tests are run again
+_FORKED_SHARE = 0.35  # of what is left of it, for each of the two runs with forks
 _TIMES = 4  # as much processor time as for the copies, in which tests are run again
 _NO_COPY: Dict[str, Any] = {"how": "in-place", "own": 0, "parts": [], "args": "", "kwargs": ""}
 
@@ -248,7 +249,8 @@ def table(watched: Watched, run_test: Callable[[int], None], request: Dict[str, 
     until = _monotonic() + _SHARE * float(request["wall_seconds"])
 
     def forked(told: Dict[str, Any]) -> Dict[str, Any]:
-        forks = ForkedCalls({int(n): watched.functions[int(n)] for n in told["functions"]}, watched.defaulted, request)
+        functions = {int(n): watched.functions[int(n)] for n in told["functions"]}
+        forks = ForkedCalls(functions, watched.defaulted, request, _monotonic() + float(told["seconds"]))
         _recorded(watched, run_test, request, forks)
         return {"records": forks.records}
 
@@ -267,7 +269,7 @@ def table(watched: Watched, run_test: Callable[[int], None], request: Dict[str, 
         made = [_record(one, watched.functions, [row[n] for row in rows if row]) for n, one in enumerate(calls)]
         asked = _asked(made)
         if waiting and recorder.called - asked:
-            told = {"functions": sorted(recorder.called - asked)}
+            told = {"functions": sorted(recorder.called - asked), "seconds": _FORKED_SHARE * (until - _monotonic())}
             again = _paired([child.answer(max(0.1, until - _monotonic()), told) for child in waiting[:2]])
             instead = _asked(again) - _answering_otherwise(again, recorder.in_place.records.values())
             again = [record for record in again if record["f"] in instead]
@@ -288,6 +290,8 @@ def _recorded(
 ) -> Recorder:
     recorder = Recorder(watched, forks)
     for item in request["items"]:
+        if forks is not None and forks.done:
+            break
         recorder.item = int(item)
         recorder.start()
         try:
@@ -314,20 +318,15 @@ def _asked(made: Sequence[Dict[str, Any]]) -> Set[int]:
 
 
 def _turned_down(made: Sequence[Dict[str, Any]], observed: Iterable[Dict[str, Any]]) -> Set[int]:
-    """Functions that answer most calls of tests and turn down most copies of these."""
-    kinds: Dict[Tuple[int, bool], List[bool]] = {}
+    """Functions that answer too few copies of calls, and answered more calls where the tests made them."""
+    copies: Dict[int, int] = {}
+    calls: Dict[int, int] = {}
     for record in made:
-        if record["how"] == "seen" and record["runs"]:
-            kinds.setdefault((int(record["f"]), False), []).append(record["runs"][0]["k"] == "ok")
+        if record["how"] != "given" and record["runs"]:
+            copies[int(record["f"])] = copies.get(int(record["f"]), 0) + (record["runs"][0]["k"] == "ok")
     for record in observed:
-        kinds.setdefault((int(record["f"]), True), []).append(record["run"]["k"] == "ok")
-    return {
-        number
-        for (number, there), copies in kinds.items()
-        if not there
-        and 2 * sum(copies) < len(copies)
-        and 2 * sum(kinds.get((number, True), [])) > len(kinds.get((number, True), []))
-    }
+        calls[int(record["f"])] = calls.get(int(record["f"]), 0) + (record["run"]["k"] == "ok")
+    return {number for number, many in copies.items() if many < min(ASKED_LEAST, calls.get(number, 0))}
 
 
 def _answering_otherwise(made: Sequence[Dict[str, Any]], observed: Iterable[Dict[str, Any]]) -> Set[int]:

@@ -12,6 +12,7 @@ import sys
 import threading
 import types
 from functools import partial
+from time import monotonic as _monotonic
 from typing import Any, Callable, Dict, FrozenSet, Iterator, List, Mapping, Optional, Tuple
 
 from .call_answers import call_answer, digest, hear_time_limit
@@ -29,7 +30,7 @@ CALLS_LIMIT = 16  # of one function
 NEAR_OF_CALL = 6
 FORKS_LIMIT = 200
 LOST_LIMIT = 5  # forks that come to no end
-_CPU_SECONDS, _WALL_SECONDS = 1.0, 2.0  # of one fork
+_CPU_SECONDS, _WALL_SECONDS = 1.0, 8.0  # of one fork
 _PARTS_LIMIT = 3_000_000  # of all values looked at
 _DEPTH_LIMIT, _LEAVES_LIMIT = 5, 400
 _ATOMS = (str, int, float, bool, bytes)
@@ -41,19 +42,29 @@ class ForkedCalls:
     """Calls of some functions, by a key that the same call of another tree has too; the first of each test.
 
     `defaulted`: functions whose defaults are others in the other tree; their calls are told without what is a default.
+    After `until` on the monotonic clock no more are made.
     """
 
     def __init__(
-        self, functions: Mapping[int, Optional[types.FunctionType]], defaulted: FrozenSet[int], request: Dict[str, Any]
+        self,
+        functions: Mapping[int, Optional[types.FunctionType]],
+        defaulted: FrozenSet[int],
+        request: Dict[str, Any],
+        until: float,
     ) -> None:
         self._functions, self._defaulted = functions, defaulted
-        self._seed = int(request["seed"])
+        self._seed, self._until = int(request["seed"]), until
         self._letters = tuple(str(c) for c in request["letters"])
         self._numbers = tuple(int(n) for n in request["numbers"])
         self.records: Dict[str, Dict[str, Any]] = {}
         self._made: Dict[Tuple[int, int], int] = {}
         self._of_function: Dict[int, int] = {}
         self._forks = self._lost = self._parts = 0
+
+    @property
+    def done(self) -> bool:
+        """Whether no more can be made."""
+        return self._forks >= FORKS_LIMIT or self._lost >= LOST_LIMIT or _monotonic() > self._until
 
     def enter(self, number: int, item: int, frame: Any) -> None:
         """A call of function `number` begins in test `item`."""
@@ -70,12 +81,12 @@ class ForkedCalls:
         if not given:
             return
         for variation in range(1 + NEAR_OF_CALL):
-            if self._forks >= FORKS_LIMIT or self._lost >= LOST_LIMIT:
+            if self.done:
                 return
             self._forks += 1
             key = digest("%d forked %d %d %d %s" % (number, item, made, variation, given))[:24]
             make = partial(self._answer, function, args, kwargs, key, variation)
-            told = answer_of_child(make, _CPU_SECONDS, _WALL_SECONDS)
+            told = answer_of_child(make, _CPU_SECONDS, max(0.1, min(_WALL_SECONDS, self._until - _monotonic())))
             self._lost += not told
             if told.get("run"):
                 self.records[key] = {"f": number, "item": item, "made": made, **told}

@@ -268,7 +268,8 @@ def _necessity(subject: Subject, seen: Covered, after: Baseline, turned: Sequenc
 def _changes_nothing(subject: Subject, seen: Covered, after: Baseline, part: PatchPart) -> bool:
     """Whether all that the patch touches could be compared with and without a part, and no input answers otherwise."""
     near = _without_parts(subject, seen, after, [part])
-    return not near.others and bool(near.functions) and all(f.reached_by_inputs for f in near.functions)
+    told = all(f.reached_by_inputs and f.answered >= f.least for f in near.functions)
+    return bool(near.functions) and told and not near.others
 
 
 def _without_parts(subject: Subject, seen: Covered, after: Baseline, parts: Sequence[PatchPart]) -> Differential:

@@ -25,7 +25,7 @@ from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.worker.jail_pool import JailPool
 
 FILES_LIMIT = 12
-WITNESSES_LIMIT = 60  # tests that run a touched function: the quickest
+WITNESSES_LIMIT = 200
 
 Results = Callable[[Collection[str], Sequence[str]], Mapping[str, TestResult]]
 """What tests of these ids say, collected from these pytest arguments."""
@@ -113,9 +113,14 @@ def near_files(store: Path, changed: Sequence[RepoPath], named: Sequence[str]) -
 
 
 def _witnesses(files: Sequence[ChangedFile], passed: Sequence[TestResult]) -> list[TestResult]:
-    """Tests that run the body of a touched function, quickest first."""
+    """Tests that run the body of a touched function: those first that run a changed statement, then the quickest."""
+    changed = {f.path: f.executable() for f in files}
     bodies = {
         f.path: frozenset(n for _, new in f.touched() for n in range(new.body_line, new.last_line + 1)) for f in files
     }
-    found = [t for t in passed if t.lines and any(not bodies[p].isdisjoint(t.lines.get(p, ())) for p in bodies)]
-    return sorted(found, key=lambda t: t.seconds)[:WITNESSES_LIMIT]
+
+    def runs(test: TestResult, lines: Mapping[RepoPath, frozenset[int]]) -> bool:
+        return test.lines is not None and any(not lines[p].isdisjoint(test.lines.get(p, ())) for p in lines)
+
+    found = [t for t in passed if runs(t, bodies) or runs(t, changed)]
+    return sorted(found, key=lambda t: (not runs(t, changed), t.seconds))[:WITNESSES_LIMIT]
