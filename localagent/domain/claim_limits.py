@@ -99,6 +99,8 @@ def _of_parts(necessity: Necessity) -> Iterator[Limit]:
     if necessity.alternatives:
         told = ", ".join(f"{part.path}:{part.line} ({part.text})" for part in necessity.alternatives[:2])
         yield Limit(most=Grade.B, reason=f"of parts of one statement every test needs but one: {told}")
+    if necessity.parts and not necessity.asked:
+        yield Limit(most=Grade.C, reason="which of its parts the tests need could not be asked")
     if not necessity.unneeded:
         return
     many = len(necessity.unneeded)

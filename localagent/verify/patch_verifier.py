@@ -150,16 +150,7 @@ class PatchVerifier:
 
     def guard(self, files: Sequence[ChangedFile], baseline: Baseline, guard: Guard) -> PatchGuard | None:
         """The tests outside the named ones; those that run what changes are asked from now on like the named ones."""
-
-        def on(rooms: JailPool) -> Callable[[Collection[str], Sequence[str]], Mapping[str, TestResult]]:
-            def ran(names: Collection[str], args: Sequence[str]) -> Mapping[str, TestResult]:
-                wanted = frozenset(names)
-                ask = lambda suite, items: self._ran(suite, [i for i in items if i.id in wanted])  # noqa: E731
-                return self._in(rooms, ask, tuple(args)) or {}
-
-            return ran
-
-        trees = GuardedTrees(after=self.after, on_before=on(self.before), on_after=on(self.after))
+        trees = GuardedTrees(before=self.before, after=self.after, ask=self._in)
         found = guard_patch(trees, self._task, guard, files, baseline)
         if found is not None and found.witnesses:
             self.request = replace(self.request, args=(*self.request.args, *found.args))

@@ -7,8 +7,9 @@ found by their names; a test that is good or bad by chance may pass for the othe
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from localagent.code.import_distance import import_distances
@@ -16,19 +17,22 @@ from localagent.domain.guard import Guard, GuardResult, GuardScope, bounded_ids
 from localagent.domain.outcome import Baseline, Outcome, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Task
-from localagent.errors import AnswerIsNo
-from localagent.text.visible_text import shortened
 from localagent.verify.baseline import test_discovery
-from localagent.verify.baseline.baseline import BaselineRunner
+from localagent.verify.baseline.baseline import first_run, second_chance_of
 from localagent.verify.checks.guard_check import outside, python_sources
 from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.worker.jail_pool import JailPool
+from localagent.verify.worker.suite_run import SuiteWorker
+from localagent.verify.worker.worker_client import RunRequest
+from localagent.verify.worker.worker_messages import Item
 
 FILES_LIMIT = 12
 WITNESSES_LIMIT = 200
+_PLAIN_SHARE = 0.4  # of the time, for running all of them; the rest is for noting lines
 
-Results = Callable[[Collection[str], Sequence[str]], Mapping[str, TestResult]]
-"""What tests of these ids say, collected from these pytest arguments."""
+Run = Callable[[SuiteWorker, Sequence[Item]], Mapping[str, TestResult]]
+Ask = Callable[[JailPool, Run, tuple[str, ...]], Mapping[str, TestResult] | None]
+"""What a tree's tests, collected from pytest arguments, say; None where they do not collect, or the jail is lost."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,11 +51,11 @@ class PatchGuard:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GuardedTrees:
-    """Where the guard runs: the patched tree's rooms, and who runs tests by name on either tree."""
+    """Where the guard runs, and who asks there."""
 
+    before: JailPool
     after: JailPool
-    on_before: Results
-    on_after: Results
+    ask: Ask
 
 
 def guard_patch(
@@ -64,40 +68,81 @@ def guard_patch(
     args = guard.tests or near_files(trees.after.place.store, [f.path for f in files], task.tests)
     if not args:
         return PatchGuard(result=GuardResult(why="no test file outside --test imports what the patch changes"))
-    limited = replace(task, tests=args, checks=(), budget=replace(task.budget, max_seconds=guard.seconds))
-    try:
-        after = BaselineRunner(trees.after, limited).run()
-    except AnswerIsNo as no:
-        why = shortened(f"the tests outside --test could not be run: {no}", 500)
+    run = _GuardRun(baseline=baseline, seconds=guard.seconds)
+    after = trees.ask(trees.after, run.all, args)
+    if after is None:
+        why = "the tests outside --test do not collect with the patch, or could not be run"
         return PatchGuard(result=GuardResult(seconds=time.monotonic() - begin, why=why, unknown=True))
-    names = {item.id for item in outside(after.tests, baseline)}
-    ran = [t for t in after.tests if t.id in names]
-    bad = [t.id for t in ran if not t.outcome.good and t.id not in after.flaky]
-    witnesses = _witnesses(files, [t for t in ran if t.outcome is Outcome.PASSED])
-    before = trees.on_before([*bad, *(t.id for t in witnesses)], args) if bad or witnesses else {}
+    bad = [t.id for t in after.values() if not t.outcome.good]
+    witnesses = _witnesses(files, [t for t in after.values() if t.outcome is Outcome.PASSED])
+    before = trees.ask(trees.before, run.some([*bad, *(t.id for t in witnesses)]), args) if bad or witnesses else {}
+    before = before or {}
     suspects = [name for name in bad if name in before and before[name].outcome.good]
-    again = trees.on_after(suspects, args) if suspects else {}
+    again = (trees.ask(trees.after, run.some(suspects), args) or {}) if suspects else {}
     broken = [name for name in suspects if name in again and not again[name].outcome.good]
-    flaky = [*(n for n in after.flaky if n in names), *(n for n in suspects if n not in broken)]
+    flaky = [name for name in suspects if name in again and name not in broken]
     known = [t for t in witnesses if t.id in before]
-    reasons = [f"{after.not_run} not run in {guard.seconds:.0f} s"] if after.not_run else []
-    reasons += [f"{len(after.collect_failures)} files do not collect"] if after.collect_failures else []
     return PatchGuard(
         result=GuardResult(
-            found=len(ran) + after.not_run,
-            ran=len(ran),
-            passed=len([t for t in ran if t.outcome.good or t.id in flaky]),
+            found=run.found,
+            ran=len(after),
+            passed=len([t for t in after.values() if t.outcome.good or t.id in flaky]),
             broken=bounded_ids(broken),
             flaky=bounded_ids(flaky),
-            undecided=bounded_ids([name for name in bad if name not in before]),
-            not_run=after.not_run,
+            undecided=bounded_ids([n for n in bad if n not in before or (n in suspects and n not in again)]),
+            not_run=run.found - len(after),
             seconds=time.monotonic() - begin,
-            why="; ".join(reasons),
+            why=f"the time of the guard ({guard.seconds:.0f} s) is used up" if run.found > len(after) else "",
         ),
         args=args,
         witnesses=tuple(known),
         turned=frozenset(t.id for t in known if not before[t.id].outcome.good),
     )
+
+
+@dataclass(kw_only=True, slots=True)
+class _GuardRun:
+    """Runs in a guard's time. `found`: how many tests there are outside the named ones."""
+
+    baseline: Baseline
+    seconds: float
+    found: int = 0
+
+    def all(self, suite: SuiteWorker, items: Sequence[Item]) -> Mapping[str, TestResult]:
+        """All tests outside the named ones, then those that pass with their lines noted, files in turn."""
+        begin = time.monotonic()
+        wanted = outside(items, self.baseline)
+        self.found = len(wanted)
+        half = _PLAIN_SHARE * self.seconds
+        results, _ = first_run(suite, wanted, budget_seconds=half, second_chance=second_chance_of(self.seconds))
+        passed = [i for i in wanted if i.id in results and results[i.id].outcome is Outcome.PASSED]
+        left = self.seconds - (time.monotonic() - begin)
+        request = RunRequest(items=(), trace=True, cpu_seconds=20.0, wall_seconds=40.0, budget_seconds=max(1.0, left))
+        traced = suite.run(_in_turn(passed), request).results
+        return {
+            name: traced[name] if name in traced and traced[name].outcome.good else r for name, r in results.items()
+        }
+
+    def some(self, names: Collection[str]) -> Run:
+        """A run of these alone."""
+        wanted = frozenset(names)
+
+        def ran(suite: SuiteWorker, items: Sequence[Item]) -> Mapping[str, TestResult]:
+            chosen = [item for item in items if item.id in wanted]
+            chance = second_chance_of(self.seconds)
+            return first_run(suite, chosen, budget_seconds=self.seconds, second_chance=chance)[0]
+
+        return ran
+
+
+def _in_turn(items: Sequence[Item]) -> list[Item]:
+    """The files' first tests, then their second ones, and so on."""
+    at: Counter[RepoPath | None] = Counter()
+    turns = []
+    for item in items:
+        turns.append((at[item.path], item))
+        at[item.path] += 1
+    return [item for _, item in sorted(turns, key=lambda turn: turn[0])]
 
 
 def near_files(store: Path, changed: Sequence[RepoPath], named: Sequence[str]) -> tuple[str, ...]:

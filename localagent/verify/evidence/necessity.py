@@ -367,7 +367,7 @@ def try_parts(
     """
     if not parts:
         return []
-    same = replace(parts[0], before=parts[0].file.after[parts[0].start : parts[0].end])
+    same = replace(parts[0], before=parts[0].inserted, rest=())
     if fate_of(check.check(same.candidate(0), cpu_seconds=CPU_SECONDS, stop_early=True)) is not MutantFate.ALIVE:
         return []
     until = time.monotonic() + seconds
