@@ -96,7 +96,7 @@ class Loop:
         schemas = tuple(tool.schema for tool in self.tools.values())
         budget = context.prompt_budget(self.model.context_tokens)
         messages = context.render(self.opening, self.log.events)
-        while context.estimate(messages, schemas) > budget and self._made_room():
+        while context.estimate(messages, schemas) > budget and self._condensed():
             messages = context.render(self.opening, self.log.events)
         left = self.limits.seconds - (self.clock() - begin)
         return self.model.complete(
@@ -106,7 +106,7 @@ class Loop:
             cancelled=self.cancelled,
         )
 
-    def _made_room(self) -> bool:
+    def _condensed(self) -> bool:
         step = context.condense(self.log.events)
         if step is not None:
             self._append(step)
@@ -118,7 +118,7 @@ class Loop:
         if (late := self._late(begin)) is not None:
             return late
         if failure.fault is ChatFault.CONTEXT_EXCEEDED:
-            if self._made_room():
+            if self._condensed():
                 return None
             why = "the task does not fit into the model's context, though all that can be left out is"
             return Ended(kind=EndKind.GAVE_UP, reason=f"{why}; use a model with a larger one")

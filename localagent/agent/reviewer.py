@@ -78,7 +78,7 @@ class Reviewer:
                 return self._read(reply, paths)
             except ToolFault as fault:
                 why = f"the reviewer's answer cannot be read: {fault}"
-                request = replace(request, messages=(*messages, *_told(said, str(fault))))
+                request = replace(request, messages=(*messages, *_retry(said, str(fault))))
         return self._none(why)
 
     def _read(self, reply: Replied, paths: Collection[str]) -> Reviewed:
@@ -137,7 +137,7 @@ def _shown(instruction: str, diff: str, evidence: Sequence[str]) -> str:
     )
 
 
-def _told(said: ChatReply, fault: str) -> tuple[Message, Message]:
+def _retry(said: ChatReply, fault: str) -> tuple[Message, Message]:
     """An answer that could not be read, and why, for another try."""
     return (
         Message(role=ChatRole.ASSISTANT, text=said.text[:4_000] or "(no text)"),

@@ -11,7 +11,7 @@ from localagent.debug.exception_meanings import meaning_of
 from localagent.debug.explanation import Explanation, change_text
 from localagent.debug.explanation_text import explanation_json, explanation_text
 from localagent.debug.value_outcomes import ValueExperiment, ValueOutcome
-from localagent.domain.failure_run import FailureRun, WrittenValue
+from localagent.domain.failure_run import FailureRun, FrameValues, WrittenValue
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
@@ -123,6 +123,7 @@ def _sections(d: Dossier) -> Iterator[tuple[str, list[str]]]:
     for title, body in (
         ("Where to look first", look_first(d)),
         ("Frames, outermost first", _frames(d)),
+        ("Threads of the test that an exception ended", _threads(d)),
         ("A traceback in the message", chain.from_iterable(explanation_text(q).split("\n") for q in d.quoted)),
         ("Where the names in the failing statement got their values", _writes(d)),
         ("Where it first goes another way than the most similar test that passes", _departure(d)),
@@ -137,7 +138,7 @@ def _sections(d: Dossier) -> Iterator[tuple[str, list[str]]]:
 
 def look_first(d: Dossier) -> Iterator[str]:
     """The statements that most speaks for, and what: experiments before ranks. What was not shown is said."""
-    confirmed = _by_place(h for h in d.hypotheses if h.outcome is HypothesisOutcome.CONFIRMED)
+    confirmed = _by_line(h for h in d.hypotheses if h.outcome is HypothesisOutcome.CONFIRMED)
     for same in confirmed:
         yield _line(d, same[0].path, same[0].line)
         yield f"    {_changed(same[0])}"
@@ -177,7 +178,7 @@ def _tried(d: Dossier) -> str:
     )
 
 
-def _by_place(hypotheses: Iterable[Hypothesis]) -> list[list[Hypothesis]]:
+def _by_line(hypotheses: Iterable[Hypothesis]) -> list[list[Hypothesis]]:
     """Those of each statement together, in the order of the first ones."""
     found: dict[tuple[RepoPath, int], list[Hypothesis]] = {}
     for one in hypotheses:
@@ -206,14 +207,25 @@ def _changed(one: Hypothesis) -> str:
 
 def _frames(d: Dossier) -> Iterator[str]:
     if d.run is not None and d.run.frames:
-        for frame, times in _repeated(d.run.frames, lambda f: (f.path, f.line, f.function)):
-            yield from _frame(d, frame.path, frame.line, frame.function, times)
-            for name, value in [v for v in frame.values if _TEST_CASE not in v[1]][:MOST_LOCALS]:
-                yield f"      {name} = {value}"
+        yield from _with_values(d, d.run.frames)
     else:
         for known, times in _repeated(d.failure.frames, lambda f: (f.path, f.line, f.function)):
             if known.path is not None:
                 yield from _frame(d, known.path, known.line, known.function, times)
+
+
+def _threads(d: Dossier) -> Iterator[str]:
+    for one in d.run.threads if d.run is not None else ():
+        first = shortened(one.message.split("\n", 1)[0], 300)
+        yield f"{one.name}: {one.exception}" + (f": {first}" if first else "")
+        yield from (f"  {line}" for line in _with_values(d, one.frames))
+
+
+def _with_values(d: Dossier, frames: Sequence[FrameValues]) -> Iterator[str]:
+    for frame, times in _repeated(frames, lambda f: (f.path, f.line, f.function)):
+        yield from _frame(d, frame.path, frame.line, frame.function, times)
+        for name, value in [v for v in frame.values if _TEST_CASE not in v[1]][:MOST_LOCALS]:
+            yield f"      {name} = {value}"
 
 
 def _repeated(frames: Sequence[_F], place: Callable[[_F], object]) -> list[tuple[_F, int]]:
@@ -252,7 +264,7 @@ def _suspects(d: Dossier) -> Iterator[str]:
 
 
 def _hypotheses(d: Dossier) -> Iterator[str]:
-    for same in _by_place(d.hypotheses):
+    for same in _by_line(d.hypotheses):
         yield _line(d, same[0].path, same[0].line)
         for one in same:
             yield f"    {one.outcome.value}: {_changed(one)}"
@@ -260,14 +272,15 @@ def _hypotheses(d: Dossier) -> Iterator[str]:
 
 def dossier_json(d: Dossier) -> dict[str, Any]:
     """The same as JSON types."""
-    frames = d.run.frames if d.run is not None else ()
     return {
         "test": d.test,
         "exception": d.failure.exception,
         "message": d.failure.message,
         "failing": d.failing,
-        "frames": [
-            {"path": f.path, "line": f.line, "function": f.function, "locals": dict(f.values)} for f in frames
+        "frames": _frames_json(d.run.frames if d.run is not None else ()),
+        "threads": [
+            {"name": t.name, "exception": t.exception, "message": t.message, "frames": _frames_json(t.frames)}
+            for t in (d.run.threads if d.run is not None else ())
         ],
         "look_first": list(look_first(d)),
         "tried": d.tried,
@@ -297,3 +310,7 @@ def dossier_json(d: Dossier) -> dict[str, Any]:
         ],
         "seconds": round(d.seconds, 2),
     }  # fmt: skip
+
+
+def _frames_json(frames: Iterable[FrameValues]) -> list[dict[str, Any]]:
+    return [{"path": f.path, "line": f.line, "function": f.function, "locals": dict(f.values)} for f in frames]

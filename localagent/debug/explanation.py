@@ -56,7 +56,7 @@ def explain_traceback(traceback: Traceback, mapper: FrameMapper, sources: Source
     meaning = meaning_of(origin.type, origin.message)
     facts = [
         *_chain(traceback, mapper),
-        *_places(mapped),
+        *_raised_at(mapped),
         *_meaning(meaning),
         *_values(origin, at, sources),
         *_last_change(at, history),
@@ -64,7 +64,7 @@ def explain_traceback(traceback: Traceback, mapper: FrameMapper, sources: Source
     if not origin.complete:
         facts.append(Fact(label="note", sentence="the text is cut off: frames or a message may be missing"))
     excerpt = frame_lines(at, sources) if at is not None else ()
-    headline = _said(surfaced) if surfaced is origin else f"{_said(origin)}; it surfaced as {_said(surfaced)}"
+    headline = _title(surfaced) if surfaced is origin else f"{_title(origin)}; it surfaced as {_title(surfaced)}"
     return Explanation(
         headline=headline,
         facts=tuple(facts),
@@ -75,7 +75,7 @@ def explain_traceback(traceback: Traceback, mapper: FrameMapper, sources: Source
     )
 
 
-def _said(exception: TracedException) -> str:
+def _title(exception: TracedException) -> str:
     first = shortened(exception.message.split("\n", 1)[0], 300)
     kind = exception.type or "an exception whose name is cut off"
     return f"{kind}: {first}" if first else kind
@@ -91,11 +91,11 @@ def _chain(traceback: Traceback, mapper: FrameMapper) -> Iterator[Fact]:
         label = words.get(one.link.value, "after it" if one is traceback.surfaced else "before it")
         place = here[-1] if here else None
         yield Fact(
-            label=label, sentence=_said(one), path=place.path if place else None, line=place.line if place else 0
+            label=label, sentence=_title(one), path=place.path if place else None, line=place.line if place else 0
         )
 
 
-def _places(mapped: tuple[MappedFrame, ...]) -> Iterator[Fact]:
+def _raised_at(mapped: tuple[MappedFrame, ...]) -> Iterator[Fact]:
     """Where it was raised, which frame here is innermost, and how it came there."""
     if not mapped:
         yield Fact(label="raised at", sentence="the text shows no frames of it")

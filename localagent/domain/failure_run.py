@@ -48,10 +48,21 @@ class FrameValues:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class EndedThread:
+    """A thread that the test started and an exception ended; frames are outermost first."""
+
+    name: str
+    exception: str
+    message: str
+    frames: tuple[FrameValues, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class FailureRun:
     """Frames are outermost first, () where the test passed. `cut`: earlier events were left out."""
 
     events: Sequence[TraceEvent] = ()
     values: tuple[WrittenValue, ...] = ()
     frames: tuple[FrameValues, ...] = ()
+    threads: tuple[EndedThread, ...] = ()
     cut: bool = False

@@ -18,7 +18,7 @@ _SPECIAL |= {"setup_function", "teardown_function", "asyncSetUp", "asyncTearDown
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TestPlace:
+class TestLocation:
     """A test function in its file; `line` is where it failed, 0 where that is not known."""
 
     __test__ = False
@@ -28,18 +28,18 @@ class TestPlace:
     line: int
 
 
-def find_test(tree: ast.Module, test_id: str, line: int) -> TestPlace | None:
+def find_test(tree: ast.Module, test_id: str, line: int) -> TestLocation | None:
     """The function of a pytest id (`path::Class::name[case]`)."""
     qualname = test_id.split("[", 1)[0].split("::")[1:]
     for found in functions(tree):
         names = [*(d.name for d in found.around), found.node.name]
         if names == qualname:
             inside = line in all_lines_of(found.node)
-            return TestPlace(function=found.node, around=found.around, line=line if inside else 0)
+            return TestLocation(function=found.node, around=found.around, line=line if inside else 0)
     return None
 
 
-def unneeded_lines(tree: ast.Module, place: TestPlace) -> set[int]:
+def unneeded_lines(tree: ast.Module, place: TestLocation) -> set[int]:
     """First lines of definitions, imports and statements that the test cannot need by their names.
 
     Docstrings too, and what stands behind the failing statement in the test's own body.
@@ -65,7 +65,7 @@ def _docstring(body: list[ast.stmt]) -> bool:
     )
 
 
-def _needed(tree: ast.Module, place: TestPlace) -> set[ast.stmt]:
+def _needed(tree: ast.Module, place: TestLocation) -> set[ast.stmt]:
     """Statements of the module and of the classes around the test that are reached from it by names."""
     candidates = [*tree.body, *(s for owner in place.around for s in owner.body)]
     heads = {id(owner): _names_of_head(owner) for owner in place.around}
@@ -155,7 +155,7 @@ def loose_names(tree: ast.Module) -> set[str]:
     return (read - bound) | (asked - defined)
 
 
-def fixed_lines(place: TestPlace) -> set[int]:
+def fixed_lines(place: TestLocation) -> set[int]:
     """Lines of the test that the failing statement depends on by its names, going backwards; itself among them.
 
     A statement counts that binds one of the names or mentions one (it may change what the name stands for). Of other

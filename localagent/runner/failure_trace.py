@@ -1,16 +1,17 @@
 """One test under a tracer: which statements ran in which frame, what they wrote, and the locals where it failed.
 
 Standard library only, runs in the jail on the project's own Python. Bounded: the last `EVENTS_LIMIT` events are kept.
-Not promised: threads, and tests that set a trace function of their own.
+Of other threads only the exceptions that end them are kept. Not promised: tests that set a trace function of their own.
 """
 
 from __future__ import annotations
 
 import sys
+import threading
 from collections import deque
-from typing import Any, Deque, Dict, List, Optional, Tuple
+from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
-from .failures import bounded, first_member, relative_path
+from .failures import bounded, first_member, message_of, relative_path
 from .safe_repr import show
 
 EVENTS_LIMIT = 60_000
@@ -18,8 +19,10 @@ VALUES_LIMIT = 4_000
 LOCALS_LIMIT = 30
 FRAMES_LIMIT = 30
 VALUE_TEXT = 160
+THREADS_LIMIT = 3
 LINE, CALL, RETURN = 0, 1, 2
 RETURN_NAME = "return"
+_THREAD: Any = threading.Thread  # whose `start` is another one meanwhile
 
 
 class FailureTrace:
@@ -34,12 +37,15 @@ class FailureTrace:
         self.values: Deque[Tuple[int, int, str, str]] = deque(maxlen=VALUES_LIMIT)
         self.seen = 0
         self._frames = 0
+        self._ended = _EndedThreads(root)
 
     def start(self) -> None:
+        self._ended.start()
         sys.settrace(self._call)
 
     def stop(self) -> None:
         sys.settrace(None)
+        self._ended.stop()
 
     def take(self) -> Dict[str, List[int]]:
         """Lines, as the tracer of lines tells them: none, `told` says what ran."""
@@ -89,7 +95,7 @@ class FailureTrace:
             if wanted in held:
                 self.values.append((file, line, name, _text(held[wanted])))
 
-    def told(self, raised: Optional[BaseException]) -> Dict[str, Any]:
+    def record(self, raised: Optional[BaseException]) -> Dict[str, Any]:
         """Everything, as JSON types."""
         return {
             "paths": self._paths,
@@ -97,7 +103,48 @@ class FailureTrace:
             "values": [list(value) for value in self.values],
             "cut": self.seen > len(self.events),
             "frames": frames_with_values(self._root, raised),
+            "threads": self._ended.told,
         }
+
+
+class _EndedThreads:
+    """Exceptions that end the threads which a test starts: name, exception, message and frames of each."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._started: Any = None
+        self._let_go: Callable[[], None] = lambda: None
+        self.told: List[List[Any]] = []
+
+    def start(self) -> None:
+        """From the next `Thread.start` on: pytest sets a hook of its own before a test's body, which ours calls."""
+        self._started = started = _THREAD.start
+        before: List[Any] = []
+
+        def ended(args: Any) -> None:
+            if args.exc_value is not None and len(self.told) < THREADS_LIMIT:
+                name = bounded(getattr(args.thread, "name", ""), 100)
+                kind = bounded(type(args.exc_value).__name__, 200)
+                frames = frames_with_values(self._root, args.exc_value)
+                self.told.append([name, kind, message_of(args.exc_value), frames])
+            before[-1](args)
+
+        def start(thread: Any) -> None:
+            if threading.excepthook is not ended:
+                before.append(threading.excepthook)
+                threading.excepthook = ended
+            started(thread)
+
+        def let_go() -> None:
+            if threading.excepthook is ended:
+                threading.excepthook = before[-1]
+
+        _THREAD.start = start
+        self._let_go = let_go
+
+    def stop(self) -> None:
+        _THREAD.start = self._started
+        self._let_go()
 
 
 def frames_with_values(root: str, raised: Optional[BaseException]) -> List[List[Any]]:

@@ -75,12 +75,12 @@ def message_of(exception: BaseException) -> str:
             )
         if isinstance(exception, KeyError) and exception.args:
             return bounded(repr(exception.args[0]), MESSAGE_LIMIT)
-        return bounded(str(exception) + _told_by_child(exception), MESSAGE_LIMIT)
+        return bounded(str(exception) + _child_stderr(exception), MESSAGE_LIMIT)
     except Exception:
         return "(its message could not be read)"
 
 
-def _told_by_child(exception: BaseException) -> str:
+def _child_stderr(exception: BaseException) -> str:
     """How the standard error of a child process ends that `subprocess` reports as failed, "" where it was not read."""
     told: Any = getattr(exception, "stderr", None) if type(exception).__module__ == "subprocess" else None
     text = told.decode("utf-8", "replace") if isinstance(told, bytes) else told

@@ -52,7 +52,7 @@ def _trace(forks: Forks, request: Dict[str, Any]) -> Dict[str, Any]:
     watch.tracer = tracer
     order = [(int(request["item"]), float(request["cpu_seconds"]))]
     run_items(forks.plugin, forks.items, order, watch, stop_on_bad=False, grace_tests=0)
-    return tracer.told(forks.plugin.raised)
+    return tracer.record(forks.plugin.raised)
 
 
 def _collect_run(forks: Forks, request: Dict[str, Any]) -> Dict[str, Any]:

@@ -224,7 +224,7 @@ class Supervisor:
         if request["op"] == "trace":
             return {
                 "kind": "traced",
-                **{k: record[k] for k in ("paths", "events", "values", "cut", "frames") if k in record},
+                **{k: record[k] for k in ("paths", "events", "values", "cut", "frames", "threads") if k in record},
             }
         if request["op"] == "collect-run":
             return {"kind": "collect-ran", **{k: record.get(k, []) for k in ("results", "errors")}}

@@ -29,7 +29,11 @@ def test_none():
 def test_some():
     password = 'ghp_{"a" * 36}'
     found = total(2, 3)
-    assert found == 6 and password
+    import threading
+    one = threading.Thread(target=total, args=(password, None), name="beside")
+    one.start()
+    one.join()
+    assert found == 6
 """
 
 
@@ -51,6 +55,10 @@ def test_the_dossier_of_a_failing_test(
     assert told["test"] == "test_cart.py::test_some"
     assert told["frames"][-1]["locals"]["found"] == "7"
     assert "ghp_" not in json.dumps(told["frames"])
+    (beside,) = told["threads"]
+    assert (beside["name"], beside["exception"]) == ("beside", "TypeError")
+    assert [frame["line"] for frame in beside["frames"]] == [6, 2]
+    assert "ghp_" not in json.dumps(beside)
     assert {"path": "test_cart.py", "line": 10, "name": "found", "value": "7"} in told["writes"]
     assert 7 in [s["line"] for s in told["suspects"][:2]]
     assert (

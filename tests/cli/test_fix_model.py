@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from support.fix_builder import ADDED, CHECKOUT, Home, home
+from support.fix_builder import ADDED, CHECKOUT, Home, Ran, home
 
 from localagent.app.settings import Settings
 from localagent.errors import LocalagentError
@@ -24,6 +24,13 @@ def weights() -> Path:
         pytest.fail(f"this test needs the bundled model: {no}; {no.remedy}")
     assert path is not None
     return path
+
+
+@pytest.fixture(scope="module")
+def without() -> Ran:
+    """The repair without a model."""
+    with home() as h:
+        return h.fix()
 
 
 def altered(h: Home, weights: Path) -> str:
@@ -49,10 +56,10 @@ def _install(h: Home) -> None:
 
 
 @pytest.mark.long
-def test_an_altered_default_model_changes_nothing_but_the_warning(weights: Path) -> None:
+def test_an_altered_default_model_changes_nothing_but_the_warning(weights: Path, without: Ran) -> None:
     with home() as h:
         altered(h, weights)
-        with_it, without = h.fix(model=()), h.fix()
+        with_it = h.fix(model=())
         assert (with_it.code, without.code) == (0, 0)
         assert with_it.report["patch"] == without.report["patch"]
         assert f"+{ADDED.decode()}" in with_it.report["patch"]
@@ -79,13 +86,15 @@ SLOW = "import time; time.sleep(300)"
 @pytest.mark.parametrize(
     ("program", "said"), [(CRASHES, "model smollm2-135m-instruct dropped: its process ended"), (SLOW, "")]
 )
-def test_a_model_that_crashes_or_never_answers_changes_nothing(tmp_path: Path, program: str, said: str) -> None:
+def test_a_model_that_crashes_or_never_answers_changes_nothing(
+    tmp_path: Path, program: str, said: str, without: Ran
+) -> None:
     """What stands for the model's process is put into the run from outside: the product knows nothing of it."""
     (tmp_path / "sitecustomize.py").write_text(SHIM.format(program=program))
     with home() as h:
         _install(h)
         h.extra["PYTHONPATH"] = f"{tmp_path}{os.pathsep}{CHECKOUT}"
-        with_it, without = h.fix(model=(), bufsize=-1), h.fix()
+        with_it = h.fix(model=(), bufsize=-1)
         assert (with_it.code, without.code) == (0, 0), with_it.err
         for fact in ("patch", "rank_of_first_plausible", "outcome"):
             assert with_it.report[fact] == without.report[fact]
@@ -110,9 +119,9 @@ def test_a_model_whose_process_dies_is_told_as_that(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_an_absent_default_model_changes_nothing_but_the_warning() -> None:
+def test_an_absent_default_model_changes_nothing_but_the_warning(without: Ran) -> None:
     with home() as h:
-        with_it, without = h.fix(model=()), h.fix()
+        with_it = h.fix(model=())
         for fact in ("patch", "rank_of_first_plausible", "outcome"):
             assert with_it.report[fact] == without.report[fact]
         assert any(w.startswith("no model: the file of model") for w in with_it.report["warnings"])

@@ -1,11 +1,17 @@
 """A dossier as text and as a page says the same, and what comes from outside is escaped."""
 
+import threading
+from pathlib import Path
+
+from support.traced_program import PATH, traced
+
 from localagent.debug.departure import Departure
 from localagent.debug.dossier import (
     Dossier,
     Hypothesis,
     HypothesisOutcome,
     Suspect,
+    dossier_json,
     dossier_page,
     dossier_text,
     look_first,
@@ -79,3 +85,38 @@ def test_where_nothing_can_be_blamed_the_place_in_the_tests_is_told_and_frames_t
     assert "  no statement outside the tests can be blamed; it fails here:" in text
     assert "  test_m.py:2  f()" in text
     assert text[-3:] == ["  test_m.py:9, in t", "  test_m.py:2, in f, 30 times in a row; the last one:", "      f()"]
+
+
+def test_an_exception_that_ends_a_thread_is_told_with_its_frames_and_values(tmp_path: Path) -> None:
+    source = (
+        "import threading\n"
+        "heard = []\n"
+        "threading.excepthook = heard.append\n"  # as pytest does, before a test's body
+        "def work(parts):\n"
+        "    return 6 // (parts - 1)\n"
+        "for parts in (3, 1):\n"
+        "    one = threading.Thread(target=work, args=(parts,), name=f'worker {parts}')\n"
+        "    one.start()\n"
+        "    one.join()\n"
+        "assert not heard\n"
+    )
+    start, hook = threading.Thread.start, threading.excepthook
+    try:
+        run = traced(tmp_path, source)
+    finally:
+        left, threading.excepthook = threading.excepthook, hook
+    assert threading.Thread.start is start
+    assert left.__name__ == "append"  # what was there goes on hearing of it
+    place = f"{PATH}:5"
+    dossier = Dossier(
+        test="t", failure=Failure(exception="AssertionError", message=""), failing=1, run=run, writes=(),
+        departure=None, sources={place: "return 6 // (parts - 1)"}, suspects=(), values=(),
+        hypotheses=(), tried=0, seconds=1.0,
+    )  # fmt: skip
+    (thread,) = dossier_json(dossier)["threads"]
+    assert (thread["name"], thread["exception"]) == ("worker 1", "ZeroDivisionError")
+    assert thread["frames"][-1]["locals"] == {"parts": "1"}
+    text = dossier_text(dossier)
+    assert "Threads of the test that an exception ended\n  worker 1: ZeroDivisionError: " in text
+    assert f"{place}, in work\n        return 6 // (parts - 1)\n          parts = 1" in text
+    assert [frame.line for frame in run.frames] == [10]

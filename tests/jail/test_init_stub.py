@@ -18,7 +18,7 @@ from localagent.jail.launcher.seccomp import program as seccomp_program
 from localagent.jail.launcher.x86_assembler import exec_candidates, parse
 
 pytestmark = pytest.mark.skipif(not x86_assembler.supported(), reason="written for x86-64")
-STATUS, BLOCK, IMAGE = 40, 41, 42
+STATUS, BLOCK, IMAGE = 240, 241, 242
 
 
 def plan(

@@ -23,7 +23,7 @@ from localagent.jail.launcher.landlock_stub import LandlockPlan, LandlockStatus,
 from localagent.jail.launcher.x86_assembler import BASE, Data
 from localagent.runner import landlock as confiner
 
-STATUS, IMAGE = 40, 41
+STATUS, IMAGE = 240, 241
 ABI = landlock_ruleset.kernel()[0]
 RULES = (("/", "run"), ("/dev", "device"), ("/etc/passwd", "read"))
 PATHS = st.text("/ab\udcff", min_size=1, max_size=6)
@@ -173,12 +173,11 @@ def test_a_process_that_may_not_restrict_itself_runs_nothing() -> None:
     image = os.memfd_create("wall")
     os.write(image, program(made))
     become = f"os.execv('/proc/self/fd/{image}', ['w', 'sh', '-c', 'echo ran'])"
-    code = f"import os; os.setgroups([]); os.setresuid(9999, 9999, 9999); {become}"
     told_read, told_write = os.pipe()
-    os.dup2(told_write, STATUS)
-    argv = (landlock_ruleset.SYSTEM_PYTHON, "-c", code)
-    done = subprocess.run(argv, pass_fds=(STATUS, image), capture_output=True, check=False)
-    for number in (told_write, STATUS, image):
+    code = f"import os; os.dup2({told_write}, {STATUS}); os.setgroups([]); os.setresuid(9999, 9999, 9999); {become}"
+    argv = (landlock_ruleset.SYSTEM_PYTHON, "-c", code)  # which takes the number there: here it may be another's
+    done = subprocess.run(argv, pass_fds=(told_write, image), capture_output=True, check=False)
+    for number in (told_write, image):
         os.close(number)
     with os.fdopen(told_read, "rb") as told:
         assert by_code(made, told.read()).fault.endswith(f"[Errno {errno.EPERM}] Operation not permitted")

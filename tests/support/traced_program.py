@@ -24,5 +24,6 @@ def traced(folder: Path, source: str) -> FailureRun:
     except Exception as error:  # noqa: BLE001
         raised = error
     finally:
+        tracer.stop()
         sys.settrace(before)
-    return run_of(tracer.told(raised))
+    return run_of(tracer.record(raised))

@@ -72,7 +72,7 @@ class Chat:
 
     def instruct(self, text: str, stop: Stop) -> DoOutcome:
         """A person's words, and the model's work on them until it ends."""
-        kept = self.kept()
+        kept = self.stored()
         if kept is None:
             request = replace(self.request, instruction=text)
             return run_do(request, self.settings, replace(self._front(stop), begun=self.go_on_with))
@@ -126,7 +126,7 @@ class Chat:
 
     def plan(self) -> tuple[str, ...]:
         """The steps of the last plan."""
-        kept = self.kept()
+        kept = self.stored()
         events = kept.events if kept is not None else ()
         return next((e.plan for e in reversed(events) if isinstance(e, Answered) and e.plan), ())
 
@@ -160,20 +160,20 @@ class Chat:
             self.close()
             self._model, self._open = model, opened.pop_all()
         self.request = request
-        if (kept := self.kept()) is not None:
+        if (kept := self.stored()) is not None:
             save_session(kept.record, replace(kept.request, model=name))
 
     def go_on_with(self, session: str) -> None:
         """Talk about a session from here on; "": about a new one."""
         self.session = session
 
-    def kept(self) -> Session | None:
+    def stored(self) -> Session | None:
         """The session as it stands on disk; None before the first instruction."""
         return open_session(TaskStore(self.settings.state_dir).open(self.session)) if self.session else None
 
     def need(self) -> Session:
         """The session. AnswerIsNo before the first instruction."""
-        kept = self.kept()
+        kept = self.stored()
         if kept is None:
             undo = "`localagent undo` takes back a patch that was applied"
             raise AnswerIsNo("nothing was asked yet for a new patch", remedy=f"say what is to be changed; {undo}")

@@ -82,7 +82,7 @@ class JailRuns:
             return SuiteReport(outcome=SuiteOutcome.NO_TESTS, text="there are no tests here")
         except (AnswerIsNo, WorkerLost) as no:
             return SuiteReport(outcome=SuiteOutcome.COULD_NOT_RUN, text=one_line(str(no), 800))
-        return _told(ran, before, frozenset(writes), whole=not tests)
+        return _suite_report(ran, before, frozenset(writes), whole=not tests)
 
     def _whole_before(self) -> Results:
         try:
@@ -196,7 +196,7 @@ def opened_runs(request: DoRequest, settings: Settings, policy: Policy, task: Ta
         )
 
 
-def _told(ran: Results, before: Results, written: Collection[RepoPath], *, whole: bool) -> SuiteReport:
+def _suite_report(ran: Results, before: Results, written: Collection[RepoPath], *, whole: bool) -> SuiteReport:
     """Counts first, then what failed: new failures before those that were there.
 
     Tests that are gone are told; those of a `written` file may be meant to go, which gates and `verify` judge.

@@ -99,7 +99,7 @@ def run_do(request: DoRequest, settings: Settings, front: Frontend) -> DoOutcome
                 begin=begin,
             )
             evidence.started(apply=request.apply)
-            return _kept(session, journal, resumed=False)
+            return _recorded(session, journal, resumed=False)
 
 
 def resume_do(kept: Session, settings: Settings, front: Frontend, work: Work = Work.MODEL) -> DoOutcome:
@@ -138,7 +138,7 @@ def resume_do(kept: Session, settings: Settings, front: Frontend, work: Work = W
                 begin=begin,
                 work=work,
             )
-            return _kept(session, journal, resumed=True)
+            return _recorded(session, journal, resumed=True)
 
 
 @contextlib.contextmanager
@@ -212,7 +212,7 @@ def _evidence(
     return begin(settings, record, opened.recorded(), setting, signer)
 
 
-def _kept(session: SessionRun, journal: Journal, *, resumed: bool) -> DoOutcome:
+def _recorded(session: SessionRun, journal: Journal, *, resumed: bool) -> DoOutcome:
     """The session's result on the record, whatever it is."""
     try:
         result = _answer(session, resumed=resumed)

@@ -103,7 +103,7 @@ class JailedScript:
         ToolFault where the script fails, or leaves what cannot be a result.
         """
         ran = self.run(script)
-        was = _kept(before) if before else None
+        was = _parsed(before) if before else None
         moved = was is not None and not was.begins(ran.raw_stdout)
         start = was.length if was is not None and not moved else 0
         new = self.sanitizer.clean([ran.raw_stdout[start:]]).text
@@ -122,7 +122,7 @@ class JailedScript:
         again = self.run(script, out=out)
         if why := self._unfit(again):
             return _refused(f"run again from nothing, the script is no result: {why}", *_errors(again))
-        differing = differences(_kept(writes.get(OBSERVED) or ""), _seen(again))
+        differing = differences(_parsed(writes.get(OBSERVED) or ""), _seen(again))
         if differing:
             causes = "; ".join(likely_causes(script, differing)) or "nothing in the script is known for it"
             return _refused(f"run again from nothing, the script came to something else ({causes})", *differing)
@@ -174,7 +174,7 @@ def _seen(ran: Executed) -> Observation:
     return Observation.of(ran.raw_stdout, ran.stdout, {file.name: file.digest for file in ran.files})
 
 
-def _kept(text: str) -> Observation:
+def _parsed(text: str) -> Observation:
     try:
         return parse_observation(text)
     except ValueError as error:

@@ -281,12 +281,12 @@ def hypotheses_of(result: TaskResult | None, baseline: Baseline, ranked: Sequenc
     first = bool(order) and rank(order[0]) < MOST_CONFIRMED_RANK
     found: list[Hypothesis] = []
     for candidate in order:
-        best = _places(candidate) == _places(order[0])
+        best = _lines_of(candidate) == _lines_of(order[0])
         elsewhere = (
             "a change at another statement does that, too"
             if not alone
             else "a change of the line beside it does that, too"
-            if len({_places(c) for c in order}) > 1
+            if len({_lines_of(c) for c in order}) > 1
             else "no change tried at another statement does that"
         )
         if alone and not first:
@@ -309,14 +309,15 @@ def hypotheses_of(result: TaskResult | None, baseline: Baseline, ranked: Sequenc
     return tuple(found[:MOST_HYPOTHESES])
 
 
-def _places(candidate: Candidate) -> frozenset[tuple[RepoPath, int]]:
+def _lines_of(candidate: Candidate) -> frozenset[tuple[RepoPath, int]]:
     return frozenset((e.path, e.line) for e in candidate.edits)
 
 
 def _beside(candidate: Candidate, other: Candidate) -> bool:
     """Whether each place that it changes is one of the other's, or the line above or below one."""
     return all(
-        any(path == there and abs(line - at) <= 1 for there, at in _places(other)) for path, line in _places(candidate)
+        any(path == there and abs(line - at) <= 1 for there, at in _lines_of(other))
+        for path, line in _lines_of(candidate)
     )
 
 
@@ -413,11 +414,15 @@ def _redacted(run: FailureRun | None, sanitizer: Sanitizer) -> FailureRun | None
     def clean(text: str) -> str:
         return sanitizer.clean_text(text).text
 
-    frames = tuple(
-        FrameValues(path=f.path, line=f.line, function=f.function, values=tuple((n, clean(v)) for n, v in f.values))
-        for f in run.frames
+    def cleaned(frames: Iterable[FrameValues]) -> tuple[FrameValues, ...]:
+        return tuple(replace(f, values=tuple((n, clean(v)) for n, v in f.values)) for f in frames)
+
+    return replace(
+        run,
+        frames=cleaned(run.frames),
+        threads=tuple(replace(t, message=clean(t.message), frames=cleaned(t.frames)) for t in run.threads),
+        values=tuple(replace(v, value=clean(v.value)) for v in run.values),
     )
-    return replace(run, frames=frames, values=tuple(replace(v, value=clean(v.value)) for v in run.values))
 
 
 def _quoted(failure: Failure, sources: Sources, repo: Path) -> tuple[Explanation, ...]:
@@ -440,7 +445,8 @@ def _texts(places: Iterable[tuple[RepoPath, int]], sources: Sources) -> dict[str
 
 def _named(d: Dossier) -> Iterator[tuple[RepoPath, int]]:
     """Everywhere that a dossier points."""
-    yield from ((f.path, f.line) for f in d.run.frames) if d.run is not None else ()
+    if d.run is not None:
+        yield from ((f.path, f.line) for frames in (d.run.frames, *(t.frames for t in d.run.threads)) for f in frames)
     yield from ((f.path, f.line) for f in d.failure.frames if f.path is not None)
     yield from ((s.suspicion.path, s.suspicion.line) for s in d.suspects)
     yield from ((v.forced.path, v.forced.line) for v in d.values)

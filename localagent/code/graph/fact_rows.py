@@ -121,7 +121,7 @@ class FactRows:
         """A value that a name or attribute is given."""
         self.bindings.append(BindingFact(target, value, line))
 
-    def place(self, offset: int) -> tuple[int, int]:
+    def position(self, offset: int) -> tuple[int, int]:
         """Line and column of an offset."""
         line = self.text.line_of(offset)
         return line, offset - self.text.line_starts[line - 1]
@@ -129,7 +129,7 @@ class FactRows:
     def use_at(self, kind: UseKind, offset: int, node: ast.AST, expression: int) -> None:
         """A use of the identifier that begins at an offset."""
         found = _IDENTIFIER.match(self.text.utf8, offset)
-        line, column = self.place(offset)
+        line, column = self.position(offset)
         self.use(kind, line, column, len(found.group()) if found else -1, node, expression)
 
     def use_at_end(self, kind: UseKind, node: ast.AST, name: str, expression: int) -> None:

@@ -47,7 +47,7 @@ def _dotted_uses(rows: FactRows, node: ast.stmt, offset: int, dotted: str, dots:
     """Uses of `a`, `a.b` and `a.b.c` of a dotted name that begins at an offset."""
     whole = dots
     for part in dotted.split("."):
-        found = re.compile(word(part)).search(rows.text.utf8, offset)
+        found = re.compile(whole_name(part)).search(rows.text.utf8, offset)
         if found is None:
             return
         whole += part
@@ -68,6 +68,6 @@ def _context(rows: FactRows, node: ast.AST) -> ImportContext:
     return ImportContext.PLAIN
 
 
-def word(name: str) -> bytes:
+def whole_name(name: str) -> bytes:
     """A pattern for a name that stands as a word of its own."""
     return rb"(?<![\w\x80-\xff])" + re.escape(name.encode()) + rb"(?![\w\x80-\xff])"

@@ -6,7 +6,7 @@ import re
 from localagent.code.graph.export_facts import exports, is_all
 from localagent.code.graph.fact_rows import FactRows
 from localagent.code.graph.facts import ExpressionKind, UseKind
-from localagent.code.graph.import_facts import word
+from localagent.code.graph.import_facts import whole_name
 from localagent.code.spans import last_line
 
 _DOTTED = re.compile(r"[^\W\d]\w*(?:[.:][^\W\d]\w*)*")
@@ -108,7 +108,7 @@ def constant(rows: FactRows, node: ast.Constant) -> None:
     stop = rows.text.offset(last_line(node), node.end_col_offset or 0)
     place = rows.text.utf8.find(value.encode(), start, stop)
     kind = UseKind.EXPORT if node in rows.exported else UseKind.STRING
-    line, column = rows.place(place) if place >= 0 else (node.lineno, node.col_offset)
+    line, column = rows.position(place) if place >= 0 else (node.lineno, node.col_offset)
     length = len(value.encode()) if place >= 0 else -1
     rows.use(kind, line, column, length, node, rows.row(ExpressionKind.STRING, -1, rows.name(value)))
 
@@ -117,7 +117,7 @@ def declared(rows: FactRows, node: ast.Global | ast.Nonlocal) -> None:
     """The names of `global` and `nonlocal`."""
     offset = rows.text.offset(node.lineno, node.col_offset)
     for name in node.names:
-        found = re.compile(word(name)).search(rows.text.utf8, offset)
+        found = re.compile(whole_name(name)).search(rows.text.utf8, offset)
         if found is not None:
             offset = found.end()
             rows.use_at(UseKind.DECLARE, found.start(), node, rows.name_in(rows.walk.scope[node], name))

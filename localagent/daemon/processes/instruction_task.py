@@ -88,7 +88,7 @@ def carry_out(request: DoRequest, settings: Settings, sink: Sink, stop: Stop) ->
     record = TaskStore(settings.state_dir).latest()
     known, kept = None, None
     try:
-        known = _kept_answer(record) if record is not None else None
+        known = _recorded_answer(record) if record is not None else None
         kept = _session_of(record) if record is not None else None
     except RecordDamaged as damage:
         text = f"the session cannot be gone on with and is begun anew: {damage}"
@@ -111,7 +111,7 @@ def _session_of(record: TaskRecord) -> Session | None:
     return open_session(record) if is_session(record) and record.journal_path.exists() else None
 
 
-def _kept_answer(record: TaskRecord) -> DoOutcome | None:
+def _recorded_answer(record: TaskRecord) -> DoOutcome | None:
     """The answer of a worker that was ended before it could hand it over; None where there is none."""
     report = record.result_json()
     if report is None or report["outcome"] == Verdict.INTERRUPTED.value:

@@ -155,7 +155,7 @@ class Watchdog:
     def _open_init(self) -> None:
         """Hold the jail's init by a descriptor, so that its end can be awaited without a race on its number."""
         pid = self._reports.init_pid(self.pid)
-        if self._init_fd < 0 and pid is not None:
+        if self._block >= 0 and pid is not None:  # one that is gone already is told to go on once, too
             with suppress(ProcessLookupError):
                 self._init_fd = os.pidfd_open(pid)
                 if self._pipes.limit_processes_late:

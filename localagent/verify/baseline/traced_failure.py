@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from localagent.domain.failure_run import FailureRun, FrameValues, TraceEvent, TraceKind, WrittenValue
+from localagent.domain.failure_run import EndedThread, FailureRun, FrameValues, TraceEvent, TraceKind, WrittenValue
 from localagent.domain.paths import RepoPath
 from localagent.verify.worker.jail_pool import JailPool
 from localagent.verify.worker.worker_client import OpenRequest, WorkerLost
@@ -67,9 +67,21 @@ def run_of(answer: Mapping[str, Any]) -> FailureRun:
     return FailureRun(
         events=events,
         values=tuple(values),
-        frames=tuple(f for f in map(_frame, sequence(told.get("frames", []), 100)) if f is not None),
+        frames=_frames(told.get("frames", [])),
+        threads=tuple(map(_ended, sequence(told.get("threads", []), 10))),
         cut=told.get("cut") is True,
     )
+
+
+def _ended(record: object) -> EndedThread:
+    name, exception, message, frames = exactly(record, 4)
+    return EndedThread(
+        name=clean(name, 100), exception=clean(exception, 200), message=clean(message, 2000), frames=_frames(frames)
+    )
+
+
+def _frames(records: object) -> tuple[FrameValues, ...]:
+    return tuple(f for f in map(_frame, sequence(records, 100)) if f is not None)
 
 
 def _frame(record: object) -> FrameValues | None:
