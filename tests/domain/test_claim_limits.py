@@ -38,13 +38,21 @@ def with_(effect: DifferenceKind, many: int) -> Differential:
     return replace(SAME, differences=(ONE,) * many, unexplained={effect: many})
 
 
-def grade(claim: Claim, near: Differential | None, necessity: Necessity | None = None, **more: bool) -> Grade:
-    return limited(BEST, claim, claim_limits(claim, near, necessity, **more)).grade
+def grade(
+    claim: Claim,
+    near: Differential | None,
+    necessity: Necessity | None = None,
+    *,
+    by_checks: bool = False,
+    new_tests_ran: bool = True,
+) -> Grade:
+    found = claim_limits(claim, near, necessity, by_checks=by_checks, new_tests_ran=new_tests_ran)
+    return limited(BEST, claim, found).grade
 
 
 @given(strengths, st.sampled_from(Claim), st.lists(st.builds(Limit, most=st.sampled_from(Grade), reason=st.just("x"))))
 def test_limits_only_lower(strength: object, claim: Claim, limits: list[Limit]) -> None:
-    found = limited(strength, claim, limits)
+    found = limited(strength, claim, limits)  # type: ignore[arg-type]
     assert strength.grade.reaches(found.grade)  # type: ignore[attr-defined]
     assert all(limit.most.reaches(found.grade) for limit in limits)
     assert found.claim is claim
