@@ -83,11 +83,13 @@ class Priced:
     """Lines worth editing, with what counts besides the prior where the cheapest edits are to come first; nats.
 
     `dearer` is by line what an edit of it costs more than one of the best line. One of many by the same operator at the
-    same line costs `crowd` times log(1 + how many of them are likelier).
+    same line costs `crowd` times log(1 + how many of them are likelier). `late` is asked now and then while edits are
+    looked for: once it says so, those found by then are all.
     """
 
     dearer: Mapping[int, float]
     crowd: float
+    late: Callable[[], bool] = lambda: False
 
     def __contains__(self, line: object) -> bool:
         return line in self.dearer

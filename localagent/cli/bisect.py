@@ -102,11 +102,12 @@ def _fix(
         reverts=result.hunks.reverts if result.hunks is not None else (),
         budget=Budget(jobs=request.jobs, max_seconds=args.fix_seconds),
     )
-    outcome = run_fix(asked, settings, PlainSink(render, quiet=args.quiet or args.json), stop)
+    sink = PlainSink(render, quiet=args.quiet or args.json)
+    outcome = run_fix(asked, settings, sink, stop)
     if args.json:
         render.json({"event": "result", "task": outcome.task_id, "report": outcome.report})
     else:
-        show_outcome(outcome, render)
+        show_outcome(outcome, render, warned=sink.warned)
     return outcome.exit
 
 

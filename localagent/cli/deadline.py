@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from localagent.errors import LocalagentError
+from localagent.fs.processor_wait import slowdown
 
 if TYPE_CHECKING:
     from localagent.app.cancellation import Stop  # whoever waits needs none of the repair loop
@@ -45,15 +46,6 @@ def slowed(age: float, most: float = MOST_SLOWED) -> float:
     return min(most, max(1.0, age / max(0.05, sum(spent[:4]))))
 
 
-def slowdown(most: float = MOST_SLOWED) -> float:
-    """How many times longer than on a free machine the main thread took, as the kernel counts: 1 to `most`."""
-    try:
-        ran, waited = Path("/proc/self/schedstat").read_text().split()[:2]
-    except (OSError, ValueError):  # a kernel that does not count
-        return 1.0
-    return min(most, 1.0 + int(waited) / max(1, int(ran)))
-
-
 class Deadline:
     """So many seconds from the process's start."""
 
@@ -66,7 +58,7 @@ class Deadline:
 
     def left(self) -> float:
         """Seconds left to work in; negative when it is over."""
-        reserve = min(self._seconds / 2, RESERVE_SECONDS * max(self._slowed, slowdown()))
+        reserve = min(self._seconds / 2, RESERVE_SECONDS * max(self._slowed, slowdown(MOST_SLOWED)))
         return self._end - reserve - time.monotonic()
 
     def shown(self, late_seconds: float) -> float:

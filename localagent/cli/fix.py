@@ -4,6 +4,7 @@ import argparse
 import math
 import shlex
 import time
+from collections.abc import Collection
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -112,7 +113,8 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     request = _request(args)
     stop = Stop()
     stop_on_signals(stop)
-    with nullcontext(JsonSink(render)) if args.json else progress_sink(render, quiet=args.quiet) as sink:
+    shown = nullcontext(JsonSink(render)) if args.json else progress_sink(render, quiet=args.quiet)
+    with shown as sink:
         if args.daemon is not None:
             outcome = run_remote(request, Path(args.daemon), settings, sink)
         else:
@@ -120,7 +122,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     if args.json:
         render.json({"event": "result", "task": outcome.task_id, "report": outcome.report})
     else:
-        show_outcome(outcome, render)
+        show_outcome(outcome, render, warned=() if isinstance(sink, JsonSink) else sink.warned)
         if args.out and outcome.report.get("proposals") and not outcome.diff:
             render.note(f"{args.out} was not written, because no patch was accepted")
     return outcome.exit
@@ -190,8 +192,8 @@ def command_fault(command: str) -> str:
         return f"--check {command!r}: {fault}"
 
 
-def show_outcome(outcome: FixOutcome, render: Render) -> None:
-    """What `fix` says at its end."""
+def show_outcome(outcome: FixOutcome, render: Render, *, warned: Collection[str] = ()) -> None:
+    """What `fix` says at its end, without the warnings it has given before (`warned`)."""
     if outcome.diff:
         render.text(outcome.diff.decode("utf-8", "replace").rstrip("\n"))
         render.line()
@@ -211,7 +213,7 @@ def show_outcome(outcome: FixOutcome, render: Render) -> None:
     if told := outcome.report.get("assessment"):
         for line in assessment_lines(told, most=_DIFFERENCES_SHOWN):
             render.note(line)
-    for warning in outcome.warnings:
+    for warning in (text for text in outcome.warnings if text not in warned):
         render.note(f"warning: {warning}")
     if signed := outcome.report.get("attestation"):
         render.note(f"attested by key {signed['key'][:16]}: {signed['file']}, kept with the task")

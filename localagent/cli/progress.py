@@ -12,7 +12,6 @@ from rich.text import Text
 from localagent.cli.render import Render, indented
 from localagent.cli.safe_console import SafeConsole
 from localagent.domain.task import Event
-from localagent.ports import Sink
 from localagent.text.visible_text import one_line
 
 _STAGES = {
@@ -91,6 +90,11 @@ def describe(event: Event) -> str:
     return ""
 
 
+def _warning(event: Event) -> set[str]:
+    """What an event warns of: need not be said again at the end."""
+    return {str(event.data.get("text"))} if event.kind == "warning" else set()
+
+
 def _judged(data: Mapping[str, Any]) -> str:
     """A bisection's verdict on one commit, and how much is left."""
     left = ""
@@ -120,11 +124,13 @@ class PlainSink:
     def __init__(self, render: Render, *, quiet: bool = False) -> None:
         self._render, self._quiet = render, quiet
         self._rate = _Rate(every_seconds=5.0)
+        self.warned: set[str] = set()
 
     def emit(self, event: Event) -> None:
         """Writes what a person would want to know."""
         if self._quiet:
             return
+        self.warned |= _warning(event)
         text = describe(event) or self._rate.line(event)
         if text:
             self._render.note(f"[{event.at_seconds:6.1f}s] {text}")
@@ -134,6 +140,7 @@ class TerminalSink:
     """A live status line below the lines that stay."""
 
     def __init__(self) -> None:
+        self.warned: set[str] = set()
         self._console = SafeConsole(stderr=True, highlight=False)
         self._status: Status | None = Status("starting", console=self._console)
         self._status.start()
@@ -143,6 +150,7 @@ class TerminalSink:
         """Keeps a line, or renews the live one."""
         if self._status is None:
             return
+        self.warned |= _warning(event)
         if event.kind == "stage":
             self._status.update(Text(describe(event)))
         text = describe(event)
@@ -160,7 +168,7 @@ class TerminalSink:
 
 
 @contextmanager
-def progress_sink(render: Render, *, quiet: bool = False) -> Iterator[Sink]:
+def progress_sink(render: Render, *, quiet: bool = False) -> Iterator[PlainSink | TerminalSink]:
     """A live line where standard error is a terminal, plain lines elsewhere."""
     if quiet or not sys.stderr.isatty():
         yield PlainSink(render, quiet=quiet)

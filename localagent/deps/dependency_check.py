@@ -22,6 +22,7 @@ from localagent.domain.dependency import (
     Wanted,
 )
 from localagent.domain.policy import DependencyRules, Permission
+from localagent.text.visible_text import shortened
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,6 +65,11 @@ class DependencyGuard:
             entry = fitting[0]
             return self._ruling(item, DependencyVerdict.ALLOWED, f"locked by {entry.lock} at {entry.version}")
         if locked and not any(entry.hashes for entry in locked):
+            if folder := locked[0].folder:
+                why = (
+                    f"{locked[0].lock} takes it from the folder {shortened(folder, 80)}: no index is to be asked for it"
+                )
+                return self._ruling(item, DependencyVerdict.UNKNOWN, why)
             why = f"{locked[0].lock} takes it from elsewhere than an index"
             return self._person(item, DependencyVerdict.UNKNOWN, why, None)
         if locked:

@@ -8,7 +8,7 @@ has looked at it; whoever may write a lock file lets names in, so it belongs und
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -88,7 +88,7 @@ def _pins(data: bytes, name: str, known: KnownNames) -> list[Locked]:
     found = []
     for item in parse_requirements(data, name, known):
         if isinstance(item, UnreadableRequirement):
-            raise _NoLockError(f"not a lock: {item.source.rpartition(':')[2]}: {item.why}")
+            raise _NoLockError(f"not a lock: line {item.source.rpartition(':')[2]}: {item.why}")
         found.append(_pin(item))
     if not found:
         raise _NoLockError("not a lock: no pin stands there")
@@ -148,11 +148,18 @@ def _of_table(package: Mapping[str, Any], files: Mapping[str, Any], name: str) -
     source = _table(package.get("source"))
     of_index = "registry" in source or source.get("type") == "legacy" if source else "source" not in package
     if not of_index or {"git", "url", "path"} & set(package):
-        return _locked(called, version, None, name)
+        return replace(_locked(called, version, None, name), folder=_folder(source, package))
     listed = package.get("files", files.get(called, files.get(f"{called} {version}", [])))
     sdist = [package["sdist"]] if "sdist" in package else []
     found = [*_list(listed), *_list(package.get("wheels", [])), *sdist]
     return _locked(called, version, [_table(file).get("hash") for file in found], name)
+
+
+def _folder(source: Mapping[str, Any], package: Mapping[str, Any]) -> str:
+    """The folder that uv, poetry or pdm takes a package from; "" where it is none."""
+    told = [source.get(key) for key in ("editable", "virtual", "directory")] + [package.get("path")]
+    told += [source.get("url")] if source.get("type") == "directory" else []
+    return next((one for one in told if isinstance(one, str)), "")
 
 
 def _pipfile(data: bytes, name: str) -> list[Locked]:

@@ -63,13 +63,14 @@ class UnreadableRequirement:
 class Locked:
     """One distribution of a lock file: exact version, SHA-256 of its wheels and archives in hex.
 
-    No `hashes`: the lock takes it from elsewhere than an index, and it lets nothing in.
+    No `hashes`: the lock takes it from elsewhere than an index, and it lets nothing in; `folder`: where that is one.
     """
 
     name: str
     version: str
     hashes: frozenset[str]
     lock: str
+    folder: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,6 +9,7 @@ import importlib
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 
 import libcst as cst
 
@@ -104,22 +105,27 @@ class LibcstEditSpace:
         priced = lines if isinstance(lines, Priced) else None
         lines = frozenset(lines.dearer) if isinstance(lines, Priced) else lines
         proposals: list[_Proposal] = []
-        for span in facts.units:
+
+        def in_time(_: object) -> bool:
+            return priced is None or not priced.late()
+
+        for span in takewhile(in_time, facts.units):
             if lines is not None and not any(n in lines for n in range(span.first_line, span.last_line + 1)):
                 continue
             unit = self._unit(digest, source, span)
             if unit is None:
                 continue
             context = OperatorContext(unit, span, facts, path=path, nearby=nearby, lines=lines, failures=failures)
-            proposals += self._proposals(context)
+            proposals += takewhile(in_time, self._proposals(context))
             if len(proposals) > _MAX_PROPOSALS and priced is None:
                 yield from _checked(sorted(proposals, key=_by_prior))
                 proposals = []
             elif len(proposals) > 2 * _MAX_PROPOSALS and priced is not None:
                 proposals = _cheapest_first(proposals, priced)[:_MAX_PROPOSALS]
-        proposals += self._wide(
+        wide = self._wide(
             digest, source, facts, path=path, nearby=nearby, lines=lines, failures=failures, sources=sources
         )
+        proposals += takewhile(in_time, wide)
         yield from _checked(sorted(proposals, key=_by_prior) if priced is None else _cheapest_first(proposals, priced))
 
     def _wide(

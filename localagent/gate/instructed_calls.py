@@ -37,7 +37,11 @@ _SQL_PLAIN = re.compile(
 )
 _SQL_ASKED = (
     (r"\s*delete\s+from\s.*\bwhere\b", r"\b(?:delet|remov|clear|purg|drop|prun|expir|forget)"),
-    (r"\s*delete\s+from\s", r"\b(?:clear|empt(?:y|ies)|all\b|everything)"),
+    (
+        r"\s*delete\s+from\s+\S+\s*;?\s*$",
+        r"\b(?:clear|empties|emptying|empty\s+(?:the|its|all)\b"
+        r"|(?:delet|remov|clean|purg|drop|forget)\w*\s+(?:\w+\s+){0,3}(?:all|every\w*)\b)",
+    ),
     (
         r"\s*update\s.*\bset\b",
         r"\b(?:updat|sets?\b|mark|put|chang|renam|reset|edit|mov|reopen|restor|archiv|incremen|count|stor|sav)",

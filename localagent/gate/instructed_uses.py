@@ -68,6 +68,11 @@ _KINDS = (
     ),
     _Kind(
         rule="surroundings",
+        names=r"os\.getpid",  # for names that no other process has
+        words=r"\b(?:atomic|tempor|lock|pid\b|renam|overwrit|lost|crash|kill)",
+    ),
+    _Kind(
+        rule="surroundings",
         names=r"threading\.Thread|concurrent\.futures\.ThreadPoolExecutor",
         words=instructed_calls.BESIDE,
     ),
@@ -85,6 +90,11 @@ _KINDS = (
         rule="trigger-added",
         names=r"a condition on (?:a )?(?:iso)?(?:weekday|day|month|year|hour|minute)",
         words=r"\b(?:dat|day|week|month|year|quarter|calendar|hour|minute|time|age\b|born|birth)",
+    ),
+    _Kind(
+        rule="trigger-added",
+        names=r"a condition on whether (?:l?exists|is_?file|is_?dir)",
+        words=r"\b(?:overwrit|exist|already|missing)",
     ),
     _Kind(rule="grows-unbounded", names=r"ThreadPoolExecutor starts something beside", words=instructed_calls.BESIDE),
     _Kind(
@@ -161,6 +171,8 @@ def is_use_asked_for(finding: Finding, path: RepoPath, before: bytes, source: by
     around = heads + [f for f in around if any(finding.line in lines_of(s) for s in f.body)]
     if finding.rule == "trigger-added" and any(_asks_clock(f) for f in around):
         return False
+    if name.startswith("a condition on whether ") and _names_a_file(tree, finding.line):
+        return False
     if finding.rule == "weak-security" and name == "timeout=None":
         return re.search(r"\btimeout\b", instruction) is not None
     if kind == "setting" and _is_named_default(tree, name.partition("=")[0], instruction):
@@ -182,6 +194,12 @@ def is_use_asked_for(finding: Finding, path: RepoPath, before: bytes, source: by
     if finding.rule in _AGAIN and _is_used(before, name):
         return any(kind.is_named(finding, name) for kind in _KINDS)
     return any(kind.is_asked(finding, name, instruction) for kind in _KINDS)
+
+
+def _names_a_file(tree: ast.Module, line: int) -> bool:
+    """Whether a text stands in what a line asks: a file of a name that only its author may know."""
+    asked = [n.test for n in ast.walk(tree) if isinstance(n, ast.If | ast.While | ast.IfExp) and n.test.lineno == line]
+    return any(isinstance(n, ast.Constant) and isinstance(n.value, str) for test in asked for n in ast.walk(test))
 
 
 def _is_annotation(tree: ast.Module, line: int, name: str) -> bool:

@@ -14,6 +14,7 @@ import difflib
 import keyword
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -61,6 +62,7 @@ _ABOUT_ACCESS = re.compile(
     r"|anonym|public|forbid|refus|allow|session)",
     re.IGNORECASE,
 )
+_STEM = 4  # letters of a word, which are compared
 _RUNS_TESTS = ("pytest", "coverage", "tox", "nox", "hatch", "pdm", "poetry")
 
 
@@ -209,6 +211,9 @@ class _InstructionContext:
                     or _is_named_rename_at(entry.before, entry.after, finding.line, self.instruction)
                     or _expects_what_is_said(entry.before, entry.after, finding.line, self.instruction)
                 )
+            case "guard-gone":
+                where = finding.message.partition(":")[0]
+                return self._speaks_of(where, finding.path, _lost_guards([*self.entries.values()], finding.path))
             case "test-gone-with-feature":
                 return _TAKES_AWAY.search(self.instruction) is not None
             case "dependency-edit" | "test-configuration":
@@ -219,6 +224,22 @@ class _InstructionContext:
                     or (rule == "runs-unasked" and _was_called_otherwise(entry, finding.line, self.instruction))
                 )
         return True
+
+    def _speaks_of(self, where: str, path: RepoPath, guards: Sequence[ast.Raise | ast.Assert]) -> bool:
+        """Whether the instruction names the place or the file that loses guards, or a word or class of what they say.
+
+        Tests seldom reach what a guard keeps out, so nothing else would tell one that nobody asked to go.
+        """
+        words = {*_WORD.findall(self.instruction)}
+        if not guards or words & {*where.split("."), path.name.partition(".")[0]}:
+            return True
+        stems = {word.lower()[:_STEM] for word in words if len(word) >= _STEM}
+        nodes = [node for guard in guards for node in ast.walk(guard)]
+        said = [n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+        told = {w.lower()[:_STEM] for text in said for w in _WORD.findall(text) if len(w) >= _STEM}
+        return bool(stems & told) or bool(
+            words & {n.id for n in nodes if isinstance(n, ast.Name) and n.id[0].isupper()}
+        )
 
     def is_moved(self, finding: Finding) -> bool:
         """Whether a finding is of a statement of a module that stood word for word in another file, and went there."""
@@ -251,6 +272,25 @@ class _InstructionContext:
         name = entry.path.name
         listed = name in (_PYPROJECT, _SETUP_CFG, _TOX, "README.md") or _REQUIREMENTS.fullmatch(name) is not None
         return listed and all(word in known for line in new for word in _WORD.findall(line))
+
+
+def _lost_guards(entries: Sequence[TreeChange], path: RepoPath) -> list[ast.Raise | ast.Assert]:
+    """What raises or asserts in a file no more, nor in another one instead."""
+    before = [node for e in entries if e.path == path for node in _guards_of(e.before)]
+    stand = Counter(ast.dump(node) for e in entries for node in _guards_of(e.after))
+    for e in entries:
+        stand.subtract(ast.dump(node) for node in (_guards_of(e.before) if e.path != path else ()))
+    lost = []
+    for node in before:
+        stand[ast.dump(node)] -= 1
+        if stand[ast.dump(node)] < 0:
+            lost.append(node)
+    return lost
+
+
+def _guards_of(source: bytes) -> list[ast.Raise | ast.Assert]:
+    tree = parse_or_none(source)
+    return [n for n in ast.walk(tree) if isinstance(n, ast.Raise | ast.Assert)] if tree is not None else []
 
 
 def _guards_access(entry: TreeChange, finding: Finding) -> bool:

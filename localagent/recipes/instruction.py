@@ -127,6 +127,7 @@ _VERBS = (
 )
 _AS = rf"(?:\s+as\s+an?\s+{_ADJECTIVES.replace('only>', 'only_last>')}{_WORD}|\s*\((?P<only_aside>keyword[- ]only)\))?"
 _AFTER = _AS + _DEFAULT.replace("default>", "default_last>").replace("usual>", "usual_last>") + _PASS + _THANKS + _END
+_ABOUT_NAMES = re.compile(r"\bnam(?:e|ed)\b|\bcall|\brenam|->|=>|\u2192", re.IGNORECASE)  # one is in each of _RENAMES
 _ABOUT_PARAMETERS = re.compile(rf"\b{_WORD}\b|=|\bdefault", re.IGNORECASE)
 RECIPES = (
     "rename NAME [in MODULE, CLASS or FUNCTION] to NEW",
@@ -179,7 +180,7 @@ def recipe_of(instruction: str) -> Recipe | None:
     if len(instruction) > _MOST:
         return None
     text = " ".join(_QUOTES.sub("`", instruction).split())
-    for pattern in _renames():
+    for pattern in _renames() if _ABOUT_NAMES.search(text) else ():
         if (found := pattern.fullmatch(text)) is not None:
             return _rename(found.groupdict())
     for pattern in _additions() if _ABOUT_PARAMETERS.search(text) else ():

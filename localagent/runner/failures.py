@@ -99,6 +99,9 @@ def traceback_frames(root: str, traceback: Any) -> List[List[Any]]:
     return found
 
 
+WALL_TIME_IS_UP = "did not finish in its wall time"  # whether or not it got a processor
+
+
 def stack_frames(root: str, frame: Any) -> List[List[Any]]:
     """The running stack below the root, outermost first."""
     found: List[List[Any]] = []
@@ -109,6 +112,28 @@ def stack_frames(root: str, frame: Any) -> List[List[Any]]:
         frame = frame.f_back
     found.reverse()
     return cut(found)
+
+
+def imports_library(root: str, frame: Any) -> bool:
+    """Whether what runs is the import of a module that is none of the repository's own."""
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if name.startswith("<frozen importlib"):
+            return True
+        if relative_path(root, name) is not None and "/site-packages/" not in name:
+            return False
+        frame = frame.f_back
+    return False
+
+
+def sets_up_for_several(frame: Any) -> bool:
+    """Whether what runs is the setup of a fixture that several tests share, as of a database."""
+    while frame is not None:
+        fixture = frame.f_locals.get("fixturedef") if frame.f_code.co_name == "pytest_fixture_setup" else None
+        if getattr(fixture, "scope", "function") != "function":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def dumped_frames(root: str, text: str) -> List[List[Any]]:

@@ -14,7 +14,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple, Union
 
 from . import child_limits
 from .failure_trace import FailureTrace
-from .failures import plain, stack_frames
+from .failures import WALL_TIME_IS_UP, imports_library, plain, sets_up_for_several, stack_frames
 from .line_trace import LineTracer
 from .pytest_plugin import SessionPlugin
 
@@ -28,11 +28,20 @@ _settle = signal.signal
 Send = Callable[[Dict[str, Any]], None]
 
 
+SHARED_CPU_SECONDS = 20.0  # of one process: the first test that needs a library or a database makes it ready for all
+
+
 class CpuTimer:
-    """The CPU timer of the current test (or of the collection, when `index` is None)."""
+    """The CPU timer of the current test (or of the collection, when `index` is None).
+
+    A test whose time is up while a library is imported, or a fixture of several tests set up, gets its time again: what
+    that takes says nothing of the test, nor of a candidate. The repository's own modules are not libraries.
+    """
 
     def __init__(self, root: str, send: Send) -> None:
         self._root = root
+        self._cpu_seconds = 0.0
+        self._shared_left = SHARED_CPU_SECONDS
         self.send = send
         self.index: Optional[int] = None
         self.begin = 0.0
@@ -42,6 +51,10 @@ class CpuTimer:
         """Start counting now."""
         self.begin = _perf_counter()
         _settle(signal.SIGPROF, self._up)
+        self._count(cpu_seconds)
+
+    def _count(self, cpu_seconds: float) -> None:
+        self._cpu_seconds = cpu_seconds
         child_limits.limit_cpu(cpu_seconds)
         _setitimer(signal.ITIMER_PROF, cpu_seconds)
 
@@ -50,10 +63,15 @@ class CpuTimer:
         _setitimer(signal.ITIMER_PROF, 0)
 
     def _up(self, signum: int, frame: Any) -> None:
+        waits = _getitimer(signal.ITIMER_PROF)[0] > 0  # somebody else gave the signal
+        shared = imports_library(self._root, frame) or sets_up_for_several(frame)
+        if shared and not waits and self._shared_left > 0:
+            self._shared_left -= self._cpu_seconds
+            self._count(self._cpu_seconds)
+            return
         sys.settrace(None)
         lines = self.tracer.take() if self.tracer is not None else None
-        waits = _getitimer(signal.ITIMER_PROF)[0] > 0  # somebody else gave the signal
-        said = "did not finish in its wall time" if waits else "did not finish in its CPU time"
+        said = WALL_TIME_IS_UP if waits else "did not finish in its CPU time"
         failure = plain("TimeLimit", said, stack_frames(self._root, frame))
         try:
             self.send(

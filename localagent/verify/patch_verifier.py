@@ -18,7 +18,6 @@ from localagent.jail.limits.profile import load
 from localagent.ports import Jail
 from localagent.repo.top_level_modules import importable_names
 from localagent.verify.baseline.baseline import BaselineRunner, first_run, second_chance_of
-from localagent.verify.baseline.collection_plan import OPTIONS
 from localagent.verify.baseline.failed_project import project_of
 from localagent.verify.baseline.failure_cause import with_causes, without_missing_modules
 from localagent.verify.checks.full_check import FullChecker
@@ -170,7 +169,7 @@ class PatchVerifier:
         self, rooms: JailPool, ask: Callable[[SuiteWorker, Sequence[Item]], _T], tests: tuple[str, ...]
     ) -> _T | None:
         with contextlib.suppress(WorkerLost), rooms.start({}, WorkerUse.BASELINE) as room:
-            request = OpenRequest(args=tests, options=OPTIONS, pythonpath=self.request.pythonpath)
+            request = OpenRequest(args=tests, options=self.request.options, pythonpath=self.request.pythonpath)
             suite = SuiteWorker(room.client, request)
             answer = suite.open()
             if isinstance(answer, Collected):

@@ -39,6 +39,9 @@ WORDS = "`write_rows` leaves empty rows out."
         (">= 3", "> 3", WORDS + " `due` asks for more.", []),
         (">= 3", "> 3", "In pkg/mod.py: " + WORDS, []),
         (">= 3", ">= 3 + write_rows([])", WORDS, []),
+        (">= 3", "> 3", WORDS + " So does due().", []),
+        ("LIMIT = 64", "LIMIT = 6.5", WORDS + " As of 6.5.", []),
+        ("    return now", "    import os\n    return now", WORDS, []),  # the gates look at imports
         ("write_rows(rows)), LIMIT", "write_rows(rows, 1)), LIMIT", WORDS, []),  # it calls what was asked for
         ("def due(now, last):\n", "def due(now, last):\n    '''Whether.'''\n", WORDS, []),
         ("def due(now, last):", "def due(now: int, last: int) -> bool:", WORDS, []),

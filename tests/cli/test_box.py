@@ -17,11 +17,11 @@ from localagent.cli.deadline import (
     Deadline,
     DeadlinePassed,
     process_age,
-    slowdown,
     slowed,
 )
 from localagent.cli.hook_suggest import seconds_of
 from localagent.errors import Interrupted, LocalagentError, UsageFault
+from localagent.fs.processor_wait import slowdown
 
 MOST_RESERVE = MOST_SLOWED * RESERVE_SECONDS
 
@@ -34,7 +34,7 @@ def test_the_reserve_grows_on_a_busy_machine_within_bounds() -> None:
 
 
 def test_the_reserve_grows_while_the_machine_grows_busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert 1.0 <= slowdown() <= MOST_SLOWED
+    assert 1.0 <= slowdown(MOST_SLOWED) <= MOST_SLOWED
     monkeypatch.setattr(box_module, "slowed", lambda *_: 1.0)
     monkeypatch.setattr(box_module, "slowdown", lambda *_: 1.0)
     monkeypatch.setattr(box_module, "process_age", lambda: 0.0)  # half of the box at most is a reserve

@@ -52,6 +52,18 @@ def test_a_rename_is_proven_and_applied(repo: Repo, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+def test_a_rename_that_no_test_runs_waits_for_a_person(repo: Repo, tmp_path: Path) -> None:
+    """Nobody is there to add a test; the patch is kept, and does not pass for one that adds something."""
+    (repo.folder / "tests/test_io.py").unlink()
+    repo.commit()
+    code, told = _do(repo, tmp_path, "rename `load` in `shop.io` to `read_orders`", "--assume", "--trust", "auto")
+    assert (code, told["outcome"], told["agent"]["claim"]) == (1, "needs-person", "preserves"), told["reason"]
+    assert "no test runs" in told["reason"]
+    assert main(["apply", told["task"], "--choose", "1"]) == 0
+    assert "def read_orders" in (repo.folder / "shop/io.py").read_text()
+
+
+@pytest.mark.long
 def test_a_red_test_in_a_renamed_file_stays_red_and_is_no_reason(repo: Repo, tmp_path: Path) -> None:
     """Its file can only be collected with the patch; that it was red is known from the tree at the start."""
     red = FILES["tests/test_io.py"] + "\n\ndef test_red():\n    assert load('a') == []\n"

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 from support.challenge_bot import challenge_bot
-from support.false_model_server import CHAT, false_model_server
+from support.false_model_server import CHAT, calls_in_turn, false_model_server
 from support.git_builder import Repo
 
 from localagent.app.agent.challenges import Challenge, Skill, built_in
 from localagent.cli.main import main
 
 SEED = 7
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(autouse=True)
@@ -76,9 +77,32 @@ def test_models_are_compared_on_own_tasks(tmp_path: Path, capsys: pytest.Capture
         assert main([*words, "--json"]) == 0
         shown = told(capsys)["models"]
         assert [(one["model"], one["done"], one["tried"]) for one in shown] == [(good, 1, 1), (bad, 0, 1)]
-        assert shown[1]["tasks"][0]["why"] == "hidden tests fail"
+        why = shown[1]["tasks"][0]["why"]
+        assert why.startswith("hidden tests fail: collect:tests/test_hidden.py: ImportError: cannot import name"), why
         assert main([*words, "--max-seconds", "0.5"]) == 1
         assert "not asked" in capsys.readouterr().out
+
+
+@pytest.mark.long
+def test_the_documented_task_can_be_done_and_one_that_is_done_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    guide = (ROOT / "docs/chat-models.md").read_text()
+    example = guide[guide.index('schema = "localagent/challenges/1"') :].partition("```")[0]
+    path = tmp_path / "ours.toml"
+    path.write_text(example)
+    new = "import math\n\n\ndef total(items):\n    return math.ceil(100 * sum(items)) / 100"
+    calls = [("edit", {"path": "invoice.py", "old": "def total(items):\n    return sum(items)", "new": new})]
+    with false_model_server(calls_in_turn([*calls, ("finish", {"summary": "done"})])) as server:
+        words = ["model", "compare", f"unix:{server.socket}", "--tasks", str(path)]
+        assert main([*words, "--json"]) == 0
+        assert told(capsys)["models"][0]["done"] == 1
+        path.write_text(example.replace("total([0.101, 0.2]) == 0.31", "total([1]) == 1"))
+        assert main(words) == 2
+        assert "round-up: the hidden tests pass before anything is changed" in capsys.readouterr().err
+        path.write_text(example.replace('tests = ["tests/test_invoice', 'tests = ["tests/test_other'))
+        assert main(words) == 2
+        assert "'tests/test_other.py' is in none of the task's files" in capsys.readouterr().err
 
 
 def test_what_cannot_be_measured_is_told_before_anything_is_asked(

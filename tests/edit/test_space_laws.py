@@ -1,6 +1,7 @@
 """Laws of the edit space: every edit parses, is new, touches only its splices, and can be taken back."""
 
 import ast
+import itertools
 from collections.abc import Sequence
 from itertools import islice
 
@@ -174,6 +175,16 @@ def test_priced_edits_come_by_what_they_cost_and_are_as_likely_as_before() -> No
         space.edits(PATH, {PATH: source}, lines=Priced(dearer=dict.fromkeys(dearer, 2.0), crowd=0.0), failures=())
     )
     assert alone == plain
+
+
+def test_once_it_is_late_no_more_edits_are_looked_for() -> None:
+    source = b"".join(b"def f%d(a, b):\n    return a < b and a > %d\n" % (k, k) for k in range(40))
+    asked = itertools.count()
+    lines = Priced(dearer={2 * k + 2: 0.0 for k in range(40)}, crowd=0.0, late=lambda: next(asked) > 30)
+    found = list(LibcstEditSpace({}).edits(PATH, {PATH: source}, lines=lines, failures=()))
+    assert {e.line for e in found} == {2}  # the first function's, as far as they had been found
+    late = Priced(dearer=lines.dearer, crowd=0.0, late=lambda: True)
+    assert not list(LibcstEditSpace({}).edits(PATH, {PATH: source}, lines=late, failures=()))
 
 
 def test_many_edits_by_one_operator_at_one_line_make_room_for_others() -> None:

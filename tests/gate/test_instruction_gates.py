@@ -191,6 +191,11 @@ EXPECTED = "import pytest\n\n\ndef test_exit():\n    with pytest.raises(SystemEx
         ("tests/test_new.py", STARTED, "Test that `python -m pkg` works."),
         ("pkg/new.py", "def f(day):\n    return day.weekday() >= 5\n", "Add f(day): whether it is a weekend day."),
         ("pkg/db.py", DB.format("pragma table_info(a)"), "Files of the database get the new column."),
+        (
+            "pkg/new.py",
+            "import os\n\n\ndef f(x):\n    return f'{x}.{os.getpid()}'\n",
+            "Renames never overwrite a file.",
+        ),
         ("pkg/new.py", "def f(n):\n    return 2**n\n", "Add f(n): the delay of a back-off."),
         (
             "pkg/new.py",
@@ -229,6 +234,8 @@ def test_plain_uses_are_answered_by_the_words_that_ask_for_them(path: str, text:
         ("import subprocess\n\n\ndef f(x):\n    subprocess.run(['sh', x])\n", "Run `sh` with x.", "run-process"),
         ("import subprocess\n\n\ndef f(x):\n    subprocess.run(['git'], env=x)\n", "Run `git`.", "run-process"),
         (DB.format("delete from a"), "Delete a row of the database.", "acts-outside"),
+        (DB.format("delete from a"), "Write all rows of the database, their end empty.", "acts-outside"),
+        (DB.format("delete from a where b or 1"), "Write all rows of the database.", "acts-outside"),
         (DB.format("pragma synchronous = off"), "Files of the database get the new column.", "acts-outside"),
         ("def f(n):\n    return 2**n\n", "Add f(n).", "grows-unbounded"),
         ("def f(g):\n    try:\n        g()\n    except BaseException:\n        pass\n", "Close it.", "broad-except"),
@@ -332,6 +339,41 @@ def test_who_is_turned_away_is_answered_for_only_by_words_about_access(old: str,
     change = _change("pkg/mod.py", ACCESS, ACCESS.replace(old, new))
     assert rule in _rules("Answer pages faster.", change)
     assert rule not in _rules("Pages that are public need no access check.", change)
+
+
+READER = """def read(path):
+    rows = load(path)
+    if not isinstance(rows, list):
+        raise FormatError("%s: no list" % path)
+    return rows
+"""
+
+
+@pytest.mark.parametrize(
+    ("instruction", "allowed"),
+    [
+        ("Rows of other lengths, or without a path, should be written all the same.", False),
+        ("`read` should give what is there.", True),
+        ("In pkg/mod.py any JSON will do.", True),
+        ("Files may hold other things than lists.", True),
+        ("There is no FormatError any more.", True),
+    ],
+)
+def test_a_guard_goes_only_where_the_instruction_speaks_of_it(instruction: str, allowed: bool) -> None:
+    lines = READER.splitlines(keepends=True)
+    change = _change("pkg/mod.py", READER, "".join(lines[:2] + lines[4:]))
+    assert ("guard-gone" not in _rules(instruction, change)) is allowed
+    assert "guard-gone" not in _rules(instruction, change, _change("pkg/rows.py", "", READER.replace("read", "get")))
+
+
+def test_whether_a_file_exists_is_asked_where_words_say_so_and_no_name_is_written() -> None:
+    code = (
+        "import os\n\n\ndef put(path):\n    if os.path.lexists({}):\n        raise ValueError(path)\n    return path\n"
+    )
+    plain, secret = (_change("pkg/new.py", None, code.format(asked)) for asked in ("path", "path + '.off'"))
+    assert "trigger-added" not in _rules("put never overwrites a file.", plain)
+    assert "trigger-added" in _rules("put takes a path.", plain)
+    assert "trigger-added" in _rules("put never overwrites a file.", secret)
 
 
 TOX = "[tox]\nenvlist = py{310,311}\n\n[testenv]\ncommands =\n    pytest\n    mypy --python-version=3.10 pkg\n"

@@ -1,6 +1,7 @@
 """Binds of an interpreter: what is shown, what a hostile pyvenv.cfg cannot have shown."""
 
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,14 @@ def test_our_own_interpreter_starts_in_a_jail(jail: NamespaceJail) -> None:
     python, binds = interpreter_binds(sys.executable)
     spec = JailSpec(argv=(python, "-I", "-c", "import sys; print(sys.prefix)"), cwd="/", binds=binds)
     assert jail.run(spec).stdout.decode().strip() == sys.prefix
+
+
+def test_the_headers_of_the_interpreter_are_there_for_tests_that_build_extensions(jail: NamespaceJail) -> None:
+    ask = "import os, sysconfig; print(os.path.isfile(sysconfig.get_path('include') + '/Python.h'))"
+    python, binds = interpreter_binds(sys.executable)
+    outside = Path(sysconfig.get_path("include"), "Python.h").is_file()
+    told = jail.run(JailSpec(argv=(python, "-I", "-c", ask), cwd="/", binds=binds)).stdout.decode().strip()
+    assert told == str(outside)
 
 
 def test_a_virtual_environment_below_a_closed_folder_starts(jail: NamespaceJail, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from localagent.runner import failures
+from localagent.runner.test_runner import EXIT_HUNG
 
 
 def test_where_a_loaded_module_lies_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,6 +22,41 @@ def test_where_a_loaded_module_lies_is_not_asked_again(monkeypatch: pytest.Monke
     assert asked == []
     failures.relative_path(root, f"{root}/never_seen.py")
     assert asked == [f"{root}/never_seen.py"]
+
+
+@pytest.mark.parametrize(("place", "status"), [("env/site-packages", 0), ("src", EXIT_HUNG)])
+def test_the_import_of_a_library_is_not_counted_against_the_test_that_needs_it(
+    tmp_path: Path, place: str, status: int
+) -> None:
+    (tmp_path / place).mkdir(parents=True)
+    spin = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end:\n    pass\n"
+    (tmp_path / place / "large.py").write_text(spin)
+    test = (
+        f"import sys; sys.path.insert(0, {str(tmp_path / place)!r})\n"
+        "from localagent.runner.test_runner import CpuTimer\n"
+        f"timer = CpuTimer({str(tmp_path)!r}, print)\n"
+        "timer.arm(0.1)\nimport large\ntimer.disarm()\n"
+    )
+    assert subprocess.run([sys.executable, "-c", test], check=False, capture_output=True).returncode == status
+
+
+@pytest.mark.parametrize(("scope", "status"), [("session", 0), ("function", EXIT_HUNG)])
+def test_a_fixture_of_several_tests_is_not_counted_against_the_first_of_them(
+    tmp_path: Path, scope: str, status: int
+) -> None:
+    (tmp_path / "test_a.py").write_text(
+        "import pytest, time\n"
+        "from localagent.runner.test_runner import CpuTimer\n"
+        "timer = CpuTimer(__file__.replace('test_a.py', ''), print)\n"
+        f"@pytest.fixture(scope={scope!r})\n"
+        "def database():\n"
+        "    timer.arm(0.1)\n    end = time.process_time() + 0.3\n    while time.process_time() < end:\n        pass\n"
+        "    timer.disarm()\n"
+        "def test_a(database):\n    pass\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, "test_a.py"]
+    path = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    assert subprocess.run(command, check=False, capture_output=True, cwd=tmp_path, env=path).returncode == status
 
 
 HERE = "tests/runner/test_failures.py"

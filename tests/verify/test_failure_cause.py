@@ -138,6 +138,17 @@ def test_other_causes_of_the_environment(
     assert (found.kind, kind.origin) == (kind, CauseOrigin.ENVIRONMENT)
 
 
+def test_the_manage_py_of_an_example_does_not_say_which_settings_the_tests_have(tmp_path: Path) -> None:
+    files = {
+        "examples/shop/manage.py": "('DJANGO_SETTINGS_MODULE', 'shop.settings')",
+        "tox.ini": "[testenv]\nsetenv =\n  DJANGO_SETTINGS_MODULE = tests.settings\n",
+    }
+    found = cause_of(failure("ImproperlyConfigured", DJANGO), project(tmp_path, files))
+    assert found is not None
+    assert "`DJANGO_SETTINGS_MODULE = tests.settings`" in found.remedy
+    assert "manage.py" not in found.remedy
+
+
 def test_a_data_file_that_is_not_in_the_tree(tmp_path: Path) -> None:
     shop = project(tmp_path, {".gitignore": "*.bin\n"})
     ignored = failure("FileNotFoundError", f"[Errno 2] No such file or directory: '{shop.repo}/model.bin'")

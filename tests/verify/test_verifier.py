@@ -316,6 +316,30 @@ def test_hanging_tests_share_one_limit() -> None:
 
 
 @pytest.mark.long
+def test_the_django_settings_that_tox_gives_the_tests_are_used() -> None:
+    files = {
+        "conftest.py": (  # what pytest-django has
+            "import os\n"
+            "def pytest_addoption(parser):\n    parser.addoption('--ds', default='')\n"
+            "def pytest_configure(config):\n    os.environ['DS'] = config.getoption('--ds')\n"
+        ),
+        "tests/test_m.py": (
+            "import os\n"
+            "class ImproperlyConfigured(Exception): ...\n"
+            "if not os.environ['DS']:\n"
+            "    raise ImproperlyConfigured('Requested setting DEBUG, but settings are not configured.')\n"
+            "def test_m():\n    assert os.environ['DS'] != 'tests.settings'\n"
+        ),
+        "tox.ini": "[testenv]\nsetenv =\n    DJANGO_SETTINGS_MODULE = tests.settings\n",
+        "manage.py": "import os\nos.environ.setdefault('DJANGO_SETTINGS_MODULE', 'demo.settings')\n",
+    }
+    with house(files) as h:
+        baseline = h.verifier.baseline()
+    assert baseline.failing == ("tests/test_m.py::test_m",)
+    assert "DJANGO_SETTINGS_MODULE = tests.settings, as tox.ini sets it for the tests" in baseline.notes
+
+
+@pytest.mark.long
 def test_tests_that_write_into_the_tree_go_cold_with_a_note() -> None:
     files = {
         "m.py": "def f():\n    return 1\n",

@@ -34,7 +34,7 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
 from localagent.domain.strength import Share
 from localagent.domain.task import Budget, Task
-from localagent.errors import AnswerIsNo
+from localagent.errors import AnswerIsNo, UsageFault
 from localagent.jail.api import scratch_folder
 from localagent.ports import ChatModel, Jail
 from localagent.repo.top_level_modules import importable_names
@@ -100,6 +100,14 @@ class ChallengeRunner:
         """One challenge. AnswerIsNo where the model's server is gone; whatever else a model does is the result."""
         with self._laid_out(challenge, seed) as runs:
             return self._ran(model, challenge, runs, seconds, seed)
+
+    def refuse_done(self, challenges: Sequence[Challenge]) -> None:
+        """UsageFault where hidden tests pass on the files as they are: such a challenge shows nothing."""
+        for challenge in challenges:
+            with self._laid_out(challenge, 0) as runs, self.stop.calling(runs.cancel):
+                if challenge.hidden and not _failing(runs, {}, challenge):
+                    why = f"{challenge.name}: the hidden tests pass before anything is changed"
+                    raise UsageFault(why, remedy="let a hidden test ask for what the instruction asks for")
 
     @contextlib.contextmanager
     def _laid_out(self, challenge: Challenge, seed: int) -> Iterator[JailRuns]:
@@ -221,8 +229,16 @@ def _missed(
         return "" if found == wanted else "what it wrote is not what was asked" if found else "it changed nothing"
     if not writes:
         return "it changed nothing"
+    return _failing(runs, writes, challenge)
+
+
+def _failing(runs: JailRuns, writes: Mapping[RepoPath, str | None], challenge: Challenge) -> str:
+    """Why the hidden tests do not pass, "" where they do."""
     try:
-        passes = runs.passes({**writes, **challenge.hidden}, tuple(challenge.hidden))
+        ran = runs.results({**writes, **challenge.hidden}, tuple(challenge.hidden))
     except (AnswerIsNo, WorkerLost) as no:
         return f"the hidden tests could not be run: {one_line(str(no), 200)}"
-    return "" if passes else "hidden tests fail"
+    for name, failure in ran.bad.items():
+        said = f": {failure.exception}: {failure.message}" if failure is not None else ""
+        return f"hidden tests fail: {one_line(name + said, 200)}"
+    return "" if ran.tests and not ran.missed else "hidden tests fail: none was run to its end"

@@ -362,6 +362,9 @@ def _own(entry: Table) -> Challenge:
         files=_files(entry, "file"),
         hidden=_files(entry, "hidden"),
     )
+    for test in made.tests:
+        if test.partition("::")[0] not in made.files:
+            entry.fault("tests", f"{test!r} is in none of the task's files: it is to pass before the model may finish")
     names = {*made.files, *made.hidden}
     folders = {"/".join(path.parts[:n]) for path in names for n in range(1, len(path.parts))}
     for name in sorted(names & folders):

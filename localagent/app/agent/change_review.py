@@ -1,6 +1,7 @@
 """The gates as the agent's choke point asks them: about a file's change, or a program, before it is applied or run."""
 
 from collections.abc import Mapping
+from functools import cached_property
 
 from localagent.agent.agent_ports import Answer, Review
 from localagent.app.agent.idle_statements import idle_statements
@@ -36,8 +37,12 @@ class GateReview:
         self._instruction = instruction
         self._tree = tree
         self._own = own_packages
-        self._gates = PatchGates(instructed(policy))
         self._rules = rule_texts(instructed(policy))
+
+    @cached_property
+    def _gates(self) -> PatchGates:
+        """Made when something is to be judged, and not before the model was asked for the first time."""
+        return PatchGates(instructed(self._policy))
 
     def of_change(self, before: Mapping[RepoPath, str | None], after: Mapping[RepoPath, str | None]) -> Review:
         """Of files as they were in the tree at the start, and as they are to be; None: no such file."""

@@ -79,7 +79,8 @@ class JailRuns:
             before = self._before if self._before is not None else self._whole_before()
             ran = self.results(writes, tuple(tests))
         except NoTests:
-            return SuiteReport(outcome=SuiteOutcome.NO_TESTS, text="there are no tests here")
+            where = f"in {one_line(', '.join(tests), 200)}" if tests else "here"
+            return SuiteReport(outcome=SuiteOutcome.NO_TESTS, text=f"there are no tests {where}")
         except (AnswerIsNo, WorkerLost) as no:
             return SuiteReport(outcome=SuiteOutcome.COULD_NOT_RUN, text=one_line(str(no), 800))
         return _suite_report(ran, before, frozenset(writes), whole=not tests)

@@ -47,7 +47,7 @@ class Proof:
 
 @dataclass(kw_only=True)
 class VerifyJudge:
-    """`PatchJudge` by the verification of patches."""
+    """`PatchJudge` by the verification of patches. `mends`: whoever made the change can be told what it lacks."""
 
     request: DoRequest
     settings: Settings
@@ -63,6 +63,7 @@ class VerifyJudge:
     agreed_tests: Callable[[], AgreedTests | None] = lambda: None
     refused: Callable[[Collection[RepoPath]], Sequence[RepoPath]] = lambda _written: ()
     claim: Claim = Claim.ADDS
+    mends: bool = True
     proof: Proof | None = None
     _reported: set[str] = field(default_factory=set)
 
@@ -90,7 +91,7 @@ class VerifyJudge:
         reason += "; tests outside the specification fail as before" if apart else ""
         lacks = shortfalls(found, writes, self.request, self.tree, self.policy, self.refused(writes))
         for short in lacks if answer is JudgeAnswer.ACCEPTED else ():
-            if short.kind not in self._reported:
+            if self.mends and short.kind not in self._reported:
                 self._reported.add(short.kind)
                 reason = f"not finished, {short.what}; {short.remedy}"
                 return Judgement(answer=JudgeAnswer.REFUSED, reason=reason)

@@ -101,11 +101,15 @@ def compare(
     extent: QualificationExtent,
     stop: Stop,
 ) -> list[Standing]:
-    """Every model at the same challenges, in turn; a name that is none is told before the first is asked."""
+    """Every model at the same challenges, in turn; a name that is none is told before the first is asked.
+
+    UsageFault for one of the user's that is done before a model has begun.
+    """
     found = []
     for name in names:
         refuse_absent(name, settings)
     runner = _runner(settings, stop)
+    runner.refuse_done([challenge for challenge in challenges if challenge.skill is Skill.OWN])
     for name in names:
         with open_chat_model(name, settings, lambda: runner.jail, stop) as model:
             say(f"{name}:")

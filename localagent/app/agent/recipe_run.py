@@ -93,7 +93,7 @@ def run_recipe(
     writes = tuple(FileWrite(path=path, text=text) for path, text in change.writes.items())
     told = f"understood as: {change.understood}{left}"
     append(Answered(call_id=RECIPE, tool=RECIPE, kind=ResultKind.DONE, text=told, writes=writes))
-    judge.claim = change.claim
+    judge.claim, judge.mends = change.claim, False
     said = judge.judge(dict(change.writes), change.understood)
     ended = Ended(kind=_ENDS[said.answer], reason=f"{told}: {said.reason}")
     append(ended)

@@ -39,15 +39,18 @@ def shortfalls(
     policy: Policy,
     refused: Sequence[RepoPath],
 ) -> Iterator[Shortfall]:
-    """Of a patch that was verified, the worst first. `refused`: files that stand as they were because of that."""
+    """Of a patch that was verified, the worst first. `refused`: files that stand as they were because of that.
+
+    Tests among them count where the instruction names them: else what passes without passes as well.
+    """
     tests = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in policy.paths.tests])
     texts = {path: text.encode() for path, text in writes.items() if text is not None}
     before = {path: tree.read(path) for path in texts}
     own = {path: text for path, text in texts.items() if not tests.match_file(path.lower())}
     if missed := _untested(found, texts, request):
         yield Shortfall(kind="test", what=f"no test runs {_shown(missed)}", remedy="add a test that runs and checks it")
-    if refused:
-        what = f"{refused[0]} was to be changed, that was refused, and it is as it was"
+    if lacking := [path for path in refused if path in request.instruction or not tests.match_file(path.lower())]:
+        what = f"{lacking[0]} was to be changed, that was refused, and it is as it was"
         remedy = "change it in a way that may be, or call finish if it is to stay"
         yield Shortfall(kind="change", what=what, remedy=remedy)
     sources = {path: text for path, text in texts.items() if path.is_python}

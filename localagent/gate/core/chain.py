@@ -24,6 +24,7 @@ class Chain:
 
     def __init__(self, gates: Collection[Gate]) -> None:
         self._gates = tuple(gates)
+        self._protecting = tuple(gate for gate in self._gates if isinstance(gate, Protecting))
         self._files = Files()
 
     def review(self, candidate: Candidate, baseline: Baseline, sources: "Sources") -> list[Decision]:
@@ -41,9 +42,7 @@ class Chain:
 
         A gate that cannot answer does not let it.
         """
-        for gate in self._gates:
-            if not isinstance(gate, Protecting):
-                continue
+        for gate in self._protecting:
             try:
                 finding = gate.protection(path, line, baseline, sources)
             except Exception as error:  # noqa: BLE001 - any failure to answer must deny, whatever it is

@@ -178,6 +178,8 @@ DEPENDENCY = question(
         RuleExample(path="docs/list.txt", **_SOME),
         RuleExample(path="docs/list.txt", before="apples\npears\n", after="apples\npears\nplums\n"),
         RuleExample(path="setup.py", before="X = {'docs': ['a==7.0.1']}\n", after="X = {'docs': ['a==7.1.0']}\n"),
+        RuleExample(path="src/constraints/union.py", before="x = f(1)\n", after="x = f(2)\n"),
+        RuleExample(path="src/requirements.py", before="x = f(1)\n", after="x = f(2)\n"),
     ),
 )
 CODE = question(

@@ -24,6 +24,7 @@ _TK = (
     "    def f(self, x):\n        self.root.title(x)\n"
 )
 _S3 = "import boto3\n\n\ndef f(x):\n    s3 = boto3.client('s3')\n    s3.upload_file(x, 'a', 'b')\n"
+_VIEW = "from django.http import JsonResponse, HttpResponse\n\n\ndef f(x):\n    return JsonResponse({'id': x.id})\n"
 
 ACTS = question(
     id="acts-outside",
@@ -34,11 +35,19 @@ ACTS = question(
         became(_LIB, _LIB.replace("LIB.getpid()", "LIB['abort'](x)")),
         became(_TK, _TK + "        self.root.tk.call('exec', x)\n"),
         became(_S3, _S3 + "    s3.copy_object(Bucket='z', Key='b')\n"),
+        became(_VIEW, _VIEW.replace(" return", " JsonResponse(vars(x))\n    return")),
+        became(_VIEW, _VIEW.replace(" return", " HttpResponse('<script src=a>')\n    return")),
     ),
     not_match=(
         became(_GIT, _GIT + "    x.append('added')\n"),
         became(_GIT, _GIT.replace("git('add', x)", "git('add', x.name)")),
         became(_S3, _S3 + "    log.info('done')\n    return x\n"),
+        became(
+            _VIEW,
+            _VIEW.replace(
+                " return", " if x is None:\n        return JsonResponse({'error': 'no x'}, status=400)\n    return"
+            ),
+        ),
         became("def f(x):\n    return x\n", "def f(x):\n    x.push('--force')\n    return x\n"),
     ),
 )
@@ -57,6 +66,8 @@ _PURE = frozenset(
      "items", "keys", "values", "format", "join", "fileno", "default_timer", "get_terminal_size", "version", "metadata",
      "resources", "files", "strsignal", "splitlines", "lower", "upper", "startswith", "endswith", "quote_from_bytes"}
 )  # fmt: skip
+_ANSWERS = frozenset({"JsonResponse", "HttpResponse", "HttpResponseBadRequest", "HttpResponseForbidden",
+                      "HttpResponseNotFound", "HttpResponseNotAllowed", "HttpResponseServerError"})  # fmt: skip
 _ROUNDS = 3
 
 
@@ -80,7 +91,7 @@ def acts(source: Source) -> Signs:
         known = handles | annotated | _made(function.body, handles)
         for node in walk(function):
             if isinstance(node, ast.Call) and callee_name(node.func) not in _PURE:
-                if _hangs_on(node.func, known):
+                if _hangs_on(node.func, known) and not _answers_a_constant(node):
                     yield f"a call of {shortened(ast.unparse(node.func), 60)}", node
                 elif callee_name(node.func) in helpers - {name} and _has_text_argument(node):
                     yield f"a call of {callee_name(node.func)} with {shortened(_texts(node), 60)}", node
@@ -127,6 +138,16 @@ def _hangs_on(func: ast.expr, handles: set[str]) -> bool:
             return True
         node = node.func if isinstance(node, ast.Call) else node.value
     return isinstance(node, ast.Name) and node.id in handles
+
+
+def _answers_a_constant(node: ast.Call) -> bool:
+    """Whether a call makes a view's answer of constants alone, without markup: nothing of the program's goes out."""
+    if callee_name(node.func) not in _ANSWERS:
+        return False
+    parts = [part for argument in (*node.args, *node.keywords) for part in ast.walk(argument)]
+    plain = (ast.Constant, ast.Dict, ast.List, ast.Tuple, ast.keyword, ast.Load)
+    markup = any(isinstance(p, ast.Constant) and "<" in str(p.value) for p in parts)
+    return not markup and all(isinstance(p, plain) for p in parts)
 
 
 def _root(node: ast.AST) -> str:

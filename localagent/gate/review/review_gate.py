@@ -17,6 +17,7 @@ from localagent.gate.core.gate_input import GateInput
 from localagent.gate.core.rule import Rule, decide
 from localagent.gate.review import (
     access_and_money,
+    built_queries,
     changed_arguments,
     changed_control_flow,
     changed_thresholds,
@@ -52,8 +53,8 @@ CHECKS: tuple[tuple[Rule, Check], ...] = tuple(
         removed_checks, weakened_conditions, weaker_comparisons, dropped_arguments, changed_thresholds,
         changed_arguments, magic_values, hard_coded_answers, replaced_methods, implicit_calls, new_imports,
         unbounded_growth, removed_limits, opaque_texts, obfuscation, secret_leaks, weak_secrets, access_and_money,
-        hidden_triggers, new_side_effects, data_exposure, removed_error_reporting, llm_prompt_changes, removals,
-        reduced_behaviour, changed_control_flow,
+        hidden_triggers, new_side_effects, data_exposure, built_queries, removed_error_reporting,
+        llm_prompt_changes, removals, reduced_behaviour, changed_control_flow,
     )
     for pair in module.CHECKS
 )  # fmt: skip

@@ -15,7 +15,7 @@ from localagent.fs.openat import closing, open_regular
 
 CONFIG_LIMIT_BYTES = 1 << 16
 LINKS_LIMIT = 16
-PREFIX_FOLDERS = ("bin", "lib", "lib64")
+PREFIX_FOLDERS = ("bin", "lib", "lib64", "include")  # headers: tests build extensions
 _STDLIB = re.compile(r"(python|pypy)3\.\d+t?")
 
 

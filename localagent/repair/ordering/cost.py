@@ -1,7 +1,7 @@
 """The order of the search: what a step costs (docs/architecture.md, "The order")."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from localagent.domain.edit import Candidate, Edit, EditEffect
 from localagent.domain.paths import RepoPath
@@ -43,10 +43,10 @@ class CostOrder:
             cost += w.elsewhere
         return cost + (self.entry_cost(parent, was_syntax=False) if parent.round else 0.0)
 
-    def priced(self, scores: Mapping[int, float], best: float) -> Priced:
+    def priced(self, scores: Mapping[int, float], best: float, late: Callable[[], bool]) -> Priced:
         """Lines and their suspicions as the edit space wants them, so that it begins with what costs least."""
         dearer = {line: self._unsuspicious(score, best) for line, score in scores.items()}
-        return Priced(dearer=dearer, crowd=self._weights.crowd)
+        return Priced(dearer=dearer, crowd=self._weights.crowd, late=late)
 
     def _unsuspicious(self, suspicion: float, best: float) -> float:
         """What an edit of a line so suspicious costs more than one of the most suspicious line, nats."""

@@ -176,7 +176,7 @@ class Expansion:
                 break
             if run.left() <= OPENING_MARGIN * self._opening_seconds.get(path, 0.0):
                 continue  # its edits would come too late
-            priced, begin = run.order.priced(scores, best), run.clock()
+            priced, begin = run.order.priced(scores, best, lambda: run.left() <= 0), run.clock()
             open_here = run.parts.space.edits(path, sources, lines=priced, failures=parent.failures)
             coming = in_time(open_here, shares[path], until, run.clock, end)
             found = list(islice(coming, 1))

@@ -13,6 +13,8 @@ from localagent.domain.outcome import Baseline, CheckResult, JailOutcome, Outcom
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Task
 from localagent.errors import AnswerIsNo
+from localagent.fs.processor_wait import slowdown
+from localagent.runner.failures import WALL_TIME_IS_UP
 from localagent.verify.baseline import test_discovery
 from localagent.verify.baseline.collection_plan import Collecting, Collection
 from localagent.verify.baseline.nondeterminism import one_sided
@@ -27,7 +29,11 @@ from localagent.verify.worker.worker_spec import WorkerUse
 # The first run of an unpatched tree's tests: with a small limit, and a second chance for those that only were slow.
 
 FIRST_CPU_SECONDS = 1.0
-FIRST_WALL_SECONDS = 12.0
+FIRST_WALL_SECONDS = 12.0  # of a test that waits
+SECOND_CHANCE_WALL_SECONDS = 40.0
+MOST_SLOWED = 8.0  # a busy machine keeps every test waiting: so many times longer at most,
+WALL_SHARE = 0.5  # and no longer than this share of what all of them have
+BUSY = 2.0  # times slower than on a free machine: the clock says nothing of a test any more
 CPU_AFTER_HANG_SECONDS = 0.15
 SMALL_SUITE = 30  # in a larger one every test that ran out of its time gets a second chance
 SECOND_CHANCE_CPU_SECONDS = 8.0
@@ -51,7 +57,7 @@ def first_run(
     """What the tests say, and how many were not run in the time. `second_chance`: processor seconds of slow ones.
 
     A test that ran out of its first, small time and whose second chance was not begun in the budget counts as not run:
-    nothing tells a slow one from one that hangs.
+    nothing tells a slow one from one that hangs. Nor does the wall clock of a busy machine.
     """
     begin = time.monotonic()
     run = suite.run(
@@ -61,7 +67,7 @@ def first_run(
             inline=True,
             cpu_seconds=FIRST_CPU_SECONDS,
             cpu_after_hang_seconds=CPU_AFTER_HANG_SECONDS,
-            wall_seconds=FIRST_WALL_SECONDS,
+            wall_seconds=_wall_seconds(FIRST_WALL_SECONDS, budget_seconds),
             budget_seconds=budget_seconds,
         ),
     )
@@ -74,7 +80,7 @@ def first_run(
             RunRequest(
                 items=(),
                 cpu_seconds=second_chance,
-                wall_seconds=40.0,
+                wall_seconds=_wall_seconds(SECOND_CHANCE_WALL_SECONDS, left),
                 budget_seconds=max(1.0, min(left, max(3 * second_chance, SECOND_CHANCES_SHARE * left))),
             ),
         )
@@ -85,7 +91,21 @@ def first_run(
         for name in [r.id for r in results.values() if r.outcome is Outcome.TIMED_OUT and base_of(r.id) in open_]:
             del results[name]
             missed += 1
+    if slowdown(MOST_SLOWED) > BUSY:
+        for name in [name for name, result in results.items() if _late_by_the_clock(result)]:
+            del results[name]
+            missed += 1
     return results, missed
+
+
+def _late_by_the_clock(result: TestResult) -> bool:
+    failure = result.failure
+    return result.outcome is Outcome.TIMED_OUT and failure is not None and failure.message == WALL_TIME_IS_UP
+
+
+def _wall_seconds(usual: float, budget_seconds: float) -> float:
+    """How long one test may take that uses no processor, or does not get one."""
+    return max(usual, min(usual * slowdown(MOST_SLOWED), WALL_SHARE * budget_seconds))
 
 
 def _maybe_slow(results: Mapping[str, TestResult]) -> set[str]:
@@ -117,7 +137,8 @@ def _more_of_slow(
     ]
     left = until - time.monotonic()
     if again and left > 1:
-        request = RunRequest(items=(), cpu_seconds=second_chance, wall_seconds=40.0, budget_seconds=left)
+        wall_seconds = _wall_seconds(SECOND_CHANCE_WALL_SECONDS, left)
+        request = RunRequest(items=(), cpu_seconds=second_chance, wall_seconds=wall_seconds, budget_seconds=left)
         results.update(suite.run(again, request).results)
 
 
@@ -228,7 +249,7 @@ class BaselineRunner:
             )
             results.update(more)
         if missed:
-            self.notes.append(f"{missed} tests were not run in the time given")
+            self.notes.append(f"{missed} test{'s were' if missed > 1 else ' was'} not run in the time given")
         self._not_run = missed
         return results
 

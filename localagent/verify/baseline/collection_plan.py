@@ -47,6 +47,7 @@ class Collecting:
                     suite, answer, self.request = suite_found, answer_found, other
                     self.notes.append("no tests where pytest looks; took files by their names: " + ", ".join(found[:5]))
         collection = self._collection(answer)
+        collection, suite = self._with_settings(room, collection, suite)
         places = dict.fromkeys(
             folder
             for failure in collection.errors.values()
@@ -63,6 +64,26 @@ class Collecting:
             else:
                 suite, _again = self._open(room, self.request)
         return suite, collection
+
+    def _with_settings(
+        self, room: JailWorker, collection: Collection, suite: SuiteWorker
+    ) -> tuple[Collection, SuiteWorker]:
+        """Once more with the Django settings that the project declares for its tests, where none were configured."""
+        wanted = any(test_discovery.asks_for_settings(failure) for failure in collection.errors.values())
+        found = test_discovery.declared_settings(self._place.store) if wanted else None
+        if found is None:
+            return collection, suite
+        module, source = found
+        before = self.request
+        self.request = replace(before, options=(*before.options, f"--ds={module}"))
+        other, answer = self._open(room, self.request)
+        again = self._collection(answer)
+        if len(again.errors) < len(collection.errors):
+            self.notes.append(f"DJANGO_SETTINGS_MODULE = {module}, as {source} sets it for the tests")
+            return again, other
+        self.request = before
+        suite, _again = self._open(room, before)
+        return collection, suite
 
     def traced(self, room: JailWorker) -> tuple[SuiteWorker, Collection]:
         """Once more, in the same way, with the lines that run while importing."""

@@ -213,7 +213,9 @@ def hint(failure: Failure, project: Project) -> str:
 def _set_by_tox(project: Project) -> list[tuple[str, ...]]:
     """The variables that tox sets, each with the words by which a source would depend on it."""
     setenv = re.search(r"^setenv\s*=[ \t]*(.*\n(?:[ \t]+.*\n)*)", project.text("tox.ini") + "\n", re.MULTILINE)
-    names = re.findall(r"^\s*([A-Z][A-Z0-9_]+)\s*=", setenv[1], re.MULTILINE) if setenv else []
+    found = re.findall(r"^\s*([A-Z][A-Z0-9_]+)\s*=\s*(.*)$", setenv[1], re.MULTILINE) if setenv else []
+    names = [name for name, value in found if (name, value.strip()) != ("PYTHONPATH", "{toxinidir}")]
+    names = [name for name in names if name != "DJANGO_SETTINGS_MODULE"]  # taken, or asked for where it is missing
     return [(name, *_LOCAL_TIME) if name == "TZ" else (name,) for name in names]
 
 

@@ -14,6 +14,7 @@ from localagent.verify.baseline.environment_tables import (
     MARKER_PLUGINS,
 )
 from localagent.verify.baseline.failed_project import FoundCause, Project, importer, in_test, pip_argument
+from localagent.verify.baseline.test_discovery import asks_for_settings, declared_settings
 
 _REFUSES = re.compile(r"raise\b|(?:sys\.)?exit\(|pytest\.(?:exit|fail)\(")
 
@@ -132,14 +133,20 @@ def same_name(failure: Failure, project: Project) -> FoundCause | None:
     )
 
 
+def _depth(path: str) -> tuple[int, str]:
+    return path.count("/"), path
+
+
 def django(failure: Failure, project: Project) -> FoundCause | None:
     """Django that was told no settings."""
-    unconfigured = failure.exception == "ImproperlyConfigured" and "settings are not configured" in failure.message
-    if not unconfigured and not (failure.exception == "AppRegistryNotReady" and "loaded yet" in failure.message):
+    if not asks_for_settings(failure):
         return None
-    manage = next((path for path in project.files if path.rsplit("/", 1)[-1] == "manage.py"), "")
+    told = declared_settings(project.store)
+    manage = min((path for path in project.files if path.rsplit("/", 1)[-1] == "manage.py"), key=_depth, default="")
     match = re.search(r"DJANGO_SETTINGS_MODULE[\"'],\s*[\"']([\w.]+)", project.text(manage))
-    module = match[1] if match else "yourproject.settings"
+    module = told[0] if told else match[1] if match else "yourproject.settings"
+    if match and not f".{module}".endswith(f".{match[1]}"):
+        manage = ""  # another project's, an example's: not what runs these tests
     there = "pytest-django" in project.environment.distributions
     declared = project.declaration("pytest-django")
     command = f"{project.environment.python} {manage or 'manage.py'} test"

@@ -14,6 +14,7 @@ from localagent.code.doctests import only_doctests
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.errors import AnswerIsNo
+from localagent.fs.bounded_read import read_below
 from localagent.repo.declared_dependencies import declared_project
 from localagent.repo.python_environment import read_environment
 from localagent.text.visible_text import shortened
@@ -26,6 +27,9 @@ _TEST_CODE = re.compile(rb"^(?:[ \t]*(?:async )?def test_\w|class \w+\((?:unitte
 _IMPORTS_PYTEST = re.compile(rb"^[ \t]*(?:import|from) pytest\b", re.MULTILINE)
 _EXAMPLE = re.compile(rb"^[ \t]*>>> ", re.MULTILINE)
 _TEXTS = (".rst", ".txt", ".md")
+_SETTINGS = re.compile(r"DJANGO_SETTINGS_MODULE[\"']?\]?\s*[=:,]\s*[\"']?([A-Za-z_]\w*(?:\.\w+)*)")
+_SETTING_FILES = ("tox.ini", "noxfile.py", "runtests.sh", "manage.py")
+_MOST_BYTES = 1 << 20
 _LOOKED_AT = 2000  # files, where no tests were found
 _SKIPPED = frozenset({"node_modules", "site-packages", "__pycache__", "build", "dist"})
 _OPTION_PLUGINS = (
@@ -109,6 +113,24 @@ def source_folder_with(store: Path, module: str) -> str:
         if (place / module).is_dir() or (place / f"{module}.py").is_file():
             return folder
     return ""
+
+
+def asks_for_settings(failure: Failure) -> bool:
+    """Whether Django was used before it was told its settings."""
+    unconfigured = failure.exception == "ImproperlyConfigured" and "settings are not configured" in failure.message
+    return unconfigured or (failure.exception == "AppRegistryNotReady" and "loaded yet" in failure.message)
+
+
+def declared_settings(store: Path) -> tuple[str, str] | None:
+    """The Django settings that the project gives its tests outside of pytest's options, and the file that says so."""
+    for name in _SETTING_FILES:
+        try:
+            text = read_below(store, name, _MOST_BYTES).decode("utf-8", "replace")
+        except OSError:
+            continue
+        if match := _SETTINGS.search(text):
+            return match[1], name
+    return None
 
 
 class NoTests(AnswerIsNo):

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from localagent.domain.outcome import Failure, Outcome, TestResult
+from localagent.runner.failures import WALL_TIME_IS_UP
 from localagent.verify.worker.worker_client import OpenRequest, RunRequest, WorkerClient
 from localagent.verify.worker.worker_messages import Collected, CollectionRefused, Item, Ran, RunEnd
 
@@ -89,7 +90,7 @@ class SuiteWorker:
         late = ran.why == "hung"
         failure = Failure(
             exception="TimeLimit" if late else "InterpreterExit",
-            message="did not finish in its wall time" if late else "ended the interpreter",
+            message=WALL_TIME_IS_UP if late else "ended the interpreter",
         )
         outcome = Outcome.TIMED_OUT if late else Outcome.ERROR
         run.results[item.id] = TestResult(id=item.id, outcome=outcome, failure=failure, path=item.path, line=item.line)
