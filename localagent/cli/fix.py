@@ -33,6 +33,21 @@ from localagent.report.text import confidence_lines
 _DIFFERENCES_SHOWN = 3
 
 
+def add_guard(parser: argparse.ArgumentParser, seconds: float, *, beside: str = "") -> None:
+    """The options of the guard; `guard_faults` reads what they say."""
+    parser.add_argument(
+        "--guard",
+        action="append",
+        default=[],
+        metavar="SPEC|none",
+        help="tests that must not break, as pytest takes them; may be repeated (default: the whole suite)",
+    )
+    told = (
+        f"time limit for the guard, {beside} ({seconds:.0f})" if beside else f"time limit for the guard ({seconds:.0f})"
+    )
+    parser.add_argument("--guard-seconds", type=float, default=seconds, metavar="S", help=told)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     p = parser
@@ -44,20 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SPEC",
         help="tests to repair, as pytest takes them; may be repeated",
     )
-    p.add_argument(
-        "--guard",
-        action="append",
-        default=[],
-        metavar="SPEC|none",
-        help="tests that must not break, as pytest takes them; may be repeated (default: the whole suite)",
-    )
-    p.add_argument(
-        "--guard-seconds",
-        type=float,
-        default=DEFAULT_SECONDS,
-        metavar="S",
-        help=f"time limit for the guard, on top of --max-seconds ({DEFAULT_SECONDS:.0f})",
-    )
+    add_guard(p, DEFAULT_SECONDS, beside="on top of --max-seconds")
     p.add_argument("--check", action="append", default=[], metavar="CMD", help="a command that must exit 0 (no shell)")
     p.add_argument("--task", default="", metavar="TEXT", help="a description of the task")
     p.add_argument("--python", default="", metavar="PY", help="the project's interpreter or virtual environment")

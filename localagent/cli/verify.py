@@ -11,12 +11,13 @@ from localagent.app.review.verify_patch import run_verify
 from localagent.app.review.verify_run import VerifyRequest
 from localagent.cli.backend import add_backend, backend_of
 from localagent.cli.exit_signals import stop_on_signals
-from localagent.cli.fix import command_fault
+from localagent.cli.fix import add_guard, command_fault
 from localagent.cli.gate import add_baseline, add_daemon, baseline_faults, read_patch
 from localagent.cli.progress import PlainSink
 from localagent.cli.render import Render
 from localagent.daemon.client.approval_client import service_of
 from localagent.domain.claim import Claim
+from localagent.domain.guard import VERIFY_SECONDS, guard_faults, guard_of
 from localagent.domain.strength import Grade
 from localagent.domain.verification import Verification
 from localagent.errors import UsageFault
@@ -44,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SPEC",
         help="tests that must pass, as pytest takes them; may be repeated",
     )
+    add_guard(p, VERIFY_SECONDS)
     p.add_argument("--check", action="append", default=[], metavar="CMD", help="a command that must exit 0 (no shell)")
     p.add_argument("--python", default="", metavar="PY", help="the project's interpreter or virtual environment")
     p.add_argument("--policy", type=Path, metavar="NAME|FILE", help="the policy to use (default: default)")
@@ -87,6 +89,7 @@ def _request(args: argparse.Namespace) -> VerifyRequest:
         faults.append(f"--repo: {args.repo} is not a directory")
     faults += baseline_faults(args.baseline)
     faults += [fault for fault in map(command_fault, args.check) if fault]
+    faults += guard_faults(args.guard, args.guard_seconds)
     named = [(name, getattr(args, name)) for name in _OUTPUTS if getattr(args, name) is not None]
     for name, path in named:
         if not path.absolute().parent.is_dir():
@@ -104,6 +107,7 @@ def _request(args: argparse.Namespace) -> VerifyRequest:
         baseline=args.baseline,
         tests=tuple(args.test),
         checks=tuple(args.check),
+        guard=guard_of(args.guard, args.guard_seconds),
         python=args.python,
         seed=args.seed,
         policy=args.policy,

@@ -37,8 +37,10 @@ class DifferenceKind(StrEnum):
 class FunctionEffect(StrEnum):
     """What differences say of a whole function. LOST_PARAMETER: an argument mattered, and no longer does.
 
-    CONSTANT: it answered this and that, and answers the same to every input now.
+    CONSTANT: it answered this and that, and answers the same to every input now. ONE_CHANGE: that is so of the inputs
+    to which it answers otherwise than before, and turned tests ask for that answer to fewer than three of them.
     """
 
     LOST_PARAMETER = "lost-parameter"
     CONSTANT = "constant-answer"
+    ONE_CHANGE = "one-changed-answer"

@@ -3,11 +3,11 @@
 Limitations: a limit rests on the inputs that were tried and on the tests that ran; that there is none is no proof.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from localagent.domain.claim import Claim, DifferenceKind, FunctionEffect
 from localagent.domain.strength import Grade, Limit
-from localagent.domain.verification import Differential, Necessity
+from localagent.domain.verification import Differential, Mutants, Necessity
 
 MANY_SHARE, MANY = 0.25, 10  # so large a share of the inputs, and so many, are no side effect any more
 _TOLD = {
@@ -31,14 +31,24 @@ def claim_limits(
     near: Differential | None,
     necessity: Necessity | None = None,
     *,
+    mutants: Mutants | None = None,
+    fails_on: Sequence[str] = (),
     by_checks: bool = False,
     new_tests_ran: bool = True,
 ) -> tuple[Limit, ...]:
     """Limits for a claim. `by_checks`: no test turned, only checks did, and no mutant was put to these.
 
-    `new_tests_ran`: a test that the patch brings, or that it turns, ran a changed line; what is added must be run.
+    `fails_on`: tests that run a changed line and fail as before. `new_tests_ran`: a test that the patch brings, or that
+    it turns, ran a changed line; what is added must be run.
     """
-    return tuple(_limits(claim, near, necessity, by_checks=by_checks, new_tests_ran=new_tests_ran))
+    found = list(_limits(claim, near, necessity, by_checks=by_checks, new_tests_ran=new_tests_ran))
+    if claim in (Claim.FIXES, Claim.ADDS) and mutants is not None and mutants.constant:
+        reason = f"all tests pass also where it returns the same whatever it is given: {mutants.constant[0]}"
+        found.append(Limit(most=Grade.C, reason=reason))
+    if claim in (Claim.FIXES, Claim.ADDS) and fails_on:
+        which = f"{fails_on[0]} and {len(fails_on) - 1} more" if len(fails_on) > 1 else fails_on[0]
+        found.append(Limit(most=Grade.C, reason=f"still failing, as before, and it runs what changes: {which}"))
+    return tuple(found)
 
 
 def _limits(
@@ -86,6 +96,11 @@ def _compared_where_tests_call(near: Differential | None) -> Iterator[Limit]:
 
 def _of_parts(necessity: Necessity) -> Iterator[Limit]:
     """A part that no test needs is one for which no test speaks, whether or not an input shows what it does."""
+    if necessity.alternatives:
+        told = ", ".join(f"{part.path}:{part.line} ({part.text})" for part in necessity.alternatives[:2])
+        yield Limit(most=Grade.B, reason=f"of parts of one statement every test needs but one: {told}")
+    if necessity.parts and not necessity.asked:
+        yield Limit(most=Grade.C, reason="which of its parts the tests need could not be asked")
     if not necessity.unneeded:
         return
     many = len(necessity.unneeded)

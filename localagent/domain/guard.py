@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 DEFAULT_SECONDS = 120.0
+VERIFY_SECONDS = 20.0  # of a patch that somebody made
 MOST_SECONDS = 3600.0
 MOST_CHECKS = 4  # all guard checks of a task together take at most so many times the seconds of one
 NO_GUARD = "none"

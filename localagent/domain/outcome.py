@@ -226,7 +226,8 @@ class FullResult:
 
     `guard`: what tests outside the goal said of it, None where the guard was not come to.
     `doubts`: why a person has to look at it although nothing was found against it.
-    `fails_otherwise`: of `still_failing`, tests that end with another exception than before.
+    `fails_otherwise`: of `still_failing`, tests that end with another exception than before. `fails_alike`: tests that
+    fail as before, for another reason than those that turn: nothing is refused because of them.
     `late`: the time of the task was used up first, so that its reasons may say no more than that.
     """
 
@@ -242,4 +243,5 @@ class FullResult:
     guard: GuardResult | None = None
     doubts: tuple[str, ...] = ()
     fails_otherwise: tuple[str, ...] = ()
+    fails_alike: tuple[str, ...] = ()
     late: bool = False

@@ -139,6 +139,10 @@ class FunctionChange:
     def __str__(self) -> str:
         if self.effect is FunctionEffect.CONSTANT:
             return f"{self.function} returns the same for every input"
+        if self.effect is FunctionEffect.ONE_CHANGE:
+            return (
+                f"{self.function} returns the same for every input whose result changed, and tests ask for few of them"
+            )
         return f"the argument {self.parameter!r} of {self.function} no longer matters"
 
 
@@ -235,7 +239,8 @@ class Mutants:
 
     `space` is how many there would have been; `tried` were run, in an order that the seed alone decides. Of the
     `killed`, `timed_out` ran over limits of their own, which are multiples of the time without a mutation; one that
-    was cut off by whoever measures counts as not tried.
+    was cut off by whoever measures counts as not tried. `constant` are those of the living that return the same
+    whatever they are given, in the place of what is worked out.
     """
 
     tried: int
@@ -243,6 +248,7 @@ class Mutants:
     space: int
     timed_out: int = 0
     alive: tuple[str, ...] = ()
+    constant: tuple[str, ...] = ()
     note: str = ""
 
 
@@ -260,12 +266,14 @@ class Necessity:
     """Which parts of a patch the turned tests need: each was taken back alone, and the tests ran.
 
     `asked` of `parts` could be taken back and run. `unneeded` are those without which all tests pass; with all of them
-    back, `differences` inputs answer otherwise, None where that could not be compared.
+    back, `differences` inputs answer otherwise, None where that could not be compared. `alternatives` are parts of one
+    statement of which the tests need one, whichever it is, and without which no input answers otherwise.
     """
 
     parts: int
     asked: int
     unneeded: tuple[UnneededPart, ...] = ()
+    alternatives: tuple[UnneededPart, ...] = ()
     differences: int | None = 0
     example: str = ""
     note: str = ""

@@ -13,10 +13,12 @@ from localagent.domain.verification import (
     Mutants,
     Necessity,
     Symbolic,
+    UnneededPart,
     Verification,
     VerifyVerdict,
 )
 from localagent.report.behaviour_text import merged, near_lines
+from localagent.report.guard_text import guard_json, guard_line
 from localagent.report.review_report import review_json, review_text
 from localagent.text.visible_text import ends, one_line
 
@@ -75,6 +77,7 @@ def verification_json(v: Verification) -> dict[str, Any]:
             "added": _ids(v.added),
             "removed": _ids(v.removed),
         },
+        "guard": guard_json(full.guard if full is not None else None),
         "checks": {} if full is None else {one_line(k): one_line(t, 1_000) for k, t in full.checks.items()},
         "differential": differential_json(near),
         "crosshair": _symbolic(v.symbolic),
@@ -206,11 +209,16 @@ def necessity_json(necessity: Necessity | None) -> dict[str, Any] | None:
     return {
         "parts": necessity.parts,
         "asked": necessity.asked,
-        "unneeded": [{"path": p.path, "line": p.line, "text": one_line(p.text, 300)} for p in necessity.unneeded],
+        "unneeded": _parts(necessity.unneeded),
+        "alternatives": _parts(necessity.alternatives),
         "differences": necessity.differences,
         "example": one_line(necessity.example, 1_000),
         "note": one_line(necessity.note),
     }
+
+
+def _parts(parts: Sequence[UnneededPart]) -> list[dict[str, Any]]:
+    return [{"path": p.path, "line": p.line, "text": one_line(p.text, 300)} for p in parts]
 
 
 def strength_json(strength: Strength | None) -> dict[str, Any] | None:
@@ -313,6 +321,8 @@ def _comparison(v: Verification) -> Iterator[str]:
     for name, said in full.checks.items():
         if name in ("ruff", "mypy", "shuffled"):
             yield f"  {name}: {one_line(said)}"
+    if (guard := guard_json(full.guard)) is not None:
+        yield f"  {guard_line(guard)}"
 
 
 def _strength_lines(v: Verification) -> Iterator[str]:
@@ -352,5 +362,7 @@ def _necessity_lines(necessity: Necessity) -> Iterator[str]:
     yield f"  parts that the repaired tests need: {needed} of {necessity.asked}{more}"
     for part in necessity.unneeded[:_SHOWN_ALIVE]:
         yield f"      not needed: {part.path}:{part.line}: {one_line(part.text, 300)}"
+    for part in necessity.alternatives[:_SHOWN_ALIVE]:
+        yield f"      one of several, needed: {part.path}:{part.line}: {one_line(part.text, 300)}"
     if necessity.example:
         yield f"      because of it: {one_line(necessity.example, 300)}"

@@ -15,7 +15,9 @@ from .structural_key import shape
 
 CALLS_LIMIT = 12
 _COPIES_LIMIT = 400
-_GENERATOR, _ASYNC = 0x20, 0x80 | 0x200  # inspect.CO_GENERATOR; CO_COROUTINE, CO_ASYNC_GENERATOR
+RESUMED = 0x20 | 0x80 | 0x200  # inspect.CO_GENERATOR, CO_COROUTINE, CO_ASYNC_GENERATOR: frames entered more than once
+_AWAITED = 0x80 | 0x200
+_VARIADIC, _KEYWORDS = 0x04, 0x08  # inspect.CO_VARARGS, CO_VARKEYWORDS
 
 
 class CapturedCall:
@@ -33,6 +35,8 @@ class Capture:
     `find` tells the function of a code object, None where that is not clear.
     """
 
+    awaits = False  # whether calls of coroutines are of use to whoever captures them
+
     def __init__(
         self,
         functions: List[types.FunctionType],
@@ -47,7 +51,7 @@ class Capture:
         self._copied = 0
         self._open: Optional[CapturedCall] = None
         self._busy = False
-        self._generators: List[Any] = []
+        self._resumed: List[Any] = []  # kept, so that no other frame gets the place of one
 
     def codes(self) -> List[types.CodeType]:
         """The watched functions' code."""
@@ -74,10 +78,8 @@ class Capture:
         entry = caller is None or caller.f_code.co_filename not in self._files
         if not entry and watched is None:
             return
-        if code.co_flags & _GENERATOR:  # a generator's frame is entered again for each value
-            if any(frame is f for f in self._generators) or len(self._generators) >= _COPIES_LIMIT:
-                return
-            self._generators.append(frame)
+        if not self._begins(frame):
+            return
         self._busy = True
         try:
             if entry:
@@ -95,26 +97,58 @@ class Capture:
         finally:
             self._busy = False
 
+    def _begins(self, frame: Any) -> bool:
+        """Whether a call begins here; a frame that gives values or waits is entered again and again."""
+        if not frame.f_code.co_flags & RESUMED:
+            return True
+        if any(frame is f for f in self._resumed) or len(self._resumed) >= _COPIES_LIMIT:
+            return False
+        self._resumed.append(frame)
+        return True
+
     def _take(self, code: types.CodeType, function: Optional[types.FunctionType], frame: Any) -> Optional[CapturedCall]:
-        if function is None or self._copied >= _COPIES_LIMIT or code.co_flags & _ASYNC:
+        if function is None or self._copied >= _COPIES_LIMIT or (code.co_flags & _AWAITED and not self.awaits):
             return None
         self._copied += 1
-        n = code.co_argcount
-        names = code.co_varnames
-        values = frame.f_locals
-        args = tuple(copy.deepcopy(values[name]) for name in names[:n])
-        at = n + code.co_kwonlyargcount
-        kwargs = {name: copy.deepcopy(values[name]) for name in names[n:at]}
-        if code.co_flags & 0x04:
-            args += tuple(copy.deepcopy(values[names[at]]))
-            at += 1
-        if code.co_flags & 0x08:
-            kwargs.update(copy.deepcopy(values[names[at]]))
+        given, named = arguments_of(frame)
+        args = tuple(copy.deepcopy(value) for value in given)
+        kwargs = {name: copy.deepcopy(value) for name, value in named.items()}
         key = "%s:%d %s" % (code.co_filename, code.co_firstlineno, shape((args, kwargs)))
         if key in self._seen:
             return None
         self._seen.add(key)
         return CapturedCall(function, args, kwargs)
+
+
+def arguments_of(frame: Any) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
+    """What a call that begins was given, as it can be given to its function again; nothing is copied."""
+    code, values = frame.f_code, frame.f_locals
+    names, n = code.co_varnames, code.co_argcount
+    at = n + code.co_kwonlyargcount
+    args = tuple(values[name] for name in names[:n])
+    kwargs = {name: values[name] for name in names[n:at]}
+    if code.co_flags & _VARIADIC:
+        args += tuple(values[names[at]])
+        at += 1
+    if code.co_flags & _KEYWORDS:
+        kwargs.update(values[names[at]])
+    return args, kwargs
+
+
+def without_defaults(
+    function: types.FunctionType, args: Tuple[Any, ...], kwargs: Dict[str, Any]
+) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:
+    """A call as it is written where what equals a default is left out: the very object that is one."""
+    code, defaults = function.__code__, function.__defaults__ or ()
+    keyword = function.__kwdefaults__ or {}
+    named = {name: value for name, value in kwargs.items() if not (name in keyword and keyword[name] is value)}
+    if code.co_flags & _VARIADIC:
+        return args, named
+    first = code.co_argcount - len(defaults)
+    many = len(args)
+    while many > first and args[many - 1] is defaults[many - 1 - first]:
+        many -= 1
+    return args[:many], named
 
 
 def own_arguments(function: types.FunctionType, args: Tuple[Any, ...]) -> int:

@@ -81,6 +81,10 @@ class SwapIndex:
         found = self._functions.get((path, old_line, name), [])
         return found[0] if len(found) == 1 else None
 
+    def codes(self, path: str, line: int, name: str) -> List[types.CodeType]:
+        """The code of all live functions there: a function made more than once has one, a module read twice has two."""
+        return list({f.__code__: None for f in self._functions.get((path, line, name), [])})
+
     def owner(self, code: types.CodeType) -> Optional[types.FunctionType]:
         """The one live function that runs this code, or None."""
         path = os.path.realpath(code.co_filename)

@@ -11,24 +11,21 @@ from __future__ import annotations
 
 import ast
 import copy
-import hashlib
-import itertools
-import random
-import signal
-import sys
 import types
-import warnings
-from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Set, Tuple
+from time import monotonic as _monotonic
+from time import process_time as _process_time
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Sequence, Set, Tuple
 
-from .behaviour_probe import on_purpose
-from .call_capture import Capture, own_arguments
+from .call_answers import SKIPPED, call_answer, digest, family, hear_time_limit
+from .call_capture import Capture, arguments_of, own_arguments, without_defaults
 from .failures import bounded
 from .fork_child import WaitingChild, answer_of_child
+from .forked_calls import ForkedCalls
 from .nearby_inputs import neighbours
 from .observed_calls import ObservedCalls
 from .observed_properties import properties
 from .rng import Chance
-from .safe_repr import ADDRESS, TEXT_LIMIT, literal, show
+from .safe_repr import TEXT_LIMIT, literal, show
 from .structural_key import SHAPE_LIMIT, shape
 
 ASKED_LEAST = 5  # a function of which fewer calls can be made again is looked at where tests call it
@@ -36,21 +33,34 @@ CALLS_LIMIT = 24  # of one function, as the tests make them
 NEAR_LIMIT = 12  # variations of one call
 ARGUMENTS_LIMIT = 20
 INPUTS_LIMIT = 160  # of one function, those of the host apart
-CALL_SECONDS = 0.05
-TRACED_TIMES = 4  # as long a call may take while its lines are noted
-LINES_LIMIT = 400
+COPY_SECONDS = 1.5  # of processor time, for the arguments of one function
 LATE_LIMIT = 10
-_GENERATOR, _ASYNC, _NEW_LOCALS = 0x20, 0x80 | 0x200, 0x2
+_NEW_LOCALS = 0x2
+
+_SHARE = 0.85  # of the time for an answer, in which tests are run again
+_FORKED_SHARE = 0.35  # of what is left of it, for each of the two runs with forks
+_TIMES = 4  # as much processor time as for the copies, in which tests are run again
+_NO_COPY: Dict[str, Any] = {"how": "in-place", "own": 0, "parts": [], "args": "", "kwargs": ""}
 
 Function = Optional[types.FunctionType]
 
 
-class _TooLong(BaseException):
-    pass
+class Watched:
+    """The functions that are compared, by number: the live ones, their code wherever it runs, and what undoes them.
 
+    A function that stands more than once, or nowhere, is None: its code is looked at where it runs. `defaulted` are
+    those whose defaults are others in the other tree.
+    """
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    def __init__(
+        self,
+        functions: Sequence[Function],
+        codes: Sequence[Sequence[types.CodeType]],
+        inverses: Dict[int, Function],
+        defaulted: Sequence[int],
+    ) -> None:
+        self.functions, self.codes = functions, codes
+        self.inverses, self.defaulted = inverses, frozenset(defaulted)
 
 
 class Input:
@@ -63,67 +73,85 @@ class Input:
     def __init__(self, number: int, args: Tuple[Any, ...], kwargs: Dict[str, Any], item: int, how: str) -> None:
         self.number, self.args, self.kwargs, self.item, self.how = number, args, kwargs, item, how
         self.shape = shape((args, kwargs))
-        self.key = _digest("%d %s" % (number, self.shape))[:24]
+        self.key = digest("%d %s" % (number, self.shape))[:24]
 
     def parts(self) -> List[List[Any]]:
         named = list(enumerate(self.args)) + list(self.kwargs.items())
-        return [[name, _digest(shape(value))[:12]] for name, value in named[:ARGUMENTS_LIMIT]]
+        return [[name, digest(shape(value))[:12]] for name, value in named[:ARGUMENTS_LIMIT]]
 
 
 class Recorder(Capture):
     """Copies the arguments of the watched functions' calls. `item` is the test that runs now.
 
-    Functions that a watched one defines are nobody's to call again: what they answer is looked at in place.
+    Functions that a watched one defines are nobody's to call again, and neither are those of `codes` that stand more
+    than once: what they answer is looked at in place. Of the functions in `defaulted` a call counts as it is
+    written, without the arguments that are defaults. What is in `forks` is made again in forks, and nothing is copied.
     """
 
-    def __init__(self, functions: Sequence[Function]) -> None:
-        live = [f for f in functions if f is not None]
+    awaits = True
+
+    def __init__(self, watched: Watched, forks: Optional[ForkedCalls] = None) -> None:
+        live = [f for f in watched.functions if f is not None]
         super().__init__(live, {f.__code__.co_filename for f in live}, lambda _code: None)
-        outer = {f.__code__: n for n, f in enumerate(functions) if f is not None}
+        outer = {code: n for n, codes in enumerate(watched.codes) for code in codes}
         self._numbers = {**{inner: n for code, n in outer.items() for inner in _functions_within(code)}, **outer}
         self._counts: Dict[int, int] = {}
+        self._seconds: Dict[int, float] = {}
+        self._defaulted = watched.defaulted
         self.item = -1
         self.inputs: List[Input] = []
         self.missed: Dict[int, str] = {}
-        self.in_place = ObservedCalls()
+        self.called: Set[int] = set()
+        self.forks = forks
+        self.in_place = ObservedCalls(watched.functions, watched.defaulted)
 
     def _event(self, frame: Any, event: str, argument: Any) -> None:
         number = None if self._busy or event not in ("call", "return") else self._numbers.get(frame.f_code)
         if number is None:
             return
+        begins = event == "call" and self._begins(frame)
         self._busy = True
         try:
-            if event == "return":
+            if self.forks is not None:
+                if begins and frame.f_code in self._watched:
+                    self.forks.enter(number, self.item, frame)
+            elif event == "return":
                 self.in_place.leave(frame, argument)
-            else:
+            elif begins:
                 self.in_place.enter(number, self.item, frame)
         except Exception as fault:  # what cannot be looked at is not compared
             self.missed.setdefault(number, "tests call it, and looking at a call failed (%s)" % type(fault).__name__)
         finally:
             self._busy = False
-        if event == "call" and frame.f_code in self._watched and self._counts.get(number, 0) < CALLS_LIMIT:
-            self._copy(number, frame)
+        if begins and self.forks is None and frame.f_code in self._watched:
+            self.called.add(number)
+            if self._counts.get(number, 0) < CALLS_LIMIT and self._seconds.get(number, 0.0) < COPY_SECONDS:
+                self._copy(number, frame)
 
     def _copy(self, number: int, frame: Any) -> None:
-        if frame.f_code.co_flags & _GENERATOR:
-            if any(frame is f for f in self._generators) or len(self._generators) >= CALLS_LIMIT:
-                return
-            self._generators.append(frame)
         self._busy = True
+        begin = _process_time()
         try:
             made = self._take(frame.f_code, self._watched[frame.f_code], frame)
             if made is not None:
-                found = Input(number, made.args, made.kwargs, self.item, "seen")
-                if len(found.shape) <= SHAPE_LIMIT:
-                    self._counts[number] = self._counts.get(number, 0) + 1
-                    self.inputs.append(found)
-                else:
-                    self.missed[number] = "tests call it, with arguments too large to be compared"
+                args, kwargs = made.args, made.kwargs
+                if number in self._defaulted:
+                    written, named = without_defaults(made.function, *arguments_of(frame))
+                    args, kwargs = args[: len(written)], {name: kwargs[name] for name in named}
+                self._note(Input(number, args, kwargs, self.item, "seen"))
         except Exception as fault:  # what cannot be copied is no input
             text = "tests call it, and what they call it with or on cannot be copied (%s)" % type(fault).__name__
             self.missed[number] = bounded(text, TEXT_LIMIT)
         finally:
+            self._seconds[number] = self._seconds.get(number, 0.0) + _process_time() - begin
             self._busy = False
+
+    def _note(self, found: Input) -> None:
+        if len(found.shape) <= SHAPE_LIMIT:
+            self._counts[found.number] = self._counts.get(found.number, 0) + 1
+            self.inputs.append(found)
+        else:
+            self.missed[found.number] = "tests call it, with arguments too large to be compared"
 
 
 def near(seen: List[Input], functions: Sequence[Function], request: Dict[str, Any]) -> List[Input]:
@@ -138,7 +166,7 @@ def near(seen: List[Input], functions: Sequence[Function], request: Dict[str, An
         function = functions[one.number]
         if function is None:
             continue
-        rng = Chance(int(hashlib.sha256(("%d %s" % (int(request["seed"]), one.key)).encode()).hexdigest()[:12], 16))
+        rng = Chance(int(digest("%d %s" % (int(request["seed"]), one.key))[:12], 16))
         rng.letters, rng.numbers = letters, numbers
         for args, kwargs, kept in _varied(one, own_arguments(function, one.args), rng):
             try:
@@ -180,155 +208,90 @@ def given(request: Dict[str, Any]) -> List[Input]:
     return found
 
 
-class LineRecorder:
-    """Notes the lines that a function, and what is defined inside it, runs; counted from its first line."""
-
-    def __init__(self, function: types.FunctionType) -> None:
-        self._first = function.__code__.co_firstlineno
-        self._codes = set(_family(function.__code__))
-        self.lines: Set[int] = set()
-
-    def enter(self, frame: Any, _event: str, _arg: Any) -> Any:
-        return self._line if frame.f_code in self._codes else None
-
-    def _line(self, frame: Any, event: str, _arg: Any) -> Any:
-        if event == "line" and len(self.lines) < LINES_LIMIT:
-            self.lines.add(frame.f_lineno - self._first)
-        return self._line
-
-
 def _functions_within(code: types.CodeType) -> Iterator[types.CodeType]:
     """Named functions that are defined inside one."""
-    for inner in _family(code):
+    for inner in family(code):
         if inner is not code and inner.co_name.isidentifier() and inner.co_flags & _NEW_LOCALS:
             yield inner
 
 
-def _family(code: types.CodeType) -> Iterator[types.CodeType]:
-    yield code
-    for inner in code.co_consts:
-        if isinstance(inner, types.CodeType):
-            yield from _family(inner)
-
-
-def answers(
-    inputs: List[Input], functions: Sequence[Function], inverses: Dict[int, Function], traced: bool
-) -> List[Dict[str, Any]]:
-    """One record a call: `k` (ok, late, refused, raised, skipped), `t` what it says, `d` a digest, `p` properties.
-
-    `r` is a digest of what was returned or raised alone, without what became of the arguments; `l` the lines it ran,
-    where they were noted.
-    """
-
-    def late(_number: int, _frame: Any) -> None:
-        raise _TooLong
-
-    signal.signal(signal.SIGPROF, late)
+def answers(inputs: List[Input], watched: Watched, traced: bool) -> List[Dict[str, Any]]:
+    """One record a call, as `call_answer` makes them."""
+    hear_time_limit()
     out: List[Dict[str, Any]] = []
     slow = 0
     for one in inputs:
-        function = functions[one.number]
-        if function is None or slow >= LATE_LIMIT or function.__code__.co_flags & _ASYNC:
-            out.append({"k": "skipped", "t": "", "d": "", "r": "", "p": {}, "l": []})
+        function = watched.functions[one.number]
+        if function is None or slow >= LATE_LIMIT:
+            out.append(SKIPPED)
             continue
-        out.append(_answer(one, function, inverses.get(one.number), LineRecorder(function) if traced else None))
+        out.append(_answer(one, function, watched.inverses.get(one.number), traced))
         slow += out[-1]["k"] == "late"
     return out
 
 
-def _answer(one: Input, function: types.FunctionType, inverse: Function, way: Optional[LineRecorder]) -> Dict[str, Any]:
+def _answer(one: Input, function: types.FunctionType, inverse: Function, traced: bool) -> Dict[str, Any]:
     args, kwargs = copy.deepcopy(one.args), copy.deepcopy(one.kwargs)
     own = own_arguments(function, args)
-    held: Dict[str, bool] = {}
-    random.seed(0)
-    said = ""
-    try:
-        signal.setitimer(signal.ITIMER_PROF, CALL_SECONDS if way is None else TRACED_TIMES * CALL_SECONDS)
-        with warnings.catch_warnings(record=True) as warned:
-            warnings.simplefilter("always")  # a project may have them raised, which would end every call that warns
-            sys.settrace(None if way is None else way.enter)
-            result = function(*args, **kwargs)
-            if hasattr(result, "__next__"):
-                result = list(itertools.islice(result, 300))
-            sys.settrace(None)
-        warns = _warnings(warned)
-        said, changed = shape(result) + warns, shape((args, kwargs))
-        kind = "skipped" if isinstance(result, types.FunctionType) else "ok"  # what that does is in none of its parts
-        text = bounded(show(result), TEXT_LIMIT - len(warns)) + warns
-        signal.setitimer(signal.ITIMER_PROF, 2 * CALL_SECONDS)
-        held = _call_properties(function, inverse, one, args, kwargs, result)
-        answer = said + " " + changed
-        if changed != one.shape and not held.get("arguments unchanged", True):
-            text = bounded(text, TEXT_LIMIT // 2) + ", arguments then " + bounded(show(args[own:]), TEXT_LIMIT // 2)
-    except _TooLong:
-        kind, text, answer = "late", "does not end within %.2f s of processor time" % CALL_SECONDS, "late"
-    except BaseException as fault:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        sys.settrace(None)
-        kind = "refused" if on_purpose(fault) else "raised"
-        answer = type(fault).__name__
-        text = "raises " + bounded(answer, 80) + bounded(_message(fault), TEXT_LIMIT // 2)
-    finally:
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        sys.settrace(None)
-    digest, alone = _digest(kind[:2] + answer)[:24], _digest(kind[:2] + (said if kind == "ok" else answer))[:12]
-    lines = [] if way is None else sorted(way.lines)
-    return {"k": kind, "t": bounded(ADDRESS.sub("", text), TEXT_LIMIT), "d": digest, "r": alone, "p": held, "l": lines}
 
-
-def _call_properties(
-    function: types.FunctionType, inverse: Function, one: Input, args: Any, kwargs: Dict[str, Any], result: Any
-) -> Dict[str, bool]:
-    """The properties of one call; none where the calls that they take are too slow."""
-    own = own_arguments(function, args)
-    try:
+    def held(result: Any) -> Dict[str, bool]:
         return properties(function, inverse, one.args[own:], one.kwargs, args[own:], kwargs, result, alone=not own)
-    except _TooLong:
-        return {}
+
+    return call_answer(function, args, kwargs, shape, traced=traced, own=own, given=one.shape, held_by=held)
 
 
-def _warnings(warned: List[warnings.WarningMessage]) -> str:
-    """What a call warned of: the kinds, once each."""
-    kinds = sorted({one.category.__name__ for one in warned})
-    return bounded(", warns " + ", ".join(kinds), TEXT_LIMIT // 2) if kinds else ""
-
-
-def _message(fault: BaseException) -> str:
-    try:
-        said = str(fault)
-    except BaseException:  # of the code under test
-        return ""
-    return ": " + said if said else ""
-
-
-def table(
-    functions: Sequence[Function],
-    inverses: Dict[int, Function],
-    run_test: Callable[[int], None],
-    request: Dict[str, Any],
-) -> Dict[str, Any]:
+def table(watched: Watched, run_test: Callable[[int], None], request: Dict[str, Any]) -> Dict[str, Any]:
     """Every call with its two answers (None where the program did not come so far).
 
     `missed` says, by a function's number, why calls that tests make of it are not among them.
     """
     seconds = float(request["cpu_seconds"])
-    again = WaitingChild(lambda: {"records": _recorded(functions, run_test, request).in_place.records}, 2 * seconds)
-    recorder = _recorded(functions, run_test, request)
-    inputs: Dict[str, Input] = {}
-    for one in near(recorder.inputs, functions, request) + given(request):
-        inputs.setdefault(one.key, one)
-    calls = list(inputs.values())
-    rows = [_ask(calls, functions, inverses, seconds, traced) for traced in (False, True)] if calls else [[], []]
-    made = [_record(one, functions, [row[n] for row in rows if row]) for n, one in enumerate(calls)]
-    return {
-        "calls": made + _observed(recorder, _asked(calls, rows), again, 6 * seconds + 1),
-        "missed": {str(number): why for number, why in recorder.missed.items()},
-    }
+    until = _monotonic() + _SHARE * float(request["wall_seconds"])
+
+    def forked(told: Dict[str, Any]) -> Dict[str, Any]:
+        functions = {int(n): watched.functions[int(n)] for n in told["functions"]}
+        forks = ForkedCalls(functions, watched.defaulted, request, _monotonic() + float(told["seconds"]))
+        _recorded(watched, run_test, request, forks)
+        return {"records": forks.records}
+
+    def observed(_told: Dict[str, Any]) -> Dict[str, Any]:
+        return {"records": _recorded(watched, run_test, request).in_place.records}
+
+    with_tests = bool(request["items"])
+    waiting = [WaitingChild(make, _TIMES * seconds) for make in (forked, forked, observed)] if with_tests else []
+    try:
+        recorder = _recorded(watched, run_test, request)
+        inputs: Dict[str, Input] = {}
+        for one in near(recorder.inputs, watched.functions, request) + given(request):
+            inputs.setdefault(one.key, one)
+        calls = list(inputs.values())
+        rows = [_ask(calls, watched, seconds, traced) for traced in (False, True)] if calls else [[], []]
+        made = [_record(one, watched.functions, [row[n] for row in rows if row]) for n, one in enumerate(calls)]
+        asked = _asked(made)
+        if waiting and recorder.called - asked:
+            told = {"functions": sorted(recorder.called - asked), "seconds": _FORKED_SHARE * (until - _monotonic())}
+            again = _paired([child.answer(max(0.1, until - _monotonic()), told) for child in waiting[:2]])
+            instead = _asked(again) - _answering_otherwise(again, recorder.in_place.records.values())
+            again = [record for record in again if record["f"] in instead]
+            made = [record for record in made if record["f"] not in instead or record["how"] == "given"] + again
+            asked |= instead
+        wanted = {k: r for k, r in recorder.in_place.records.items() if r["f"] not in asked}
+        if waiting and wanted:
+            second = waiting[2].answer(max(0.1, until - _monotonic()), {})
+            made += _paired([{"records": wanted}, second])
+    finally:
+        for child in waiting:
+            child.end()
+    return {"calls": made, "missed": {str(number): why for number, why in recorder.missed.items()}}
 
 
-def _recorded(functions: Sequence[Function], run_test: Callable[[int], None], request: Dict[str, Any]) -> Recorder:
-    recorder = Recorder(functions)
+def _recorded(
+    watched: Watched, run_test: Callable[[int], None], request: Dict[str, Any], forks: Optional[ForkedCalls] = None
+) -> Recorder:
+    recorder = Recorder(watched, forks)
     for item in request["items"]:
+        if forks is not None and forks.done:
+            break
         recorder.item = int(item)
         recorder.start()
         try:
@@ -338,40 +301,54 @@ def _recorded(functions: Sequence[Function], run_test: Callable[[int], None], re
     return recorder
 
 
-def _asked(calls: List[Input], rows: List[List[Dict[str, Any]]]) -> Set[int]:
+def _asked(made: Sequence[Dict[str, Any]]) -> Set[int]:
     """Functions of which enough calls of tests, or near these, could be made again, and not every one was turned down.
 
     What answers a test and turns down every copy of its call was given something that a copy is not.
     """
     many: Dict[int, int] = {}
     answered: Set[int] = set()
-    for n, one in enumerate(calls):
-        if one.how != "given":
-            many[one.number] = many.get(one.number, 0) + 1
-            if any(row and row[n]["k"] == "ok" for row in rows):
-                answered.add(one.number)
+    for record in made:
+        if record["how"] != "given":
+            number = int(record["f"])
+            many[number] = many.get(number, 0) + 1
+            if any(run["k"] == "ok" for run in record["runs"]):
+                answered.add(number)
     return {number for number in answered if many[number] >= ASKED_LEAST}
 
 
-def _observed(recorder: Recorder, asked: Set[int], again: WaitingChild, wall_seconds: float) -> List[Dict[str, Any]]:
-    """Calls of functions that could not be asked again; the tests run once more, for what is unsteady."""
-    wanted = {k: r for k, r in recorder.in_place.records.items() if r["f"] not in asked}
-    if not wanted:
-        again.end()
-        return []
-    second = again.answer(wall_seconds).get("records", {})
+def _turned_down(made: Sequence[Dict[str, Any]], observed: Iterable[Dict[str, Any]]) -> Set[int]:
+    """Functions that answer too few copies of calls, and answered more calls where the tests made them."""
+    copies: Dict[int, int] = {}
+    calls: Dict[int, int] = {}
+    for record in made:
+        if record["how"] != "given" and record["runs"]:
+            copies[int(record["f"])] = copies.get(int(record["f"]), 0) + (record["runs"][0]["k"] == "ok")
+    for record in observed:
+        calls[int(record["f"])] = calls.get(int(record["f"]), 0) + (record["run"]["k"] == "ok")
+    return {number for number, many in copies.items() if many < min(ASKED_LEAST, calls.get(number, 0))}
+
+
+def _answering_otherwise(made: Sequence[Dict[str, Any]], observed: Iterable[Dict[str, Any]]) -> Set[int]:
+    """Functions that answer a call in a fork otherwise than they answered the test: then a fork is not what it was."""
+    known = {(r["f"], r["item"], r["made"]): r["run"] for r in observed if r["run"].get("v") or r["run"]["k"] != "ok"}
+    found = set()
+    for record in made:
+        run = known.get((record["f"], record["item"], record["made"]))
+        if run is None or record["how"] != "seen":
+            continue
+        for answer in record["runs"]:
+            if (run["k"] == "ok") is not (answer["k"] == "ok") or (run["k"] == "ok" and run["v"] != answer["v"]):
+                found.add(int(record["f"]))
+    return found
+
+
+def _paired(told: Sequence[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """Calls that two runs of the tests made alike, with both answers: what is unsteady shows."""
+    first, second = (answer.get("records", {}) for answer in told)
     return [
-        {
-            **{name: record[name] for name in ("f", "item", "call")},
-            "key": key,
-            "how": "in-place",
-            "own": 0,
-            "parts": [],
-            "args": "",
-            "kwargs": "",
-            "runs": [record["run"], second[key]["run"]],
-        }
-        for key, record in wanted.items()
+        {**_NO_COPY, **record, "key": key, "runs": [record["run"], second[key]["run"]]}
+        for key, record in first.items()
         if key in second
     ]
 
@@ -395,11 +372,9 @@ def _record(one: Input, functions: Sequence[Function], runs: List[Dict[str, Any]
     }
 
 
-def _ask(
-    calls: List[Input], functions: Sequence[Function], inverses: Dict[int, Function], seconds: float, traced: bool
-) -> List[Dict[str, Any]]:
+def _ask(calls: List[Input], watched: Watched, seconds: float, traced: bool) -> List[Dict[str, Any]]:
     """The answers of one child; none when it did not come to its end."""
     limit = 2 * seconds if traced else seconds
-    told = answer_of_child(lambda: {"row": answers(calls, functions, inverses, traced)}, limit, 3 * limit + 1)
+    told = answer_of_child(lambda: {"row": answers(calls, watched, traced)}, limit, 3 * limit + 1)
     row = told.get("row")
     return row if isinstance(row, list) and len(row) == len(calls) else []

@@ -14,9 +14,12 @@ _exit = os._exit
 
 
 class WaitingChild:
-    """A fork of the program as it stands, which makes its answer when it is asked, and ends when it is not."""
+    """A fork of the program as it stands, which makes its answer when it is asked, and ends when it is not.
 
-    def __init__(self, make: Callable[[], Dict[str, Any]], cpu_seconds: float) -> None:
+    `make` gets what it was told.
+    """
+
+    def __init__(self, make: Callable[[Dict[str, Any]], Dict[str, Any]], cpu_seconds: float) -> None:
         self._answer_fd, write_fd = os.pipe()
         go_fd, self._go_fd = os.pipe()
         self._pid = os.fork()
@@ -24,18 +27,19 @@ class WaitingChild:
             try:
                 os.close(self._answer_fd)
                 os.close(self._go_fd)
-                if os.read(go_fd, 1):
-                    child_limits.guard_child()
-                    child_limits.limit_cpu(cpu_seconds)
-                    send(write_fd, make())
+                child_limits.guard_child()
+                told = Reader(go_fd).receive()
+                child_limits.limit_cpu(cpu_seconds)
+                send(write_fd, make(told))
             finally:
                 _exit(0)
         os.close(write_fd)
         os.close(go_fd)
+        self._ended = False
 
-    def answer(self, wall_seconds: float) -> Dict[str, Any]:
-        """What it made; empty when it did not come to its end. It has ended then."""
-        os.write(self._go_fd, b".")
+    def answer(self, wall_seconds: float, asked: Dict[str, Any]) -> Dict[str, Any]:
+        """What it made of what it is told; empty when it did not come to its end. It has ended then."""
+        send(self._go_fd, asked)
         told: Dict[str, Any] = {}
         try:
             told = Reader(self._answer_fd).receive(time.monotonic() + wall_seconds)
@@ -45,7 +49,10 @@ class WaitingChild:
         return told
 
     def end(self) -> None:
-        """End it, whatever it does."""
+        """End it, whatever it does; once."""
+        if self._ended:
+            return
+        self._ended = True
         os.close(self._go_fd)
         os.close(self._answer_fd)
         os.kill(self._pid, signal.SIGKILL)  # not reaped yet, so the number is still its own
@@ -54,4 +61,4 @@ class WaitingChild:
 
 def answer_of_child(make: Callable[[], Dict[str, Any]], cpu_seconds: float, wall_seconds: float) -> Dict[str, Any]:
     """What `make` returns in a child of its own; empty when it did not come to its end."""
-    return WaitingChild(make, cpu_seconds).answer(wall_seconds)
+    return WaitingChild(lambda _told: make(), cpu_seconds).answer(wall_seconds, {})

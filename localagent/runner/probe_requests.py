@@ -73,8 +73,13 @@ def _differ(forks: Forks, request: Dict[str, Any]) -> Dict[str, Any]:
     """What the functions do, call by call."""
     assert forks.index is not None
     index = forks.index.with_modules(str(p) for p, _, _ in request["functions"])
-    functions = [index.live(str(p), int(n), str(name)) for p, n, name in request["functions"]]
-    inverses = {int(k): index.live(str(p), int(n), str(name)) for k, p, n, name in request["inverses"]}
+    places = [(str(p), int(n), str(name)) for p, n, name in request["functions"]]
+    watched = differential_probe.Watched(
+        [index.live(*place) for place in places],
+        [index.codes(*place) for place in places],
+        {int(k): index.live(str(p), int(n), str(name)) for k, p, n, name in request["inverses"]},
+        [int(number) for number in request["defaulted"]],
+    )
     watch = CpuTimer(forks.root, lambda message: None)
     cpu_seconds = float(request["test_seconds"])
 
@@ -82,8 +87,8 @@ def _differ(forks: Forks, request: Dict[str, Any]) -> Dict[str, Any]:
         run_items(forks.plugin, forks.items, [(item, cpu_seconds)], watch, stop_on_bad=False, grace_tests=0)
 
     return {
-        **differential_probe.table(functions, inverses, run_test, request),
-        "live": [f is not None for f in functions],
+        **differential_probe.table(watched, run_test, request),
+        "live": [bool(codes) for codes in watched.codes],
     }
 
 

@@ -37,11 +37,15 @@ def shape(value: Any) -> str:
 def whole_shape(value: Any, most: int = NODES_LIMIT) -> Tuple[str, int]:
     """The shape of a value in use, of which nothing is taken, and how many parts were looked at.
 
-    "" where it has more than `most` parts. Long texts are told by their digest.
+    Where objects know one another, so that there is no end of ways to each, each is told once, and where it is met
+    again. "" where there are more than `most` parts. Long texts are told by their digest.
     """
     walk = _Walk(min(most, NODES_LIMIT), in_use=True)
     text = walk.text(value)
-    return (text if walk.whole else ""), walk.parts
+    if walk.whole:
+        return text, walk.parts
+    text, parts = walk.graph(value)
+    return text, walk.parts + parts
 
 
 class _Walk:
@@ -89,6 +93,44 @@ class _Walk:
         if isinstance(attributes, dict) and not isinstance(value, (type, types.ModuleType, types.FunctionType)):
             return name + self.text(attributes)
         return name
+
+    def graph(self, value: Any) -> Tuple[str, int]:
+        """Each object once, in the order in which they are met; "" where there are too many."""
+        numbers, todo, out = {id(value): 0}, [value], []
+        met = 0
+        for one in todo:
+            named: List[Any] = []
+            if isinstance(one, dict):
+                parts = [part for pair in one.items() for part in pair]
+            elif isinstance(one, (list, tuple)):
+                parts = list(one)
+            elif isinstance(one, (set, frozenset)):  # objects in sets have no order that another run has, too
+                parts = []
+                named = sorted(self._cut(repr(part)) for part in one if isinstance(part, _PLAIN)) + [len(one)]
+            else:
+                parts, named = self._held(one)
+            met += 1 + len(parts)
+            if met > self._most:
+                return "", met
+            texts = []
+            for part in parts:
+                if isinstance(part, _PLAIN):
+                    texts.append(self._cut(repr(part)))
+                    continue
+                if id(part) not in numbers:
+                    numbers[id(part)] = len(todo)
+                    todo.append(part)
+                texts.append("#%d" % numbers[id(part)])
+            out.append("%s(%s)" % (type(one).__qualname__, ",".join(texts + [str(name) for name in named])))
+        return ";".join(out), met
+
+    def _held(self, value: Any) -> Tuple[List[Any], List[Any]]:
+        """What an object holds, and texts for what stands for itself."""
+        attributes = _attributes(value)
+        plain = isinstance(value, (type, types.ModuleType, types.FunctionType, io.StringIO, io.BytesIO))
+        if plain or type(value).__module__ in _TOLD_BY_REPR or not isinstance(attributes, dict):
+            return [], [self.text(value)]
+        return [part for pair in attributes.items() for part in pair], []
 
     def _texts(self, values: Iterable[Any]) -> List[str]:
         return [self.text(v) for v in self._first(values)]

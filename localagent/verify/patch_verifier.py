@@ -5,11 +5,13 @@ The tree before carries the patch's own tests, so that a test that the patch bri
 
 import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from localagent.domain.edit import Candidate, FileChange, Patch
-from localagent.domain.outcome import Baseline, FullResult, TestResult
+from localagent.domain.guard import Guard
+from localagent.domain.outcome import Baseline, CauseOrigin, FullResult, TestResult
 from localagent.domain.policy import Policy
 from localagent.domain.task import Snapshot, Task
 from localagent.jail.limits.profile import load
@@ -17,9 +19,10 @@ from localagent.ports import Jail
 from localagent.repo.top_level_modules import importable_names
 from localagent.verify.baseline.baseline import BaselineRunner, first_run, second_chance_of
 from localagent.verify.baseline.failed_project import project_of
-from localagent.verify.baseline.failure_cause import without_missing_modules
+from localagent.verify.baseline.failure_cause import with_causes, without_missing_modules
 from localagent.verify.checks.full_check import FullChecker
 from localagent.verify.checks.new_findings import Delta, ToolAnswer
+from localagent.verify.checks.patch_guard import GuardedTrees, PatchGuard, guard_patch
 from localagent.verify.checks.quick_check import WarmQuickCheck
 from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.worker.jail_pool import JailPool
@@ -100,10 +103,25 @@ class PatchVerifier:
         seed: int,
         may_fail: Sequence[str],
         untouched: Mapping[str, TestResult] | None = None,
+        groups: Mapping[str, str] | None = None,
     ) -> FullResult:
         """Everything on the tree after, compared with the baseline, and with `results` of the tree at the start."""
         checker = FullChecker(self.after, self.request, Delta(self.before, self._policy), unpatched=self.before)
-        return checker.check(candidate_of(files), baseline, seed=seed, may_fail=may_fail, untouched=untouched or {})
+        return checker.check(
+            candidate_of(files),
+            baseline,
+            seed=seed,
+            may_fail=may_fail,
+            untouched=untouched or {},
+            groups=groups or {},
+        )
+
+    def unmendable(self, baseline: Baseline) -> frozenset[str]:
+        """Failing tests whose cause lies in the environment or in the tests, so that no source could mend them."""
+        place = self.before.place
+        project = project_of(place.store, place.repo, place.executable, baseline, self._task.tests)
+        causes = with_causes(baseline, project).causes
+        return frozenset(i for c in causes if c.kind.origin is not CauseOrigin.CODE for i in c.failing)
 
     def deltas(self, files: Sequence[ChangedFile]) -> tuple[ToolAnswer, ...]:
         """What ruff and mypy say."""
@@ -124,22 +142,34 @@ class PatchVerifier:
 
     def results(self, tree: Snapshot, paths: Collection[str]) -> Mapping[str, TestResult]:
         """What the tests in some files of a tree say, by id; nothing where they cannot be run."""
+        return (
+            self._on(tree, lambda suite, items: self._ran(suite, [i for p in paths for i in items if i.path == p]))
+            or {}
+        )
 
-        def ran(suite: SuiteWorker, items: Sequence[Item]) -> Mapping[str, TestResult]:
-            wanted = [item for path in paths for item in items if item.path == path]
-            seconds = self._task.budget.max_seconds
-            return first_run(suite, wanted, budget_seconds=seconds, second_chance=second_chance_of(seconds))[0]
+    def guard(self, files: Sequence[ChangedFile], baseline: Baseline, guard: Guard) -> PatchGuard | None:
+        """The tests outside the named ones; those that run what changes are asked from now on like the named ones."""
+        trees = GuardedTrees(before=self.before, after=self.after, ask=self._in)
+        found = guard_patch(trees, self._task, guard, files, baseline)
+        if found is not None and found.witnesses:
+            self.request = replace(self.request, args=(*self.request.args, *found.args))
+        return found
 
-        return self._on(tree, ran) or {}
+    def _ran(self, suite: SuiteWorker, wanted: Sequence[Item]) -> Mapping[str, TestResult]:
+        seconds = self._task.budget.max_seconds
+        return first_run(suite, wanted, budget_seconds=seconds, second_chance=second_chance_of(seconds))[0]
 
     def _on(self, tree: Snapshot, ask: Callable[[SuiteWorker, Sequence[Item]], _T]) -> _T | None:
         """What is asked of a tree's tests; None where they do not collect, or their jail is lost."""
         rooms = self._make_rooms(tree)
         self._others.append(rooms)
+        return self._in(rooms, ask, self._task.tests)
+
+    def _in(
+        self, rooms: JailPool, ask: Callable[[SuiteWorker, Sequence[Item]], _T], tests: tuple[str, ...]
+    ) -> _T | None:
         with contextlib.suppress(WorkerLost), rooms.start({}, WorkerUse.BASELINE) as room:
-            request = OpenRequest(
-                args=self._task.tests, options=self.request.options, pythonpath=self.request.pythonpath
-            )
+            request = OpenRequest(args=tests, options=self.request.options, pythonpath=self.request.pythonpath)
             suite = SuiteWorker(room.client, request)
             answer = suite.open()
             if isinstance(answer, Collected):

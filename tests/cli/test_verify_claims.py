@@ -106,6 +106,21 @@ def test_a_fix_with_one_more_edit_is_c_at_most_and_the_edit_is_named() -> None:
         fits(said.told)
 
 
+@pytest.mark.long
+def test_what_stands_inside_brackets_that_came_is_a_part_of_its_own() -> None:
+    """Neither the call nor what changed inside it is needed, and a test that asks for 0 tells little."""
+    before = "def wait(a, b):\n    return a & b\n"
+    tests = "from m import wait\n\n\ndef test_none():\n    assert wait(5, 5) == 0\n"
+    files = {"m.py": before, "test_m.py": tests}
+    with home(files) as h:
+        said = verify(h, patch(files, {"m.py": before.replace("a & b", "abs(a - b * 1)")}))
+        assert said.told["necessity"]["asked"] > 0, said
+        assert "nothing -> * 1" in [part["text"] for part in said.told["necessity"]["unneeded"]]
+        limits = " ".join(said.told["strength"]["limits"])
+        assert "all tests pass also where it returns the same whatever it is given" in limits
+        assert said.told["strength"]["grade"] not in ("A", "B")
+
+
 @pytest.mark.slow
 def test_what_adds_is_asked_for_by_the_tests_it_brings() -> None:
     new = {

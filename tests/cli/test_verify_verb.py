@@ -322,6 +322,47 @@ def test_failing_tests_that_have_nothing_to_do_with_it_are_left_alone_unless_nam
         assert "still failing: test_other.py::test_g" in said.reason
 
 
+MIXED = (
+    TESTS
+    + """
+
+def test_place():
+    assert open("/nowhere/at/all").read() == str(clamp(1, 0, 10))
+
+
+def test_middle():
+    assert clamp(5, 0, 10) == 6, "nobody meant this"
+"""
+)
+
+
+@pytest.mark.long
+def test_what_fails_on_for_another_reason_is_named_and_left_alone_and_limits() -> None:
+    """Of the file that is named one test turns; what is named by itself must pass."""
+    files = {**REPO, "test_calc.py": MIXED}
+    with home(files) as h:
+        said = verify(h, patch(files, {"calc.py": FIXED}), "--test", "test_calc.py")
+        assert (said.code, said.verdict) == (0, "verified"), said
+        assert said.told["comparison"]["left_alone"] == ["test_calc.py::test_place", "test_calc.py::test_middle"]
+        assert "still failing, as before, and it runs what changes: test_calc.py::test_middle: C at most" in said.reason
+        assert said.told["strength"]["grade"] == "C"
+        named = verify(h, patch(files, {"calc.py": FIXED}), "--test", "test_calc.py::test_high", "--test",
+                       "test_calc.py::test_middle")  # fmt: skip
+        assert (named.code, named.verdict) == (1, "refused"), named
+        assert "still failing: test_calc.py::test_middle" in named.reason
+
+
+@pytest.mark.slow
+def test_what_fails_on_for_the_same_reason_refuses() -> None:
+    source = "def f(n):\n    if n < 3:\n        raise ValueError('bad')\n    return n\n"
+    tests = "from m import f\n\n\ndef test_two():\n    assert f(2) == 2\n\n\ndef test_one():\n    assert f(1) == 1\n"
+    files = {"m.py": source, "test_m.py": tests}
+    with home(files) as h:
+        said = verify(h, patch(files, {"m.py": source.replace("n < 3", "n < 2")}), "--claim", "fixes")
+        assert (said.code, said.verdict) == (1, "refused"), said
+        assert "still failing: test_m.py::test_one" in said.reason
+
+
 @pytest.mark.slow
 def test_the_same_seed_says_the_same() -> None:
     with home(GREEN) as h:

@@ -16,6 +16,7 @@ from localagent.domain.verification import (
     FunctionChange,
     FunctionReach,
     InputOrigin,
+    Mutants,
     Necessity,
     UnneededPart,
 )
@@ -37,8 +38,16 @@ def with_(effect: DifferenceKind, many: int) -> Differential:
     return replace(SAME, differences=(ONE,) * many, unexplained={effect: many})
 
 
-def grade(claim: Claim, near: Differential | None, necessity: Necessity | None = None, **more: bool) -> Grade:
-    return limited(BEST, claim, claim_limits(claim, near, necessity, **more)).grade
+def grade(
+    claim: Claim,
+    near: Differential | None,
+    necessity: Necessity | None = None,
+    *,
+    by_checks: bool = False,
+    new_tests_ran: bool = True,
+) -> Grade:
+    found = claim_limits(claim, near, necessity, by_checks=by_checks, new_tests_ran=new_tests_ran)
+    return limited(BEST, claim, found).grade
 
 
 @given(strengths, st.sampled_from(Claim), st.lists(st.builds(Limit, most=st.sampled_from(Grade), reason=st.just("x"))))
@@ -56,6 +65,17 @@ def test_nothing_against_it_leaves_the_grade() -> None:
     assert grade(Claim.FIXES, replace(SAME, differences=(ONE,), explained=1)) is Grade.A
     assert grade(Claim.FIXES, SAME, Necessity(parts=2, asked=2)) is Grade.A
     assert grade(Claim.FIXES, with_(DifferenceKind.CARELESS, 3)) is Grade.A
+
+
+def test_what_was_not_asked_or_what_a_constant_would_pass_limits() -> None:
+    alive = Mutants(tried=9, killed=8, space=9, alive=("m.py:3 return-value: a + 1 -> 0",), constant=("m.py:3",))
+    either = Necessity(parts=2, asked=2, alternatives=UNNEEDED.unneeded)
+    for claim in (Claim.FIXES, Claim.ADDS):
+        assert grade(claim, SAME, Necessity(parts=2, asked=0, note="why")) is Grade.C
+        assert grade(claim, SAME, either) is Grade.B
+        assert limited(BEST, claim, claim_limits(claim, SAME, mutants=alive)).grade is Grade.C
+        assert limited(BEST, claim, claim_limits(claim, SAME, fails_on=["t::a", "t::b"])).grade is Grade.C
+    assert grade(Claim.FIXES, SAME, Necessity(parts=0, asked=0, note="no part can be taken back")) is Grade.A
 
 
 @pytest.mark.parametrize("claim", [Claim.FIXES, Claim.ADDS])

@@ -112,7 +112,12 @@ def test_where_nothing_turned_nothing_is_explained(some: list[AnswerPair]) -> No
 def test_a_constant_answer_and_a_lost_parameter_are_seen() -> None:
     constant = [pair(answer(str(n)), answer("0")) for n in range(6)]
     assert list(function_effects(constant)) == [(FunctionEffect.CONSTANT, "")]
-    assert list(function_effects([*constant, pair(answer("9"), answer("9"))])) == []
+    some = [*constant, pair(answer("9"), answer("9"))]
+    assert list(function_effects(some)) == [(FunctionEffect.ONE_CHANGE, "")]
+    demanded = [
+        pair(answer(str(n)), answer("0"), origin=InputOrigin.DEMANDED, parts=(("n", str(n)),)) for n in range(1, 4)
+    ]
+    assert list(function_effects([*some, *demanded])) == [], "then tests ask for that answer"
     lost = [pair(answer(f"{a}{b}"), answer(a), parts=(("0", a), ("style", b))) for a in ("x", "y") for b in ("k", "l")]
     assert list(function_effects(lost)) == [(FunctionEffect.LOST_PARAMETER, "style")]
     used = [replace(p, now=p.was) if p.parts == (("0", "y"), ("style", "l")) else p for p in lost]

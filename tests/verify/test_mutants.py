@@ -53,6 +53,23 @@ def test_what_compiles_to_the_same_is_none() -> None:
     assert behaviour_key(source, None, 0) not in keys
 
 
+def test_annotations_are_not_mutated() -> None:
+    sources = {PATH: b"X: dict[str, int] = {}\n\n\ndef f(a: int = 1) -> int:\n    b: int = a\n    return b\n"}
+    space = open_edit_space({})
+    chosen, _ = mutants_of(space, sources, {PATH: frozenset({1, 4, 5})}, behaviour_key, seed=0)
+    assert chosen
+    kept = [c.patch.changes[0].after for c in chosen if c.edits[0].operator != "statement-delete"]
+    assert all(t.count(b": dict[str, int] =") == 1 and t.count(b": int = ") == 2 and b") -> int:" in t for t in kept)
+
+
+def test_a_literal_in_the_place_of_what_is_worked_out_is_told() -> None:
+    chosen, total = drawn({3}, most=200)
+    made = booked([(c, MutantFate.ALIVE) for c in chosen], total, "")
+    assert made.constant
+    assert all(" return-value: a + 1 -> " in text for text in made.constant)
+    assert booked([(c, MutantFate.KILLED) for c in chosen], total, "").constant == ()
+
+
 @pytest.mark.long
 def test_lines_take_turns_and_the_seed_decides() -> None:
     chosen, total = drawn({2, 8}, most=6)

@@ -6,7 +6,14 @@ from hypothesis import strategies as st
 from localagent.code.source_text import parse_or_none
 from localagent.domain.paths import RepoPath
 from localagent.verify.evidence.changed_lines import ChangedFile
-from localagent.verify.evidence.necessity import PatchPart, outermost, parts_of, without
+from localagent.verify.evidence.necessity import (
+    PatchPart,
+    outermost,
+    parts_of,
+    same_statement,
+    together,
+    without,
+)
 
 PATH = RepoPath("m.py")
 
@@ -49,21 +56,52 @@ def test_of_code_that_moved_its_arrival_is_the_part() -> None:
 
 def test_a_constant_that_came_inside_a_larger_part_is_one_too() -> None:
     after = BODY.replace("return y", "return (abs(x - y) + 1) * 2")
-    assert texts(BODY, after) == ["abs(x - y) -> abs(x - y) + 1"]
+    assert texts(BODY, after) == ["x - y -> (abs(x - y) + 1) * 2", "nothing -> x -", "abs(x - y) -> abs(x - y) + 1"]
     assert texts(BODY, BODY.replace("return y", "return y + 1")) == ["nothing -> + 1"]  # once
     stood = BODY.replace("return y", "return y + 1")
-    assert texts(stood, stood.replace("return y + 1", "return abs(y + 1)")) == []
+    assert texts(stood, stood.replace("return y + 1", "return abs(y + 1)")) == ["y + 1 -> abs(y + 1)"]
     whole = PatchPart(file=changed(BODY, after), start=0, end=len(after), before=b"")
-    (step,) = parts_of([changed(BODY, after)])
-    assert outermost([step, whole]) == [whole]
+    steps = parts_of([changed(BODY, after)])
+    assert outermost([*steps, whole]) == [whole]
+
+
+def test_a_bracket_goes_with_its_partner_and_not_with_what_stands_between() -> None:
+    pattern = "import re\nP = re.compile(r'(?=</?[%&])|x')\n"
+    assert texts(pattern, pattern.replace("[%&]", "%")) == ["[%&] -> %"]
+    assert texts(pattern, pattern.replace("[%&]", "%").replace("|x", "|y")) == ["[%&] -> %", "x -> y"]
+    stood = BODY.replace("return y", "return max(y, x)")
+    wrapped = changed(stood, stood.replace("max(y, x)", "sorted(max(y, x + 2))"))
+    outer, inner = parts_of([wrapped])[:2]
+    assert outer.reverted() == stood.replace("y, x", "y, x + 2").encode()
+    assert inner.reverted() == stood.replace("max(y, x)", "sorted(max(y, x))").encode()
+    assert without(wrapped, [outer, inner]).before == stood.encode()
+    assert outermost([outer, inner]) == [outer, inner]
+
+
+def test_the_head_of_a_block_is_no_part_without_it() -> None:
+    before = "def f(x):\n    if x:\n        return True\n    return False\n"
+    after = "def f(x):\n    if x:\n        return bool(x)\n    else:\n        return not bool(x)\n"
+    parts = parts_of([changed(before, after)])
+    assert [part.text for part in parts] == ["True -> bool(x)", "return False -> else: return not bool(x)"]
+    tried = BODY.replace("    return y\n", "    try:\n        return y\n    finally:\n        x = 0\n")
+    assert texts(BODY, tried) == ["return y -> try: return y finally: x = 0"]
+    assert without(parts[0].file, parts).before == before.encode()
+
+
+def test_parts_of_one_statement_are_taken_back_together() -> None:
+    after = BODY.replace("return y", "return sorted(set(y))")
+    file = changed(BODY.replace("return y", "return list(dict(y))"), after)
+    one, other = parts_of([file])
+    assert same_statement([one, other]) == [(one, other)]
+    assert together(one, other).reverted() == file.before
+    apart = parts_of([changed(BODY, BODY.replace("x > 0", "x > 1").replace("return y", "return -y"))])
+    assert same_statement(apart) == []
 
 
 def test_what_changes_nothing_or_leaves_no_program_is_none() -> None:
     assert texts(BODY, BODY.replace("return x", "return x  # so")) == []
     assert texts(BODY, BODY.replace("(x, y):", '(x: int, y: int) -> int:\n    """Text."""')) == []
-    assert (
-        texts(BODY, BODY.replace("    return y\n", "    try:\n        return y\n    finally:\n        x = 0\n")) == []
-    )
+    assert texts(BODY.replace("    if", "    z = 1\n    if"), BODY.replace("    if", "    z: int = 1\n    if")) == []
 
 
 def test_a_part_says_where_it_stands_and_is_swapped_into_its_function() -> None:

@@ -28,6 +28,7 @@ from localagent.edit.space import open_edit_space
 from localagent.errors import AnswerIsNo
 from localagent.repair.search.code_equivalence import behaviour_key
 from localagent.repo.source_map import SourceMap
+from localagent.verify.checks.patch_guard import PatchGuard
 from localagent.verify.checks.test_selection import CHECK_PREFIX, COLLECT_PREFIX
 from localagent.verify.evidence.behaviour_diff import DIFFERENCES_SHOWN
 from localagent.verify.evidence.changed_lines import ChangedFile
@@ -35,7 +36,15 @@ from localagent.verify.evidence.crosshair_contracts import ask_contracts
 from localagent.verify.evidence.crosshair_equivalence import ask_crosshair
 from localagent.verify.evidence.differential import Differ
 from localagent.verify.evidence.mutants import MutantFate, mutants_of, try_mutants
-from localagent.verify.evidence.necessity import PatchPart, outermost, parts_of, try_parts, without
+from localagent.verify.evidence.necessity import (
+    PatchPart,
+    outermost,
+    parts_of,
+    same_statement,
+    together,
+    try_parts,
+    without,
+)
 from localagent.verify.evidence.patch_coverage import Covered, covered, not_measured, nothing_covered, unrun
 from localagent.verify.patch_verifier import PatchVerifier
 
@@ -87,8 +96,11 @@ class Subject:
     crosshair: bool = False
 
 
-def gather(subject: Subject, baseline: Baseline | None, full: FullResult) -> Evidence:
-    """All evidence there is for a patch that broke nothing. Without a baseline there are no tests."""
+def gather(subject: Subject, baseline: Baseline | None, full: FullResult, guard: PatchGuard | None = None) -> Evidence:
+    """All evidence there is for a patch that broke nothing. Without a baseline there are no tests.
+
+    What passes in the `guard` and runs a touched function counts as the named tests do.
+    """
     verifier, files, timer, seed = subject.verifier, subject.files, subject.timer, subject.seed
     if not files:
         return Evidence(
@@ -97,12 +109,12 @@ def gather(subject: Subject, baseline: Baseline | None, full: FullResult) -> Evi
         )
     notes: list[str] = []
     with timer.timed("coverage"):
-        seen, after, missed = _covered(verifier, files, baseline, full, notes)
+        seen, after, missed = _covered(verifier, files, baseline, full, guard, notes)
     turned = turned_tests(full, after)
     with timer.timed("differential"):
         home = subject.settings.state_dir / "hypothesis"
         differ = Differ(verifier.before, verifier.after, verifier.request, files, seed=seed, home=home)
-        near = differ.compare(baseline, seen.callers, turned)
+        near = differ.compare(baseline, seen.callers, [*turned, *(guard.turned if guard is not None else ())])
     symbolic: tuple[Symbolic, ...] | None = None
     contracts: tuple[Contracts, ...] | None = None
     if subject.crosshair:
@@ -110,6 +122,7 @@ def gather(subject: Subject, baseline: Baseline | None, full: FullResult) -> Evi
             symbolic = ask_crosshair(verifier.after, files)
             contracts = ask_contracts(verifier.before, verifier.after, files)
         near = _joined(near, symbolic)
+    new = _new(baseline, after) - frozenset(t.id for t in (guard.witnesses if guard is not None else ()))
     unknown = {"lines": seen.unknown} if seen.unknown else {}
     mutants: Mutants | None = None
     necessity: Necessity | None = None
@@ -133,9 +146,9 @@ def gather(subject: Subject, baseline: Baseline | None, full: FullResult) -> Evi
         necessity=necessity,
         strength=strength,
         turned=tuple(turned),
-        new=frozenset(_new(baseline, after)),
+        new=frozenset(new),
         ran=seen.share.part > 0,
-        new_ran=not {*turned, *_new(baseline, after)}.isdisjoint(seen.tests),
+        new_ran=not {*turned, *new}.isdisjoint(seen.tests),
         around=any(f.around() or f.fresh() for f in files),
         unrun=missed,
         notes=tuple(notes),
@@ -164,6 +177,7 @@ def _covered(
     files: Sequence[ChangedFile],
     baseline: Baseline | None,
     full: FullResult,
+    guard: PatchGuard | None,
     notes: list[str],
 ) -> tuple[Covered, Baseline | None, tuple[UnrunCode, ...]]:
     if baseline is None or (not baseline.tests and not baseline.collect_failures):
@@ -174,6 +188,10 @@ def _covered(
         notes.append(f"what the tests cover could not be told: {no}")
         return not_measured(files, str(no)), None, unrun(files, (), {})
     counting = {*full.fail_to_pass, *full.pass_to_pass} | ({t.id for t in after.tests} - {t.id for t in baseline.tests})
+    if guard is not None:
+        names = tuple(t.id for t in guard.witnesses)
+        after = replace(after, tests=(*after.tests, *guard.witnesses), passing=(*after.passing, *names))
+        counting |= {*names}
     tests = [t for t in after.tests if t.id in counting]
     return covered(files, tests, after.import_lines), after, unrun(files, tests, after.import_lines)
 
@@ -227,27 +245,50 @@ def _necessity(subject: Subject, seen: Covered, after: Baseline, turned: Sequenc
     check = subject.verifier.quick(ground, jobs=subject.jobs, always=_always(after, turned))
     try:
         said = try_parts(check, parts, jobs=subject.jobs)
+        asked = [(part, fate) for part, fate in said if fate is not None]
+        alive = outermost([part for part, fate in asked if fate is MutantFate.ALIVE])
+        pairs = same_statement(alive)
+        both = try_parts(check, [together(*pair) for pair in pairs], jobs=subject.jobs) if pairs else []
     finally:
         check.close()
-    asked = [(part, fate) for part, fate in said if fate is not None]
-    alive = outermost([part for part, fate in asked if fate is MutantFate.ALIVE])
+    needed = [pair for pair, (_, fate) in zip(pairs, both, strict=False) if fate is MutantFate.KILLED]
+    either = [p for p in alive if any(p in pair for pair in needed) and _changes_nothing(subject, seen, after, p)]
+    alive = [part for part in alive if part not in either]
     note = "" if said else "the tests do not pass in a warm worker, so no part was taken back"
-    found = Necessity(parts=len(parts), asked=len(asked), unneeded=tuple(part.unneeded() for part in alive), note=note)
+    found = Necessity(
+        parts=len(parts),
+        asked=len(asked),
+        unneeded=tuple(part.unneeded() for part in alive),
+        alternatives=tuple(part.unneeded() for part in either),
+        note=note,
+    )
     return _with_differences(subject, seen, after, alive, found) if alive else found
+
+
+def _changes_nothing(subject: Subject, seen: Covered, after: Baseline, part: PatchPart) -> bool:
+    """Whether all that the patch touches could be compared with and without a part, and no input answers otherwise."""
+    near = _without_parts(subject, seen, after, [part])
+    told = all(f.reached_by_inputs and f.answered >= f.least for f in near.functions)
+    return bool(near.functions) and told and not near.others
+
+
+def _without_parts(subject: Subject, seen: Covered, after: Baseline, parts: Sequence[PatchPart]) -> Differential:
+    """The patched tree with and without some parts."""
+    verifier = subject.verifier
+    files = [without(file, parts) for file in dict.fromkeys(part.file for part in parts)]
+    home = subject.settings.state_dir / "hypothesis"
+    differ = Differ(verifier.after, verifier.after, verifier.request, files, seed=subject.seed, home=home, share=True)
+    return differ.compare(after, seen.callers, ())
 
 
 def _with_differences(
     subject: Subject, seen: Covered, after: Baseline, alive: Sequence[PatchPart], found: Necessity
 ) -> Necessity:
     """What the parts that no test needs change in answers: the patched tree with and without all of them."""
-    verifier = subject.verifier
-    files = [without(file, alive) for file in dict.fromkeys(part.file for part in alive)]
-    home = subject.settings.state_dir / "hypothesis"
-    differ = Differ(verifier.after, verifier.after, verifier.request, files, seed=subject.seed, home=home, share=True)
-    near = differ.compare(after, seen.callers, ())
+    near = _without_parts(subject, seen, after, alive)
     example = (
         f"{near.differences[0].call}: {near.differences[0].old} -> {near.differences[0].new}" if near.others else ""
     )
     told = bool(near.functions) and all(f.reached_by_inputs for f in near.functions)
-    around = any(file.around() for file in files)
+    around = any(without(part.file, alive).around() for part in alive)
     return replace(found, differences=near.others if near.others or (told and not around) else None, example=example)

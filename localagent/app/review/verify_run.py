@@ -8,6 +8,7 @@ from pathlib import Path
 
 from localagent.domain.claim import Claim
 from localagent.domain.edit import digest_of
+from localagent.domain.guard import VERIFY_SECONDS, Guard
 from localagent.domain.strength import Grade
 from localagent.domain.task import Event
 from localagent.domain.verification import PersonReason, Verification, VerifyVerdict
@@ -22,7 +23,8 @@ class VerifyRequest:
     """What the user asked for, parsed. `seconds` bounds the tests of each tree, as `fix --max-seconds` does.
 
     `claim` is what the patch is said to be for, None where that is to be inferred. `service` holds the approvals that
-    count where who asked may not approve.
+    count where who asked may not approve. `guard`: which tests outside `tests` must not break; all that there are where
+    `tests` names none.
     """
 
     patch: bytes
@@ -39,6 +41,7 @@ class VerifyRequest:
     crosshair: bool = False
     seconds: float = 300.0
     jobs: int = 1
+    guard: Guard = field(default_factory=lambda: Guard(seconds=VERIFY_SECONDS))
     service: Approvals | None = None
 
 

@@ -6,6 +6,7 @@ Tests count where one of them ran a changed statement and passes. Without that, 
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from localagent.app.review.claim_verdict import Case, is_blind, shown
 from localagent.app.review.patch_evidence import Evidence, Subject, gather
@@ -57,13 +58,27 @@ class VerdictMaker:
                     untouched = self._verifier.results(old, uncollected)
         excused = self._excused(baseline)
         with run.timed("full-check"):
-            full = self._verifier.full(self._every, baseline, seed=request.seed, may_fail=excused, untouched=untouched)
+            full = self._verifier.full(
+                self._every,
+                baseline,
+                seed=request.seed,
+                may_fail=excused,
+                untouched=untouched,
+                groups=self._groups(baseline),
+            )
         run.known["full"] = full
-        run.known["left_alone"] = tuple(i for i in full.still_failing if i in excused)
+        run.known["left_alone"] = tuple(i for i in full.still_failing if i in {*excused, *full.fails_alike})
         reasons = [*full.reasons, *self._removed(), *self._moved(full, excused)]
         if reasons:
             return run.answer(VerifyVerdict.REFUSED, "; ".join(reasons), remedy=_remedy(full))
-        return self._judged(baseline, full, gather(self._subject, baseline, full))
+        with run.timed("guard"):
+            guard = self._verifier.guard(self._files, baseline, request.guard)
+        if guard is not None:
+            full = replace(full, guard=guard.result)
+            run.known["full"] = full
+            if guard.result.refusal:
+                return run.answer(VerifyVerdict.REFUSED, guard.result.refusal, remedy=_remedy(full))
+        return self._judged(baseline, full, gather(self._subject, baseline, full, guard))
 
     def _excused(self, baseline: Baseline) -> tuple[str, ...]:
         """Failing tests that may fail on: where nothing has to turn, all; else those that have nothing to do with it.
@@ -79,6 +94,29 @@ class VerdictMaker:
             return ()
         touched = {t.id for t in baseline.tests if t.path in paths}
         return tuple(i for i in unreached(baseline, self._files) if i not in touched)
+
+    def _groups(self, baseline: Baseline) -> Mapping[str, str]:
+        """Failing tests by the argument that names them, "" where nothing is named.
+
+        Not what is named by itself, nor tests of files that the patch touches; none where it touches fixtures or data.
+        """
+        paths = {p for change in self._others for p in (change.path, change.source)}
+        if any(p.name == "conftest.py" for p in paths) or self._changes_data():
+            return {}
+        specs = [spec for spec in self._run.request.tests if "::" not in spec]
+        named = {spec for spec in self._run.request.tests if "::" in spec}
+        found = {}
+        for test in baseline.tests:
+            alone = any(test.id == spec or test.id.startswith((f"{spec}[", f"{spec}::")) for spec in named)
+            if test.id not in baseline.failing or test.path is None or test.path in paths or alone:
+                continue
+            if not self._run.request.tests:
+                found[test.id] = ""
+            places = ((spec, spec.removeprefix("./").rstrip("/")) for spec in specs)
+            for spec, place in places:
+                if place in ("", ".", test.path) or test.path.startswith(f"{place}/"):
+                    found[test.id] = spec
+        return found
 
     def _moved(self, full: FullResult, excused: Sequence[str]) -> list[str]:
         """What keeps all behaviour keeps the way in which tests fail, too."""
@@ -147,7 +185,10 @@ class VerdictMaker:
 
     def _judged(self, baseline: Baseline | None, full: FullResult, evidence: Evidence) -> Verification:
         run = self._run
-        claim, strength = self._claimed(full, evidence)
+        left = run.known.get("left_alone", ())
+        assert isinstance(left, tuple)
+        reached = {*left} - {*unreached(baseline, self._files)} if baseline is not None else set()
+        claim, strength = self._claimed(baseline, full, evidence, reached)
         run.known.update(claim=claim, differential=evidence.differential, mutants=evidence.mutants, strength=strength)
         run.known.update(symbolic=evidence.symbolic, contracts=evidence.contracts, necessity=evidence.necessity)
         run.known["unrun"] = evidence.unrun
@@ -161,9 +202,6 @@ class VerdictMaker:
             reason = f"it alters what doctests expect, so a person has to say what is right: {_names(doctests)}"
             remedy = "leave the examples as they are, or confirm them"
             return run.answer(VerifyVerdict.NEEDS_PERSON, reason, remedy=remedy, asked=PersonReason.DOCTESTS)
-        left = run.known.get("left_alone", ())
-        assert isinstance(left, tuple)
-        reached = {*left} - {*unreached(baseline, self._files)} if baseline is not None else set()
         case = Case(
             claim=claim,
             full=full,
@@ -183,8 +221,10 @@ class VerdictMaker:
             said.verdict, reason, remedy=said.remedy, headline=said.headline, asked=PersonReason.BEHAVIOUR
         )
 
-    def _claimed(self, full: FullResult, evidence: Evidence) -> tuple[Claim, Strength | None]:
-        """The claim, told or inferred, and the strength of the evidence for it."""
+    def _claimed(
+        self, baseline: Baseline | None, full: FullResult, evidence: Evidence, reached: Collection[str]
+    ) -> tuple[Claim, Strength | None]:
+        """The claim, told or inferred, and the strength of its evidence; `reached` run the change and still fail."""
         checks = [i for i in full.fail_to_pass if i.startswith(CHECK_PREFIX)]
         claim = self._run.request.claim or inferred_claim(
             self._files,
@@ -199,6 +239,10 @@ class VerdictMaker:
             claim,
             evidence.differential,
             evidence.necessity,
+            mutants=evidence.mutants,
+            fails_on=sorted({*reached} - self._verifier.unmendable(baseline))
+            if baseline is not None and reached
+            else (),
             by_checks=not evidence.turned and bool(checks),
             new_tests_ran=evidence.new_ran or not evidence.turned,
         )
@@ -258,7 +302,7 @@ def _contracts_say(evidence: Evidence) -> tuple[VerifyVerdict, str] | None:
 
 
 def _remedy(full: FullResult) -> str:
-    if full.pass_to_fail:
+    if full.pass_to_fail or (full.guard is not None and full.guard.broken):
         return "run those tests on the patched tree; they passed before it"
     return "see the reasons; the patch has to answer them"
 

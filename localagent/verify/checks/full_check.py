@@ -31,6 +31,7 @@ BUDGET_SECONDS = 280.0
 LEAST_CPU_SECONDS = 10.0
 NAMED = 5
 _NOTHING: Mapping[str, TestResult] = {}
+_NO_GROUPS: Mapping[str, str] = {}
 USUAL_HASHES, OTHER_HASHES = 0, 1  # PYTHONHASHSEED; the other one is that of the shuffled run
 MORE_HASHES = (2, 3)  # where the order of a set may show in the patched files
 MORE_RUNS = 4  # a test that fails half the time is blamed on a patch once in sixteen
@@ -72,9 +73,11 @@ class FullChecker:
         seed: int,
         may_fail: Collection[str] = (),
         untouched: Mapping[str, TestResult] = _NOTHING,
+        groups: Mapping[str, str] = _NO_GROUPS,
     ) -> FullResult:
         """Judge one candidate. What `may_fail` of `baseline.failing` still fails is told, and no reason to refuse.
 
+        Nor is what still fails as it did and for another reason than those of its group (`groups`, by id) that turn.
         `untouched`: what tests that need the patch to be collected said of the tree at the start, before they changed.
         """
         begin = time.monotonic()
@@ -84,7 +87,7 @@ class FullChecker:
             plain_job = pool.submit(self._whole, changes, baseline, None, with_tests=with_tests, with_checks=True)
             mixed_job = pool.submit(self._whole, changes, baseline, seed, with_tests=with_tests, with_checks=False)
             plain, mixed = plain_job.result(), mixed_job.result()
-        verdict = _Verdict(baseline, plain, may_fail, untouched)
+        verdict = _Verdict(baseline, plain, may_fail, untouched, groups)
         verdict.compare()
         said = {"tests": verdict.summary, **{name: ran.outcome.value for name, ran in plain.checks.items()}}
         if not verdict.reasons and with_tests:
@@ -110,6 +113,7 @@ class FullChecker:
             remarks=tuple(remarks),
             doubts=tuple(verdict.doubts),
             fails_otherwise=tuple(verdict.otherwise),
+            fails_alike=tuple(verdict.alike),
             late=bool(verdict.reasons) and self._rooms.late,
         )
 
@@ -287,11 +291,17 @@ class _Verdict:
     """Compares one run with the baseline."""
 
     def __init__(
-        self, baseline: Baseline, now: _Whole, may_fail: Collection[str], untouched: Mapping[str, TestResult]
+        self,
+        baseline: Baseline,
+        now: _Whole,
+        may_fail: Collection[str],
+        untouched: Mapping[str, TestResult],
+        groups: Mapping[str, str],
     ) -> None:
         self._baseline = baseline
         self._untouched = untouched
         self._may_fail = frozenset(may_fail)
+        self._groups = groups
         self._now = now
         self._targets = Targets.of(baseline)
         self.reasons: list[str] = []
@@ -301,6 +311,7 @@ class _Verdict:
         self.broken: list[str] = []
         self.still: list[str] = []
         self.otherwise: list[str] = []
+        self.alike: list[str] = []
 
     @property
     def summary(self) -> str:
@@ -317,12 +328,24 @@ class _Verdict:
         self._collection()
         self._tests()
         self._checks()
+        self.alike = [name for name in self.still if name not in self._may_fail and self._for_another_reason(name)]
+        left = {*self._may_fail, *self.alike}
         for names, text in (
-            ([name for name in self.still if name not in self._may_fail], "still failing"),
+            ([name for name in self.still if name not in left], "still failing"),
             (self.broken, "breaks tests or checks that passed"),
         ):
             if names:
                 self.reasons.append(f"{text}: {_names(names)}")
+
+    def _for_another_reason(self, name: str) -> bool:
+        """Whether a test fails as before, one of its group turned, and none of these failed in that way."""
+        before = {t.id: t.failure for t in self._baseline.tests}
+        now = self._now.results.get(name)
+        turned = [t for t in self.turned if t in before and self._groups.get(t) == self._groups.get(name)]
+        if name not in self._groups or not turned or now is None:
+            return False
+        way = _way_of(before.get(name))
+        return way is not None and way == _way_of(now.failure) and all(way != _way_of(before[t]) for t in turned)
 
     def _collection(self) -> None:
         known = {name[len(COLLECT_PREFIX) :] for name in self._baseline.collect_failures}
@@ -420,6 +443,14 @@ def _passed(result: TestResult | None) -> bool:
 
 def _exception(result: TestResult | None) -> str:
     return result.failure.exception if result is not None and result.failure is not None else ""
+
+
+def _way_of(failure: Failure | None) -> tuple[str, str, str, str] | None:
+    """What was raised, with which words, and in which function of the repository; lines may have moved."""
+    if failure is None:
+        return None
+    place = next((f for f in reversed(failure.frames) if f.path is not None), None)
+    return (failure.exception, failure.steady, *((str(place.path), place.function) if place else ("", "")))
 
 
 def _names(names: Sequence[str]) -> str:

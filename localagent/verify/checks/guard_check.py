@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
+from typing import TypeVar
 
 from localagent.code.import_distance import import_distances
 from localagent.domain.edit import Candidate
@@ -41,6 +42,7 @@ RESERVED_SHARE, MOST_RESERVED_SECONDS = 0.2, 20.0  # of the time: for running ba
 COLLECTING_SLOWER, COLLECTING_SECONDS = 5.0, 5.0  # times, and beside, what collecting took before: then it hangs
 MOST_FILES, MOST_FILE_BYTES = 5_000, 2 << 20
 
+_Test = TypeVar("_Test", Item, TestResult)
 Tell = Callable[[int, int], None]  # how many of how many tests have run
 
 
@@ -117,7 +119,7 @@ class GuardChecker:
             unknown = before.unknown and not (before.errors and before.errors <= goal)
             why = before.why if unknown or not before.errors else "every test file that is found belongs to the goal"
             return GuardResult(seconds=time.monotonic() - begin, why=why, unknown=unknown)
-        near, far = self._by_reach(_outside(before.items, baseline), candidate)
+        near, far = self._by_reach(outside(before.items, baseline), candidate)
         items = [*near, *far]
         count = _Count(found=len(items))
         if before.errors:
@@ -189,7 +191,7 @@ class GuardChecker:
     def _by_reach(self, items: Sequence[Item], candidate: Candidate) -> tuple[list[Item], list[Item]]:
         """Those that the edit can reach, nearest first; and the others. As collected where nothing else tells."""
         if self._sources is None:
-            self._sources = _sources(self._rooms.place.store)
+            self._sources = python_sources(self._rooms.place.store)
         distances = import_distances([c.path for c in candidate.patch.changes], self._sources)
         near = [(distances[i.path], i) for i in items if i.path is not None and i.path in distances]
         far = [item for item in items if item.path not in distances]
@@ -333,8 +335,8 @@ def _good(result: TestResult | None) -> bool:
     return result is not None and result.outcome.good
 
 
-def _outside(items: Sequence[Item], baseline: Baseline) -> list[Item]:
-    """Without the goal's tests: those that ran, and all of files that did not collect.
+def outside(items: Sequence[_Test], baseline: Baseline) -> list[_Test]:
+    """Tests without the goal's: those that ran, and all of files that did not collect.
 
     By file and name within it, for what stands in front of that in an id depends on where pytest was started.
     """
@@ -347,7 +349,7 @@ def _within(test_id: str) -> str:
     return test_id.split("::", 1)[-1]
 
 
-def _sources(store: Path) -> dict[RepoPath, bytes]:
+def python_sources(store: Path) -> dict[RepoPath, bytes]:
     """The Python files of a store, as far as the bounds allow; no link is followed."""
     found: dict[RepoPath, bytes] = {}
     for path in test_discovery.python_files(store):

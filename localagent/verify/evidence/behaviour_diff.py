@@ -3,6 +3,7 @@
 Pure: nothing is asked here. What is compared is what both trees were asked and each answered alike twice.
 """
 
+import ast
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +27,7 @@ from localagent.verify.evidence.collateral_changes import (
     function_effects,
     judged,
 )
-from localagent.verify.evidence.parameters import signature_of
+from localagent.verify.evidence.parameters import FunctionParameters, signature_of
 from localagent.verify.worker.function_regions import FunctionRegion
 from localagent.verify.worker.worker_messages import Malformed, clean, exactly, integer, mapping, sequence
 
@@ -57,6 +58,12 @@ class Twin:
     def name(self) -> str:
         """With its class."""
         return f"{self.new.class_name}.{self.new.name}" if self.new.class_name else self.new.name
+
+    def defaults_differ(self) -> bool:
+        """Whether a call that leaves an argument out is given something else after than before."""
+        texts = self.file.before[self.old.start : self.old.end], self.file.after[self.new.start : self.new.end]
+        old, new = map(signature_of, texts)
+        return old is not None and new is not None and _defaults(old) != _defaults(new)
 
     def parameter(self, place: str) -> str:
         """The name of a parameter of the function before, which may be known by its place alone."""
@@ -210,6 +217,11 @@ class Comparison:
             if fresh and len(compared) >= HELD_LEAST:
                 broken.append(_break(twin, fresh, "exception kinds", len(compared)))
         return dict(sorted(total.items())), tuple(broken)
+
+
+def _defaults(signature: FunctionParameters) -> list[tuple[str, str]]:
+    every = (*signature.positional, *signature.named)
+    return [(name, ast.unparse(default)) for name, _, default in every if default is not None]
 
 
 def _counted(twin: Twin, compared: Sequence[AnswerPair], *, in_place: bool = False) -> FunctionReach:

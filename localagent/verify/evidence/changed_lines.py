@@ -133,7 +133,12 @@ class ChangedFile:
 class _Unannotated(ast.NodeTransformer):
     """Takes away docstrings, and annotations of functions and of their variables."""
 
+    def __init__(self) -> None:
+        self._inside = False
+
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        if not self._inside:  # a field of a class may be made of its annotation
+            return node
         plain = ast.Assign(targets=[node.target], value=node.value) if node.value is not None else ast.Pass()
         return ast.copy_location(plain, node)
 
@@ -147,18 +152,34 @@ class _Unannotated(ast.NodeTransformer):
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
         return self._plain(node)
 
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        return self._within(node, inside=False)
+
     def _plain(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> ast.AST:
         node.returns = None
         if ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:]
-        return self.generic_visit(node)
+        return self._within(node, inside=True)
+
+    def _within(self, node: ast.AST, *, inside: bool) -> ast.AST:
+        was, self._inside = self._inside, inside
+        try:
+            return self.generic_visit(node)
+        finally:
+            self._inside = was
+
+
+def unannotated(tree: ast.Module) -> ast.Module:
+    """A tree, which is altered, without what people and type checkers alone read in functions."""
+    _Unannotated().visit(tree)
+    return tree
 
 
 def _behaviour(text: bytes, function: FunctionRegion) -> str:
     """A function's syntax without what people and type checkers read."""
     source = textwrap.dedent(text[function.start : function.end].decode("utf-8", "replace"))
     tree = parse_or_none(source)
-    return source if tree is None else ast.dump(_Unannotated().visit(tree))
+    return source if tree is None else ast.dump(unannotated(tree))
 
 
 def _outline(text: bytes) -> list[bytes]:

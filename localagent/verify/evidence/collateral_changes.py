@@ -18,6 +18,7 @@ from localagent.domain.verification import InputOrigin
 
 LEAST_ANSWERS = 3  # so many old answers make one new answer to everything a constant
 LEAST_PAIRS = 5
+LEAST_DEMANDED = 3  # inputs to which turned tests ask for one answer: then it may well be meant for all
 LEAST_MATTERED = 2  # groups of calls, alike but for one argument, in which that argument mattered before
 _BAD_INPUT = frozenset({"TypeError", "AttributeError"})  # how code answers values of a make it was never meant for
 
@@ -146,6 +147,16 @@ def is_constant(pairs: Sequence[AnswerPair]) -> bool:
     return len(was) >= LEAST_ANSWERS and len({p.now.alone for p in pairs}) == 1
 
 
+def is_one_change(pairs: Sequence[AnswerPair]) -> bool:
+    """Whether answers of several kinds became one answer, which the turned tests ask for in a case or two."""
+    changed = [p for p in pairs if p.differs and p.was.kind is CallOutcome.OK]
+    if len(changed) < LEAST_PAIRS or any(p.now.kind is not CallOutcome.OK for p in changed):
+        return False
+    demanded = {p.parts for p in pairs if p.differs and p.origin is InputOrigin.DEMANDED}
+    many = len({p.was.alone for p in changed}) >= LEAST_ANSWERS and len({p.now.alone for p in changed}) == 1
+    return many and len(demanded) < LEAST_DEMANDED
+
+
 def lost_parameters(pairs: Sequence[AnswerPair]) -> tuple[str, ...]:
     """Arguments that mattered, all others being alike, and no longer do. Calls that old did not answer say nothing."""
     if not any(p.differs for p in pairs):
@@ -171,4 +182,6 @@ def function_effects(pairs: Sequence[AnswerPair]) -> Iterator[tuple[FunctionEffe
     if is_constant(pairs):
         yield FunctionEffect.CONSTANT, ""
         return
+    if is_one_change(pairs):
+        yield FunctionEffect.ONE_CHANGE, ""
     yield from ((FunctionEffect.LOST_PARAMETER, name) for name in lost_parameters(pairs))

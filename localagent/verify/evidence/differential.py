@@ -102,6 +102,7 @@ class Differ:
         if len(every) > FUNCTIONS_LIMIT:
             self._notes.append(f"{len(every) - FUNCTIONS_LIMIT} more touched functions were not compared")
         self._letters, self._numbers = _dictionary(files)
+        self._defaulted = [n for n, twin in enumerate(self._twins) if twin.defaults_differ()]
         self._sides = (
             Side(
                 rooms=before,
@@ -240,6 +241,7 @@ class Differ:
                 letters=self._letters,
                 numbers=self._numbers,
                 seed=self._seed,
+                defaulted=self._defaulted,
                 session=side.session,
                 wall_seconds=min(DIFFER_SECONDS, max(0.1, left)),
             )

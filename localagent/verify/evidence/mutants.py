@@ -4,6 +4,7 @@ Mutants are edits of the repair search's own edit space, one at a time, run as c
 that compiles to what stood there is none. Not promised: that a mutant which lives differs in behaviour at all.
 """
 
+import ast
 import concurrent.futures as cf
 import math
 import random
@@ -12,6 +13,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import islice, takewhile
 
+from localagent.code.source_text import line_starts, parse_or_none
+from localagent.code.spans import byte_span
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Scope
 from localagent.domain.outcome import JailOutcome, Outcome, QuickResult
 from localagent.domain.paths import RepoPath
@@ -86,9 +89,12 @@ def _distinct(
 ) -> Iterator[Edit]:
     """Edits that mutate, lie on the lines, and compile to something of their own."""
     source = sources[path]
+    unread = _annotations(source)
     known: dict[tuple[str, bytes], None] = {}
     for edit in islice(space.edits(path, sources, lines=lines, failures=()), _ENUMERATED):
         if edit.operator not in OPERATORS or edit.line not in lines:
+            continue
+        if any(start <= s.start and s.end <= end for s in edit.splices for start, end in unread):
             continue
         shift = sum(len(s.text) - (s.end - s.start) for s in edit.splices)
         made = key(edit.apply(source), edit.scope, shift)
@@ -97,6 +103,16 @@ def _distinct(
             continue
         known[(name, made)] = None
         yield edit
+
+
+def _annotations(source: bytes) -> list[tuple[int, int]]:
+    """Where annotations stand: a program seldom reads them, so no test could notice."""
+    tree = parse_or_none(source)
+    nodes = list(ast.walk(tree)) if tree is not None else []
+    found = [n.annotation for n in nodes if isinstance(n, ast.arg | ast.AnnAssign)]
+    found += [n.returns for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    starts = line_starts(source)
+    return [byte_span(node, starts) for node in found if node is not None]
 
 
 def _candidate(number: int, edit: Edit, source: bytes) -> Candidate:
@@ -153,7 +169,8 @@ def fate_of_run(outcomes: Sequence[Outcome], *, whole: bool, in_time: bool) -> M
 
 def booked(ran: Sequence[tuple[Candidate, MutantFate]], total: int, cut: str) -> Mutants:
     """The count. `cut` says what was not run, ""."""
-    alive = [describe(edit) for edit in sorted((c.edits[0] for c, fate in ran if fate is MutantFate.ALIVE), key=_bytes)]
+    living = sorted((c for c, fate in ran if fate is MutantFate.ALIVE), key=lambda c: _bytes(c.edits[0]))
+    alive = [describe(c.edits[0]) for c in living]
     late = sum(fate is MutantFate.LATE for _, fate in ran)
     notes = (cut, f"{late} of the killed ran over their own limits of time" if late else "")
     return Mutants(
@@ -162,8 +179,26 @@ def booked(ran: Sequence[tuple[Candidate, MutantFate]], total: int, cut: str) ->
         timed_out=late,
         space=total,
         alive=tuple(alive[:ALIVE_SHOWN]),
+        constant=tuple(describe(c.edits[0]) for c in living if _is_constant_answer(c))[:ALIVE_SHOWN],
         note="; ".join(note for note in notes if note),
     )
+
+
+def _is_constant_answer(mutant: Candidate) -> bool:
+    """Whether it returns a literal where something is worked out (Niedermayr et al. 2016: extreme mutation)."""
+    edit, source = mutant.edits[0], mutant.patch.changes[0].before
+    if edit.operator != "return-value" or len(edit.splices) != 1:
+        return False
+    (splice,) = edit.splices
+    return _is_literal(splice.text) and not _is_literal(source[splice.start : splice.end])
+
+
+def _is_literal(text: bytes) -> bool:
+    try:
+        ast.literal_eval(text.decode("utf-8", "replace").strip())
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        return False
+    return True
 
 
 def _bytes(edit: Edit) -> int:

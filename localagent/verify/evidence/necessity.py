@@ -1,6 +1,7 @@
 """Which parts of a patch do the turned tests need? Each part is taken back alone, and the tests run on what is left.
 
-A part is the smallest that can be told: a run of changed tokens, an inserted statement, a removed run of lines. One
+A part is the smallest that can be told: a run of changed tokens (a bracket goes with its partner), an inserted
+statement, a removed run of lines. One
 without which all tests pass is not explained by them; whether it does anything shows when old against new is asked of
 the tree with and without all such parts. Limitations: of two parts that do the same, each is unneeded; what stands
 inside one inserted statement is one part; a part that leaves no program when it is taken back is not asked.
@@ -11,7 +12,7 @@ import concurrent.futures as cf
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from itertools import pairwise
@@ -21,26 +22,37 @@ from localagent.code.spans import all_blocks, byte_span, last_line
 from localagent.domain.edit import Candidate, Edit, FileChange, Patch, Scope, Splice
 from localagent.domain.verification import UnneededPart
 from localagent.ports import QuickCheck
-from localagent.verify.evidence.changed_lines import ChangedFile
+from localagent.verify.evidence.changed_lines import ChangedFile, unannotated
 from localagent.verify.evidence.mutants import CPU_SECONDS, MutantFate, fate_of
 from localagent.verify.worker.function_regions import regions
 
 MOST_PARTS = 24
+MOST_PAIRS = 6
 MOST_TOKENS = 400  # of both texts of a hunk: a longer one is one part
 SECONDS = 40.0
 _SHOWN = 120
 _LEAST_MOVED = 12  # letters and signs
+_HEADER = re.compile(rb"(?:^|\n)[ \t]*\w[^\n]*:[ \t]*(?:#[^\n]*)?\n|^[ \t]*(?:else|try|finally):\s")
 _TOKEN = re.compile(rb"\s+|\w+|[^\w\s]", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PatchPart:
-    """Bytes [start, end) of the patched file that stand for `before` in the old one."""
+    """Bytes [start, end) of the patched file that stand for `before` in the old one.
+
+    `rest` are further stretches that make no sense without the first, such as the bracket that closes another one.
+    """
 
     file: ChangedFile
     start: int
     end: int
     before: bytes
+    rest: tuple[tuple[int, int, bytes], ...] = ()
+
+    @property
+    def stretches(self) -> tuple[tuple[int, int, bytes], ...]:
+        """All of it, in order."""
+        return ((self.start, self.end, self.before), *self.rest)
 
     @property
     def line(self) -> int:
@@ -50,7 +62,10 @@ class PatchPart:
     @property
     def text(self) -> str:
         """For a person: what stood there, and what stands there."""
-        sides = [" ".join(t.decode("utf-8", "replace").split()) for t in (self.before, self.inserted)]
+        first, last = self.start, self.stretches[-1][1]
+        stands = self.file.after[first:last]
+        stood = _put_back(self.file.after, self.stretches)[first : last + len(self.reverted()) - len(self.file.after)]
+        sides = [" ".join(t.decode("utf-8", "replace").split()) for t in (stood, stands)]
         return " -> ".join(side[:_SHOWN] if side else "nothing" for side in sides)
 
     @property
@@ -60,7 +75,7 @@ class PatchPart:
 
     def reverted(self) -> bytes:
         """The patched file without it."""
-        return self.file.after[: self.start] + self.before + self.file.after[self.end :]
+        return _put_back(self.file.after, self.stretches)
 
     def unneeded(self) -> UnneededPart:
         """As it is told."""
@@ -71,16 +86,22 @@ class PatchPart:
         after = self.file.after
         edit = Edit(
             path=self.file.path,
-            splices=(Splice(start=self.start, end=self.end, text=self.before),),
+            splices=tuple(Splice(start=start, end=end, text=before) for start, end, before in self.stretches),
             operator="take-back",
             line=self.line,
-            end_line=self.line + after.count(b"\n", self.start, self.end),
+            end_line=self.line + after.count(b"\n", self.start, self.stretches[-1][1]),
             prior=0.0,
             note=self.text,
-            scope=_scope(after, self.start, self.end),
+            scope=_scope(after, self.start, self.stretches[-1][1]),
         )
         change = FileChange(path=self.file.path, before=after, after=self.reverted())
         return Candidate(number=number, patch=Patch(changes=(change,)), edits=(edit,), cost=0.0)
+
+
+def _put_back(text: bytes, stretches: Iterable[tuple[int, int, bytes]]) -> bytes:
+    for start, end, before in sorted(stretches, reverse=True):
+        text = text[:start] + before + text[end:]
+    return text
 
 
 def parts_of(files: Sequence[ChangedFile]) -> list[PatchPart]:
@@ -106,11 +127,35 @@ def _texture(part: PatchPart) -> bytes:
 
 def outermost(parts: Sequence[PatchPart]) -> list[PatchPart]:
     """Without those that stand inside another one."""
-    return [
-        p
-        for p in parts
-        if not any(q != p and q.file == p.file and q.start <= p.start and p.end <= q.end for q in parts)
-    ]
+    return [p for p in parts if not any(q != p and q.file == p.file and _inside(p, q) for q in parts)]
+
+
+def _inside(part: PatchPart, other: PatchPart) -> bool:
+    return all(any(a <= start and end <= b for a, b, _ in other.stretches) for start, end, _ in part.stretches)
+
+
+def same_statement(parts: Sequence[PatchPart]) -> list[tuple[PatchPart, PatchPart]]:
+    """Pairs of parts that stand in one statement without statements inside, and do not overlap."""
+    found = []
+    for n, one in enumerate(parts):
+        for other in parts[n + 1 :]:
+            if one.file == other.file and not one.rest and not other.rest and one.end <= other.start:
+                tree = parse_or_none(one.file.after)
+                lines = (one.line, other.file.after.count(b"\n", 0, other.end) + 1)
+                if tree is not None and any(_holds(node, *lines) for node in ast.walk(tree)):
+                    found.append((one, other))
+    return found[:MOST_PAIRS]
+
+
+def _holds(node: ast.AST, first: int, last: int) -> bool:
+    if not isinstance(node, ast.stmt) or hasattr(node, "body"):
+        return False
+    return node.lineno <= first and last <= last_line(node)
+
+
+def together(one: PatchPart, other: PatchPart) -> PatchPart:
+    """Both taken back at once."""
+    return replace(one, rest=other.stretches)
 
 
 def _new_steps(file: ChangedFile) -> Iterator[PatchPart]:
@@ -158,17 +203,11 @@ def _is_program(part: PatchPart) -> bool:
 
 
 def _behaviour(tree: ast.Module) -> str:
-    """The syntax tree without docstrings and annotations of functions."""
+    """The syntax tree without what people and type checkers read in functions, and without docstrings."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Module):
-            first = node.body[0] if node.body else None
-            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
-                node.body[:] = node.body[1:] or [ast.Pass()]
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            node.returns = None
-        if isinstance(node, ast.arg):
-            node.annotation = None
-    return ast.dump(tree)
+        if isinstance(node, ast.ClassDef | ast.Module) and ast.get_docstring(node, clean=False) is not None:
+            del node.body[0]
+    return ast.dump(unannotated(tree))
 
 
 def changed_parts(file: ChangedFile) -> Iterator[PatchPart]:
@@ -201,14 +240,81 @@ def _in_tokens(part: PatchPart) -> Iterator[PatchPart]:
         yield part
         return
     olds, news = _offsets(old), _offsets(new)
-    for tag, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if tag != "equal":
-            yield PatchPart(
-                file=part.file,
-                start=part.start + news[c],
-                end=part.start + news[d],
-                before=part.before[olds[a] : olds[b]],
-            )
+    runs = [
+        PatchPart(
+            file=part.file,
+            start=part.start + news[c],
+            end=part.start + news[d],
+            before=part.before[olds[a] : olds[b]],
+        )
+        for tag, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+        if tag != "equal"
+    ]
+    yield from sorted(_with_their_blocks(list(_with_their_brackets(runs))), key=lambda p: p.start)
+
+
+def _with_their_blocks(runs: list[PatchPart]) -> Iterator[PatchPart]:
+    """A line that begins a block (`else:`) and came or went is one part with all that follows it in the hunk."""
+    runs.sort(key=lambda p: p.start)
+    for n, run in enumerate(runs):
+        if any(_HEADER.search(side) for side in (run.before, run.inserted)):
+            stretches = [stretch for later in runs[n:] for stretch in later.stretches]
+            (start, end, before), *rest = sorted(stretches)
+            yield replace(run, start=start, end=end, before=before, rest=tuple(rest))
+            return
+        yield run
+
+
+def _with_their_brackets(runs: Sequence[PatchPart]) -> Iterator[PatchPart]:
+    """Runs that open brackets and those that close these are one part; what stands between is not of it.
+
+    Without its partner a bracket is no program, and in a pattern or a text nothing that anybody means.
+    """
+    waiting: list[PatchPart] = []
+    for run in (piece for whole in runs for piece in _at_brackets(whole)):
+        alone = _unclosed(run.before) == _unclosed(run.inserted) == ("", "")
+        if alone:
+            yield run
+            continue
+        waiting.append(run)
+        sides = (b"".join(r.before for r in waiting), b"".join(r.inserted for r in waiting))
+        if all(_unclosed(side) == ("", "") for side in sides):
+            yield replace(waiting[0], rest=tuple((r.start, r.end, r.before) for r in waiting[1:]))
+            waiting = []
+    yield from waiting
+
+
+def _at_brackets(run: PatchPart) -> Iterator[PatchPart]:
+    """An inserted run, cut behind what it opens and before what it closes of the text around it."""
+    text, cuts, opened = run.inserted, {0, len(run.inserted)}, list[int]()
+    for at, sign in enumerate(text.decode("latin-1")):
+        if sign in "([{":
+            opened.append(at)
+        elif sign in ")]}":
+            if opened:
+                opened.pop()
+            else:
+                cuts.add(at)
+    cuts |= {at + 1 for at in opened}
+    if run.before or len(cuts) <= 2:
+        yield run
+        return
+    for start, end in pairwise(sorted(cuts)):
+        if text[start:end].strip():
+            yield replace(run, start=run.start + start, end=run.start + end)
+
+
+def _unclosed(text: bytes) -> tuple[str, str]:
+    """Brackets that close nothing, and brackets that nothing closes."""
+    closing, opening = "", ""
+    for sign in text.decode("latin-1"):
+        if sign in "([{":
+            opening += sign
+        elif opening and opening[-1] + sign in ("()", "[]", "{}"):
+            opening = opening[:-1]
+        elif sign in ")]}":
+            closing += sign
+    return closing, opening
 
 
 def _in_statements(part: PatchPart) -> Iterator[PatchPart]:
@@ -261,7 +367,7 @@ def try_parts(
     """
     if not parts:
         return []
-    same = replace(parts[0], before=parts[0].file.after[parts[0].start : parts[0].end])
+    same = replace(parts[0], before=parts[0].inserted, rest=())
     if fate_of(check.check(same.candidate(0), cpu_seconds=CPU_SECONDS, stop_early=True)) is not MutantFate.ALIVE:
         return []
     until = time.monotonic() + seconds
@@ -279,7 +385,5 @@ def try_parts(
 
 def without(file: ChangedFile, parts: Sequence[PatchPart]) -> ChangedFile:
     """From the patched file without some parts of it to the patched file."""
-    text = file.after
-    for part in sorted((p for p in parts if p.file == file), key=lambda p: p.start, reverse=True):
-        text = text[: part.start] + part.before + text[part.end :]
-    return ChangedFile(path=file.path, source=file.path, before=text, after=file.after)
+    stretches = (stretch for part in parts if part.file == file for stretch in part.stretches)
+    return ChangedFile(path=file.path, source=file.path, before=_put_back(file.after, stretches), after=file.after)

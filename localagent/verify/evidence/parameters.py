@@ -16,12 +16,12 @@ class FunctionParameters:
 
 
 def signature_of(text: bytes) -> FunctionParameters | None:
-    """The parameters of a function's text, None for what is no plain function (async ones too)."""
+    """The parameters of a function's text, None for what is no function."""
     tree = parse_or_none(b"if 1:\n" + text if text[:1] in (b" ", b"\t") else text)
     body: Sequence[ast.stmt] = tree.body if tree is not None else ()
     if body and isinstance(body[0], ast.If):
         body = body[0].body
-    if len(body) != 1 or not isinstance(body[0], ast.FunctionDef):
+    if len(body) != 1 or not isinstance(body[0], ast.FunctionDef | ast.AsyncFunctionDef):
         return None
     arguments = body[0].args
     places = [*arguments.posonlyargs, *arguments.args]

@@ -95,7 +95,8 @@ class DifferRequest:
     """What to ask some functions (path, first line, name), by their numbers in `functions`.
 
     `items` are tests whose calls are recorded and varied; `given` are literals (number, args, kwargs); `inverses` are
-    functions that undo one of the others. `letters` and `numbers` are offered to variations.
+    functions that undo one of the others. `letters` and `numbers` are offered to variations. `defaulted` are functions
+    whose defaults are others in the other tree: their calls count as they are written.
     """
 
     items: Sequence[Item]
@@ -105,6 +106,7 @@ class DifferRequest:
     letters: Sequence[str]
     numbers: Sequence[int]
     seed: int
+    defaulted: Sequence[int] = ()
     session: str = "hot"
     cpu_seconds: float = 6.0
     test_seconds: float = 5.0
@@ -268,6 +270,7 @@ class WorkerClient:
             "functions": [list(f) for f in request.functions],
             "inverses": [list(f) for f in request.inverses],
             "given": [list(g) for g in request.given],
+            "defaulted": list(request.defaulted),
             "letters": list(request.letters),
             "numbers": list(request.numbers),
             "seed": request.seed,

@@ -1,0 +1,136 @@
+"""Old against new of what cannot be copied, waits, gives values one by one, or has another default; in real jails."""
+
+from collections.abc import Mapping
+
+import pytest
+from support.verify_builder import differ
+
+from localagent.domain.claim import DifferenceKind
+from localagent.domain.outcome import Baseline
+from localagent.domain.verification import Differential
+
+BOX = """\
+import threading
+
+
+class Box:
+    def __init__(self):
+        self.lock, self.seen, self.limits = threading.Lock(), [], {"high": 70}
+
+    def twice(self, n):
+        self.seen.append(n)
+        return n + n if n < self.limits["high"] else 0
+"""
+BOX_TESTS = """\
+import pytest
+from m import Box
+
+
+@pytest.mark.parametrize('n', range(6))
+def test_twice(n):
+    assert Box().twice(n) == 2 * n
+"""
+TESTS = [f"test_m.py::test_twice[{n}]" for n in range(6)]
+
+
+def compared(before: Mapping[str, str], after: Mapping[str, str], *tests: str) -> Differential:
+    with differ(before, after) as made:
+        return made.compare(Baseline(tests=()), tests, ())
+
+
+@pytest.mark.long
+def test_calls_on_what_cannot_be_copied_are_made_again_in_forks() -> None:
+    """With near inputs, so that one test is enough; with another value inside what they are given; with its state."""
+    files = {"m.py": BOX, "test_m.py": BOX_TESTS}
+
+    def after(old: str, new: str, *names: str) -> Differential:
+        return compared(files, {**files, "m.py": BOX.replace(old, new)}, *names)
+
+    same = after("n + n", "2 * n", TESTS[3])
+    assert [(f.reached, f.reached_by_inputs) for f in same.functions] == [(True, True)], same
+    assert not same.differences
+    changed = after('n + n if n < self.limits["high"]', 'n + n + (n == 4) if n <= self.limits["high"] - 40', *TESTS)
+    told = {(d.old, d.new, d.effect) for d in changed.differences}
+    assert ("8", "9", DifferenceKind.TESTED) in told, changed
+    assert any(new == "0" for _, new, _ in told), "no test has such a limit: only a value changed inside shows it"
+    state = after("append(n)", "append(n + (n == 4))", *TESTS)
+    assert DifferenceKind.TESTED in [d.effect for d in state.differences]
+    assert all(d.old == d.new for d in state.differences)
+
+
+KINDS = """\
+import asyncio
+import threading
+
+
+async def later(n):
+    await asyncio.sleep(0)
+    return n + 1
+
+
+def cut(text, size=3):
+    return text[:size]
+
+
+def joined(words):
+    return ' '.join(words)
+
+
+class Counter:
+    def __init__(self):
+        self.lock = threading.Lock()
+
+    def upto(self, n):
+        with self.lock:
+            yield from range(n)
+
+
+def made():
+    def counting(n):
+        yield n
+        yield n + 1
+
+    return counting
+
+
+FIRST, SECOND = made(), made()
+"""
+KINDS_TESTS = """\
+import asyncio
+import pytest
+import m
+
+
+@pytest.mark.parametrize('n', range(1, 7))
+def test_all(n):
+    assert asyncio.run(m.later(n)) > n
+    assert m.cut('x' * n)
+    assert m.joined(['a'] * n)
+    assert list(m.Counter().upto(n))
+    assert list(m.FIRST(n))
+"""
+
+
+@pytest.mark.long
+def test_what_waits_gives_values_or_has_another_default_is_compared() -> None:
+    files = {"m.py": KINDS, "test_m.py": KINDS_TESTS}
+    after = KINDS.replace("size=3", "size=4").replace("joined(words)", "joined(words, by=' ')").replace("' '.j", "by.j")
+    after = after.replace("n + 1\n\n\ndef cut", "n + 1 + (n == 4)\n\n\ndef cut").replace(
+        "range(n)", "range(n + (n == 5))"
+    )
+    found = compared(
+        files,
+        {**files, "m.py": after.replace("yield n + 1", "yield n + 1 + (n == 6)")},
+        *(f"test_m.py::test_all[{n}]" for n in range(1, 7)),
+    )
+    reach = {f.function: (f.reached, f.in_place) for f in found.functions}
+    assert reach == {
+        "later": (True, False), "cut": (True, False), "joined": (True, False), "Counter.upto": (True, False),
+        "made": (True, True),
+    }, found  # fmt: skip
+    told = {(d.function, d.old, d.new) for d in found.differences}
+    assert ("cut", "'xxx'", "'xxxx'") in told, "the calls that leave the argument out are calls of that default"
+    assert ("later", "5", "6") in told
+    assert ("Counter.upto", "[0, 1, 2, 3, 4]", "[0, 1, 2, 3, 4, 5]") in told
+    assert not [d for d in found.differences if d.function == "joined"], "a new parameter that no call gives"
+    assert [d.function for d in found.differences].count("made") == 1

@@ -1,0 +1,65 @@
+"""The guard of `verify`: tests outside the named ones must stay, and are witnesses of the change like those."""
+
+import pytest
+from support.verify_builder import patch, verified
+
+from localagent.domain.claim import Claim
+from localagent.domain.guard import Guard, GuardScope
+from localagent.domain.verification import Verification, VerifyVerdict
+from localagent.verify.checks.patch_guard import near_files
+
+SOURCE = "def cut(text, size):\n    if size < 0:\n        return text\n    return text[: size + 1]\n"
+NAMED = "from cut import cut\n\n\ndef test_cut():\n    assert cut('abcdef', 2) == 'ab'\n"
+BESIDE = """\
+import pytest
+from cut import cut
+
+
+@pytest.mark.parametrize('text', ['abc', 'xyz', 'longer', 'much longer'])
+def test_all(text):
+    assert cut(text, -1) == text
+
+
+def test_always_bad():
+    assert cut('abc', 1) == 'c'
+"""
+FILES = {"cut.py": SOURCE, "test_cut.py": NAMED, "test_more.py": BESIDE, "test_far.py": "def test():\n    assert 1\n"}
+RIGHT = SOURCE.replace("size + 1", "size")
+WRONG = RIGHT.replace("size < 0", "size > 0").replace("return text\n", "return text[:size]\n")
+
+
+def asked(after: str, guard: Guard | None = None) -> Verification:
+    more = {"guard": guard} if guard is not None else {}
+    text = patch(FILES, {"cut.py": after})
+    return verified(FILES, text, tests=("test_cut.py",), claim=Claim.FIXES, **more)
+
+
+@pytest.mark.long
+def test_tests_beside_the_named_ones_must_not_break_and_are_witnesses() -> None:
+    right = asked(RIGHT)
+    assert right.verdict is VerifyVerdict.VERIFIED, right
+    assert right.full is not None
+    assert right.full.guard is not None
+    assert (right.full.guard.ran, right.full.guard.passed, right.full.guard.broken) == (5, 4, ())
+    assert len(right.full.pass_to_pass) == 0, "the named tests alone are counted there"
+    near = right.differential
+    assert near is not None
+    assert near.functions[0].reached
+    wrong = asked(WRONG)
+    assert wrong.verdict is VerifyVerdict.REFUSED
+    assert wrong.reason.startswith("breaks tests outside --test: test_more.py::test_all[abc]")
+
+
+@pytest.mark.slow
+def test_none_runs_none() -> None:
+    wrong = asked(WRONG, Guard(scope=GuardScope.NONE))
+    assert wrong.full is not None
+    assert wrong.full.guard is None
+    assert wrong.verdict is not VerifyVerdict.REFUSED
+
+
+def test_files_are_those_that_import_what_changed_nearest_first(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    for name, text in {**FILES, "use.py": "import cut\n", "test_a.py": "import use\n"}.items():
+        (tmp_path / name).write_text(text)
+    assert near_files(tmp_path, ["cut.py"], ("test_cut.py::test_cut",)) == ("test_more.py", "test_a.py")
+    assert near_files(tmp_path, ["cut.py"], (".",)) == ()
