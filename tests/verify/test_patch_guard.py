@@ -1,16 +1,22 @@
 """The guard of `verify`: tests outside the named ones must stay, and are witnesses of the change like those."""
 
+from pathlib import Path
+
 import pytest
 from support.verify_builder import patch, verified
 
 from localagent.domain.claim import Claim
 from localagent.domain.guard import Guard, GuardScope
+from localagent.domain.paths import RepoPath
 from localagent.domain.verification import Verification, VerifyVerdict
 from localagent.verify.checks.patch_guard import near_files
 
+CUT = RepoPath("cut.py")
 SOURCE = "def cut(text, size):\n    if size < 0:\n        return text\n    return text[: size + 1]\n"
 NAMED = "from cut import cut\n\n\ndef test_cut():\n    assert cut('abcdef', 2) == 'ab'\n"
 BESIDE = """\
+from pathlib import Path
+
 import pytest
 from cut import cut
 
@@ -58,8 +64,8 @@ def test_none_runs_none() -> None:
     assert wrong.verdict is not VerifyVerdict.REFUSED
 
 
-def test_files_are_those_that_import_what_changed_nearest_first(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_files_are_those_that_import_what_changed_nearest_first(tmp_path: Path) -> None:
     for name, text in {**FILES, "use.py": "import cut\n", "test_a.py": "import use\n"}.items():
         (tmp_path / name).write_text(text)
-    assert near_files(tmp_path, ["cut.py"], ("test_cut.py::test_cut",)) == ("test_more.py", "test_a.py")
-    assert near_files(tmp_path, ["cut.py"], (".",)) == ()
+    assert near_files(tmp_path, [CUT], ("test_cut.py::test_cut",)) == ("test_more.py", "test_a.py")
+    assert near_files(tmp_path, [CUT], (".",)) == ()
