@@ -150,8 +150,19 @@ def test_a_whole_policy_of_then_means_what_it_meant(root: Path, tmp_path: Path) 
     assert {*today.patches.lenient} - {*then.patches.lenient} <= more_names
     now = today.patches
     assert {*now.editable} - {*then.patches.editable} == {"README", "CHANGES", "HISTORY", "NEWS"}
-    known = replace(then.patches, test_configuration=now.test_configuration, lenient=now.lenient, editable=now.editable)
-    assert replace(then, dependencies=today.dependencies, instruction=today.instruction, patches=known) == today
+    for was, lists in ((then.paths.denied, today.paths.denied), (then.patches.dependencies, now.dependencies)):
+        assert {*was} - {*lists} <= {"requirements*", "constraints*"}  # a package and a module may be called so
+        assert {"*requirements*.txt", "constraints*.txt"} <= {*lists}
+    known = replace(
+        then.patches,
+        test_configuration=now.test_configuration,
+        lenient=now.lenient,
+        editable=now.editable,
+        dependencies=now.dependencies,
+    )
+    paths = replace(then.paths, denied=today.paths.denied)
+    asked = replace(then, paths=paths, dependencies=today.dependencies, instruction=today.instruction, patches=known)
+    assert asked == today
     assert replace(then.dependencies, lock_files=today.dependencies.lock_files) == today.dependencies
     assert main(["policy", "check", str(file)]) == 0
 
