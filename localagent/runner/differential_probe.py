@@ -317,18 +317,6 @@ def _asked(made: Sequence[Dict[str, Any]]) -> Set[int]:
     return {number for number in answered if many[number] >= ASKED_LEAST}
 
 
-def _turned_down(made: Sequence[Dict[str, Any]], observed: Iterable[Dict[str, Any]]) -> Set[int]:
-    """Functions that answer too few copies of calls, and answered more calls where the tests made them."""
-    copies: Dict[int, int] = {}
-    calls: Dict[int, int] = {}
-    for record in made:
-        if record["how"] != "given" and record["runs"]:
-            copies[int(record["f"])] = copies.get(int(record["f"]), 0) + (record["runs"][0]["k"] == "ok")
-    for record in observed:
-        calls[int(record["f"])] = calls.get(int(record["f"]), 0) + (record["run"]["k"] == "ok")
-    return {number for number, many in copies.items() if many < min(ASKED_LEAST, calls.get(number, 0))}
-
-
 def _answering_otherwise(made: Sequence[Dict[str, Any]], observed: Iterable[Dict[str, Any]]) -> Set[int]:
     """Functions that answer a call in a fork otherwise than they answered the test: then a fork is not what it was."""
     known = {(r["f"], r["item"], r["made"]): r["run"] for r in observed if r["run"].get("v") or r["run"]["k"] != "ok"}

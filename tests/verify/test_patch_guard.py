@@ -56,6 +56,24 @@ def test_tests_beside_the_named_ones_must_not_break_and_are_witnesses() -> None:
     assert wrong.reason.startswith("breaks tests outside --test: test_more.py::test_all[abc]")
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("refuses", [False, True])
+def test_a_file_that_no_longer_collects_is_broken(refuses: bool) -> None:
+    uses = {"conftest.py": "from cut import paste\n"} if refuses else {}
+    test = "import cut\n" if refuses else "from cut import paste\n"
+    files = {
+        "cut.py": SOURCE + "\n\ndef paste(text):\n    return text\n",
+        "test_cut.py": NAMED,
+        **{f"far/{name}": text for name, text in uses.items()},
+        "far/test_paste.py": f"{test}\n\ndef test_it():\n    assert True\n",
+    }
+    text = patch(files, {"cut.py": RIGHT + "\n\ndef glue(text):\n    return text\n"})
+    found = verified(files, text, tests=("test_cut.py",), claim=Claim.FIXES)
+    assert found.verdict is VerifyVerdict.REFUSED, found.reason
+    place = "far/conftest.py" if refuses else "far/test_paste.py"
+    assert found.reason == f"breaks tests outside --test: collect:{place}"
+
+
 @pytest.mark.slow
 def test_none_runs_none() -> None:
     wrong = asked(WRONG, Guard(scope=GuardScope.NONE))

@@ -1,7 +1,8 @@
 """The guard of a patch that somebody made: tests outside those that were named, on the patched tree and on the other.
 
 Test files that the change can reach by imports, nearest first, in bounded time; or what was named. A test that is bad
-with the patch is run again, and then without it: it counts as broken where the unpatched tree has it good. Those that
+with the patch is run again, and then without it: it counts as broken where the unpatched tree has it good. So does a
+file that collects without the patch alone. Those that
 pass on both and run a touched function are as good a witness of the change as the named ones. Limitations: files are
 found by their names; a test that is good or bad by chance may pass for the other.
 """
@@ -20,11 +21,12 @@ from localagent.domain.task import Task
 from localagent.verify.baseline import test_discovery
 from localagent.verify.baseline.baseline import first_run, second_chance_of
 from localagent.verify.checks.guard_check import outside, python_sources
+from localagent.verify.checks.test_selection import COLLECT_PREFIX
 from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.worker.jail_pool import JailPool
 from localagent.verify.worker.suite_run import SuiteWorker
 from localagent.verify.worker.worker_client import RunRequest
-from localagent.verify.worker.worker_messages import Item
+from localagent.verify.worker.worker_messages import Collected, CollectionRefused, Item
 
 FILES_LIMIT = 12
 WITNESSES_LIMIT = 200
@@ -32,7 +34,10 @@ _PLAIN_SHARE = 0.4  # of the time, for running all of them; the rest is for noti
 
 Run = Callable[[SuiteWorker, Sequence[Item]], Mapping[str, TestResult]]
 Ask = Callable[[JailPool, Run, tuple[str, ...]], Mapping[str, TestResult] | None]
-"""What a tree's tests, collected from pytest arguments, say; None where they do not collect, or the jail is lost."""
+"""What a tree's tests, collected from pytest arguments, say, with what does not collect as `uncollected` gives it.
+
+None where that cannot be said: the collection hung, or the jail is lost.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,33 +76,52 @@ def guard_patch(
     run = _GuardRun(baseline=baseline, seconds=guard.seconds)
     after = trees.ask(trees.after, run.all, args)
     if after is None:
-        why = "the tests outside --test do not collect with the patch, or could not be run"
+        why = "the tests outside --test were not collected with the patch in their time, or could not be run"
         return PatchGuard(result=GuardResult(seconds=time.monotonic() - begin, why=why, unknown=True))
     bad = [t.id for t in after.values() if not t.outcome.good]
     witnesses = _witnesses(files, [t for t in after.values() if t.outcome is Outcome.PASSED])
-    before = trees.ask(trees.before, run.some([*bad, *(t.id for t in witnesses)]), args) if bad or witnesses else {}
+    asked = run.some([*bad, *(t.id for t in witnesses)])
+    before = trees.ask(trees.before, asked, args) if bad or witnesses else {}
+    suspects = [name for name in bad if _is_good(name, before)]
+    again = trees.ask(trees.after, run.some(suspects), args) if suspects else {}
+    flaky = [name for name in suspects if _is_good(name, again)]
+    broken = [name for name in suspects if again is not None and name in again and name not in flaky]
+    doubted = [n for n in bad if before is None or not (n in before or _is_good(n, before))]
     before = before or {}
-    suspects = [name for name in bad if name in before and before[name].outcome.good]
-    again = (trees.ask(trees.after, run.some(suspects), args) or {}) if suspects else {}
-    broken = [name for name in suspects if name in again and not again[name].outcome.good]
-    flaky = [name for name in suspects if name in again and name not in broken]
+    tests = [t for t in after.values() if not t.id.startswith(COLLECT_PREFIX)]
     known = [t for t in witnesses if t.id in before]
     return PatchGuard(
         result=GuardResult(
             found=run.found,
-            ran=len(after),
-            passed=len([t for t in after.values() if t.outcome.good or t.id in flaky]),
+            ran=len(tests),
+            passed=len([t for t in tests if t.outcome.good or t.id in flaky]),
             broken=bounded_ids(broken),
             flaky=bounded_ids(flaky),
-            undecided=bounded_ids([n for n in bad if n not in before or (n in suspects and n not in again)]),
-            not_run=run.found - len(after),
+            undecided=bounded_ids([*doubted, *(n for n in suspects if n not in (*broken, *flaky))]),
+            not_run=run.found - len(tests),
             seconds=time.monotonic() - begin,
-            why=f"the time of the guard ({guard.seconds:.0f} s) is used up" if run.found > len(after) else "",
+            why=f"the time of the guard ({guard.seconds:.0f} s) is used up" if run.found > len(tests) else "",
         ),
         args=args,
         witnesses=tuple(known),
         turned=frozenset(t.id for t in known if not before[t.id].outcome.good),
     )
+
+
+def uncollected(answer: Collected | CollectionRefused) -> dict[str, TestResult]:
+    """The files that do not collect, each as an error of `collect:<path>`."""
+    errors = dict(answer.errors)
+    if isinstance(answer, CollectionRefused) and not errors:
+        errors = {answer.path or ".": answer.failure}
+    names = {f"{COLLECT_PREFIX}{path}": failure for path, failure in errors.items()}
+    return {name: TestResult(id=name, outcome=Outcome.ERROR, failure=failure) for name, failure in names.items()}
+
+
+def _is_good(name: str, results: Mapping[str, TestResult] | None) -> bool:
+    """Whether a test is good there, or a file is collected."""
+    if results is None or name.startswith(COLLECT_PREFIX):
+        return results is not None and name not in results
+    return name in results and results[name].outcome.good
 
 
 @dataclass(kw_only=True, slots=True)
