@@ -33,12 +33,14 @@ def claim_limits(
     *,
     mutants: Mutants | None = None,
     fails_on: Sequence[str] = (),
+    undecided: Sequence[str] = (),
     by_checks: bool = False,
     new_tests_ran: bool = True,
 ) -> tuple[Limit, ...]:
     """Limits for a claim. `by_checks`: no test turned, only checks did, and no mutant was put to these.
 
-    `fails_on`: tests that run a changed line and fail as before. `new_tests_ran`: a test that the patch brings, or that
+    `fails_on`: tests that run a changed line and fail as before. `undecided`: tests of the guard that fail with the
+    patch, and nobody saw them without it. `new_tests_ran`: a test that the patch brings, or that
     it turns, ran a changed line; what is added must be run.
     """
     found = list(_limits(claim, near, necessity, by_checks=by_checks, new_tests_ran=new_tests_ran))
@@ -46,9 +48,16 @@ def claim_limits(
         reason = f"all tests pass also where it returns the same whatever it is given: {mutants.constant[0]}"
         found.append(Limit(most=Grade.C, reason=reason))
     if claim in (Claim.FIXES, Claim.ADDS) and fails_on:
-        which = f"{fails_on[0]} and {len(fails_on) - 1} more" if len(fails_on) > 1 else fails_on[0]
-        found.append(Limit(most=Grade.C, reason=f"still failing, as before, and it runs what changes: {which}"))
+        reason = f"still failing, as before, and it runs what changes: {_first_of(fails_on)}"
+        found.append(Limit(most=Grade.C, reason=reason))
+    if undecided:
+        reason = f"fails outside --test, and no time was left to see whether it did before: {_first_of(undecided)}"
+        found.append(Limit(most=Grade.C, reason=reason))
     return tuple(found)
+
+
+def _first_of(names: Sequence[str]) -> str:
+    return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
 
 
 def _limits(

@@ -75,6 +75,7 @@ def test_what_was_not_asked_or_what_a_constant_would_pass_limits() -> None:
         assert grade(claim, SAME, either) is Grade.B
         assert limited(BEST, claim, claim_limits(claim, SAME, mutants=alive)).grade is Grade.C
         assert limited(BEST, claim, claim_limits(claim, SAME, fails_on=["t::a", "t::b"])).grade is Grade.C
+        assert limited(BEST, claim, claim_limits(claim, SAME, undecided=["t::a"])).grade is Grade.C
     assert grade(Claim.FIXES, SAME, Necessity(parts=0, asked=0, note="no part can be taken back")) is Grade.A
 
 

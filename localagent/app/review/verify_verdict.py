@@ -243,6 +243,7 @@ class VerdictMaker:
             fails_on=sorted({*reached} - self._verifier.unmendable(baseline))
             if baseline is not None and reached
             else (),
+            undecided=full.guard.undecided if full.guard is not None else (),
             by_checks=not evidence.turned and bool(checks),
             new_tests_ran=evidence.new_ran or not evidence.turned,
         )
