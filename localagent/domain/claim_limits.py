@@ -107,7 +107,7 @@ def _of_parts(necessity: Necessity) -> Iterator[Limit]:
     """A part that no test needs is one for which no test speaks, whether or not an input shows what it does."""
     if necessity.alternatives:
         told = ", ".join(f"{part.path}:{part.line} ({part.text})" for part in necessity.alternatives[:2])
-        yield Limit(most=Grade.B, reason=f"of parts of one statement every test needs but one: {told}")
+        yield Limit(most=Grade.B, reason=f"the tests need only one of several parts of a statement: {told}")
     if necessity.parts and not necessity.asked:
         yield Limit(most=Grade.C, reason="which of its parts the tests need could not be asked")
     if not necessity.unneeded:
