@@ -22,13 +22,13 @@ from localagent.verify.baseline.failed_project import project_of
 from localagent.verify.baseline.failure_cause import with_causes, without_missing_modules
 from localagent.verify.checks.full_check import FullChecker
 from localagent.verify.checks.new_findings import Delta, ToolAnswer
-from localagent.verify.checks.patch_guard import GuardedTrees, PatchGuard, Run, guard_patch, uncollected
+from localagent.verify.checks.patch_guard import GuardedTrees, PatchGuard, guard_patch
 from localagent.verify.checks.quick_check import WarmQuickCheck
 from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.worker.jail_pool import JailPool
 from localagent.verify.worker.suite_run import SuiteWorker
 from localagent.verify.worker.worker_client import OpenRequest, WorkerLost
-from localagent.verify.worker.worker_messages import Collected, CollectionRefusal, CollectionRefused, Item
+from localagent.verify.worker.worker_messages import Collected, Item
 from localagent.verify.worker.worker_spec import WorkerSpec, WorkerUse
 
 _T = TypeVar("_T")
@@ -150,20 +150,11 @@ class PatchVerifier:
 
     def guard(self, files: Sequence[ChangedFile], baseline: Baseline, guard: Guard) -> PatchGuard | None:
         """The tests outside the named ones; those that run what changes are asked from now on like the named ones."""
-        trees = GuardedTrees(before=self.before, after=self.after, ask=self._asked)
+        trees = GuardedTrees(before=self.before, after=self.after, request=self.request)
         found = guard_patch(trees, self._task, guard, files, baseline)
         if found is not None and found.witnesses:
             self.request = replace(self.request, args=(*self.request.args, *found.args))
         return found
-
-    def _asked(self, rooms: JailPool, run: Run, tests: tuple[str, ...]) -> Mapping[str, TestResult] | None:
-        """What tests say, and which of their files do not collect; None where that cannot be said."""
-        return self._in(
-            rooms,
-            lambda suite, found: {**run(suite, found.items), **uncollected(found)},
-            tests,
-            lambda found: None if found.why is CollectionRefusal.HUNG else uncollected(found),
-        )
 
     def _ran(self, suite: SuiteWorker, wanted: Sequence[Item]) -> Mapping[str, TestResult]:
         seconds = self._task.budget.max_seconds
@@ -173,20 +164,13 @@ class PatchVerifier:
         """What is asked of a tree's tests; None where they do not collect, or their jail is lost."""
         rooms = self._make_rooms(tree)
         self._others.append(rooms)
-        return self._in(rooms, ask, self._task.tests)
-
-    def _in(
-        self,
-        rooms: JailPool,
-        ask: Callable[[SuiteWorker, Collected], _T],
-        tests: tuple[str, ...],
-        refused: Callable[[CollectionRefused], _T | None] = lambda _: None,
-    ) -> _T | None:
         with contextlib.suppress(WorkerLost), rooms.start({}, WorkerUse.BASELINE) as room:
-            request = OpenRequest(args=tests, options=self.request.options, pythonpath=self.request.pythonpath)
+            request = OpenRequest(
+                args=self._task.tests, options=self.request.options, pythonpath=self.request.pythonpath
+            )
             suite = SuiteWorker(room.client, request)
             answer = suite.open()
-            return ask(suite, answer) if isinstance(answer, Collected) else refused(answer)
+            return ask(suite, answer) if isinstance(answer, Collected) else None
         rooms.check()
         return None
 
