@@ -99,7 +99,7 @@ class GuardComparison:
 
     def _not_collected(self, jail: SuiteJail, items: Sequence[Item]) -> set[str] | None:
         """Tests and files (`collect:<path>`) that a tree does not collect; None (told) where that cannot be said."""
-        patience = (COLLECTING_SLOWER * self.collecting + COLLECTING_SECONDS) * slowdown(MOST_SLOWED)
+        patience = COLLECTING_SLOWER * self.collecting + COLLECTING_SECONDS
         patient = time.monotonic() + patience
         answer = jail.collect(until=min(patient, self.until))
         if answer is None:
@@ -113,14 +113,13 @@ class GuardComparison:
     def _refused(self, answer: CollectionRefused, patience: float, *, hung_long: bool) -> set[str] | None:
         """What stands in the way of a collection, as `_not_collected` gives it."""
         errors = [path for path in answer.errors if path not in self.errors]
-        at = answer.path
         if answer.why is CollectionRefusal.HUNG:
             if not hung_long:
                 self.count.why.append("the suite was not collected with the patch in the time that was left")
                 return None
-            self.count.why.append(f"collecting took more than {patience:.0f} s, and {self.collecting:.1f} s before")
-            at = next((frame.path for frame in answer.failure.frames if frame.path), at)
-        return {f"{COLLECT_PREFIX}{path}" for path in errors or [at or "."]}
+            before = f"{self.collecting:.1f} s without the patch"
+            self.count.why.append(f"collecting took more than {patience:.0f} s, and {before}")
+        return {f"{COLLECT_PREFIX}{path}" for path in errors or [answer.path or "."]}
 
     def run(self, items: Sequence[Item], until: float, tell: Tell = lambda _ran, _found: None) -> None:
         """Batch after batch, until one is broken or the time is up."""

@@ -83,6 +83,11 @@ class AnswerPair:
         return self.was.digest != self.now.digest
 
     @property
+    def misfit(self) -> bool:
+        """Whether both answer as code answers values of a make that it was never meant for: that compares nothing."""
+        return not self.differs and self.was.kind is CallOutcome.RAISED and self.was.exception in _BAD_INPUT
+
+    @property
     def crash(self) -> bool:
         """Whether new breaks where old answered or refused."""
         return self.now.kind.crashed and not self.was.kind.crashed
