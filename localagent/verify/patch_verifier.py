@@ -148,11 +148,11 @@ class PatchVerifier:
 
         return self._on(tree, ran) or {}
 
-    def guard(self, files: Sequence[ChangedFile], baseline: Baseline, guard: Guard) -> PatchGuard | None:
+    def guard(self, files: Sequence[ChangedFile], baseline: Baseline, guard: Guard) -> PatchGuard:
         """The tests outside the named ones; those that run what changes are asked from now on like the named ones."""
         trees = GuardedTrees(before=self.before, after=self.after, request=self.request)
         found = guard_patch(trees, self._task, guard, files, baseline)
-        if found is not None and found.witnesses:
+        if found.witnesses:
             self.request = replace(self.request, args=(*self.request.args, *found.args))
         return found
 

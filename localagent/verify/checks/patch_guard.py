@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from localagent.code.import_distance import import_distances
-from localagent.domain.guard import Guard, GuardResult, GuardScope
+from localagent.domain.guard import Guard, GuardResult
 from localagent.domain.outcome import Baseline, Outcome, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Task
@@ -57,10 +57,8 @@ class GuardedTrees:
 
 def guard_patch(
     trees: GuardedTrees, task: Task, guard: Guard, files: Sequence[ChangedFile], baseline: Baseline
-) -> PatchGuard | None:
-    """Run the guard of a patch; None where it is asked for none, or the named tests are all that there is."""
-    if guard.scope is GuardScope.NONE or not task.tests:
-        return None
+) -> PatchGuard:
+    """Run the guard of a patch."""
     begin = time.monotonic()
     args = guard.tests or near_files(trees.after.place.store, [f.path for f in files], task.tests)
     if not args:
