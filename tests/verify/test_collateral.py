@@ -130,6 +130,10 @@ def test_most_answers_changed_for_one_demanded_call_and_nothing_shows_what_stays
     assert list(function_effects([asked, *near])) == [(FunctionEffect.MOST_CHANGED, "")]
     stays = pair(answer("0"), answer("0"), origin=InputOrigin.TESTED)
     assert list(function_effects([asked, *near, stays])) == []
+    refuses = replace(
+        stays, was=answer("IndexError", CallOutcome.REFUSED), now=answer("IndexError", CallOutcome.REFUSED)
+    )
+    assert list(function_effects([asked, *near, refuses])) == [(FunctionEffect.MOST_CHANGED, "")]
     as_before = [pair(answer(str(n)), answer(str(n))) for n in range(10, 16)]
     assert list(function_effects([asked, *near, *as_before])) == []
     broke = [replace(p, was=answer("ValueError", CallOutcome.RAISED)) for p in near]
