@@ -163,7 +163,7 @@ def is_one_change(pairs: Sequence[AnswerPair]) -> bool:
 
 
 def is_most_changed(pairs: Sequence[AnswerPair]) -> bool:
-    """Whether most answers changed, turned tests ask for that in a case or two, and no test shows an answer that stays."""
+    """Whether most answers changed, turned tests ask for that in a case or two, and none shows an answer that stays."""
     known = [p for p in pairs if p.was.kind is CallOutcome.OK]
     steady = any(p.origin in (InputOrigin.DEMANDED, InputOrigin.TESTED) and not p.differs for p in known)
     if len(known) < LEAST_PAIRS or steady or not any(p.origin is InputOrigin.DEMANDED for p in pairs):
