@@ -4,14 +4,16 @@ The tree before carries the patch's own tests, so that a test that the patch bri
 """
 
 import contextlib
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from localagent.domain.edit import Candidate, FileChange, Patch
 from localagent.domain.guard import Guard
-from localagent.domain.outcome import Baseline, CauseOrigin, FullResult, TestResult
+from localagent.domain.outcome import Baseline, CauseOrigin, FullResult, Outcome, TestResult
 from localagent.domain.policy import Policy
 from localagent.domain.task import Snapshot, Task
 from localagent.jail.limits.profile import load
@@ -21,15 +23,19 @@ from localagent.verify.baseline.baseline import BaselineRunner, first_run, secon
 from localagent.verify.baseline.failed_project import project_of
 from localagent.verify.baseline.failure_cause import with_causes, without_missing_modules
 from localagent.verify.checks.full_check import FullChecker
+from localagent.verify.checks.guard_comparison import LIMITS
 from localagent.verify.checks.new_findings import Delta, ToolAnswer
-from localagent.verify.checks.patch_guard import GuardedTrees, PatchGuard, guard_patch
+from localagent.verify.checks.patch_guard import COLLECTING_SECONDS, GuardedTrees, PatchGuard, guard_patch
 from localagent.verify.checks.quick_check import WarmQuickCheck
 from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.worker.jail_pool import JailPool
+from localagent.verify.worker.suite_jail import RunMode, SuiteJail
 from localagent.verify.worker.suite_run import SuiteWorker
 from localagent.verify.worker.worker_client import OpenRequest, WorkerLost
 from localagent.verify.worker.worker_messages import Collected, Item
 from localagent.verify.worker.worker_spec import WorkerSpec, WorkerUse
+
+_UNSEEN_SECONDS = 30.0  # for noting the lines of turned tests for which there was no time
 
 _T = TypeVar("_T")
 
@@ -127,9 +133,22 @@ class PatchVerifier:
         """What ruff and mypy say."""
         return Delta(self.before, self._policy).review(candidate_of(files).patch)
 
-    def after_baseline(self) -> Baseline:
-        """Outcomes and lines of the tree after: what covers the changed lines."""
-        return BaselineRunner(self.after, self._task).run()
+    def after_baseline(self, turned: Collection[str] = ()) -> Baseline:
+        """Outcomes and lines of the tree after: what covers the changed lines.
+
+        Tests of `turned` of which there was no time to note the lines are run once more, by themselves.
+        """
+        after = BaselineRunner(self.after, self._task).run()
+        unseen = {t.id for t in after.tests if t.id in turned and t.lines is None and t.outcome is Outcome.PASSED}
+        if not unseen:
+            return after
+        with closing(SuiteJail(self.after, {}, self.request)) as jail:
+            found = jail.collect(until=time.monotonic() + COLLECTING_SECONDS)
+            items = [i for i in found.items if i.id in unseen] if isinstance(found, Collected) else []
+            until = time.monotonic() + _UNSEEN_SECONDS
+            again = jail.run(items, RunMode.TRACED, LIMITS, until=until).results
+        tests = (replace(t, lines=again[t.id].lines) if t.id in again else t for t in after.tests)
+        return replace(after, tests=tuple(tests))
 
     def quick(self, baseline: Baseline, *, jobs: int, always: Sequence[str] = ()) -> WarmQuickCheck:
         """Warm workers on the tree after, in which some tests always run."""

@@ -28,7 +28,7 @@ from localagent.verify.worker.worker_messages import Collected, Item
 
 FILES_LIMIT = 12
 WITNESSES_LIMIT = 200
-_COLLECTING_SECONDS = 120.0  # at most, beside the guard's own
+COLLECTING_SECONDS = 120.0  # at most, beside the time for running
 _PLAIN_SHARE = 0.4  # of the time, for running all of them; the rest is for noting lines
 
 
@@ -65,7 +65,7 @@ def guard_patch(
         return PatchGuard(result=GuardResult(why="no test file outside --test imports what the patch changes"))
     request = replace(trees.request, args=args)
     with closing(SuiteJail(trees.before, {}, request)) as before, closing(SuiteJail(trees.after, {}, request)) as after:
-        answer = before.collect(until=begin + _COLLECTING_SECONDS)
+        answer = before.collect(until=begin + COLLECTING_SECONDS)
         if not isinstance(answer, Collected):
             why = f"the tests outside --test do not collect without the patch: {answer.text if answer else before.lost}"
             return PatchGuard(result=GuardResult(seconds=time.monotonic() - begin, why=why[:500], unknown=True))
@@ -77,7 +77,7 @@ def guard_patch(
             errors=frozenset(answer.errors),
             collecting=time.monotonic() - begin,
             count=count,
-            until=time.monotonic() + _COLLECTING_SECONDS,
+            until=time.monotonic() + COLLECTING_SECONDS,
         )
         found: tuple[TestResult, ...] = ()
         turned: frozenset[str] = frozenset()
