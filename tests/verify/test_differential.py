@@ -193,3 +193,47 @@ def test_functions_are_reached_however_tests_come_to_them() -> None:
     told = {(d.function, d.old, d.new) for d in found.differences}
     warns = ", warns DeprecationWarning"
     assert told >= {("by", "6", "7"), ("greet", "5", "6"), ("old", f"6{warns}", f"7{warns}")}, told
+
+
+SEARCH = """
+from collections import deque
+
+
+class Node:
+    def __init__(self, name, following=()):
+        self.name, self.following = name, list(following)
+
+
+def reaches(start, goal):
+    queue, seen = deque([start]), {start}
+    while True:
+        node = queue.popleft()
+        if node is goal:
+            return True
+        queue.extend(n for n in node.following if n not in seen)
+        seen.update(node.following)
+"""
+SEARCH_TESTS = """
+from search import Node, reaches
+
+a = Node("a")
+b = Node("b", [a])
+c = Node("c", [a, b])
+
+
+def test_reaches():
+    assert reaches(c, a) and reaches(c, b) and reaches(b, a) and reaches(a, a) and reaches(b, b)
+"""
+
+
+@pytest.mark.long
+def test_what_is_one_object_in_two_arguments_is_one_in_their_copies() -> None:
+    """A copy of each argument by itself would find no node in its graph, and every call would crash."""
+    after = SEARCH.replace("while True", "while queue").rstrip() + "\n    return False\n"
+    found = compared(
+        {"search.py": SEARCH, "test_search.py": SEARCH_TESTS},
+        {"search.py": after, "test_search.py": SEARCH_TESTS},
+        "test_search.py::test_reaches",
+    )
+    assert [(f.function, f.reached) for f in found.functions] == [("reaches", True)], found
+    assert not any(d.origin is InputOrigin.TESTED for d in found.differences)
