@@ -1,6 +1,6 @@
 """What shows of a repair's text alone that it is wrong: expressions that say nothing.
 
-They are `a > a`, `x or x`, `f(a, a)` where two things were meant. A test that passes by one passes by
+They are `a > a`, `x or x`, `f(a, a)` where two things were meant, `n += 0`. A test that passes by one passes by
 chance: nobody writes `row[i] or row[i]`. Counted is only what the text before did not hold. Not promised: that anything
 else makes sense.
 """
@@ -18,6 +18,10 @@ from localagent.domain.edit import Candidate
 from localagent.repair.search.enclosing_function import parsed
 
 _ROW_END = re.compile(rb"\r\n|\r|\n")
+_LEAVING = frozenset(
+    {(op, 0) for op in (ast.Add, ast.Sub, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift)}
+    | {(op, 1) for op in (ast.Mult, ast.Pow)}
+)
 _CANCELLING = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.BitAnd, ast.BitOr, ast.BitXor)
 
 
@@ -72,6 +76,9 @@ def _empty(tree: ast.AST) -> Iterator[ast.expr | ast.stmt]:
                 yield node
         elif isinstance(node, ast.Assign) and len(node.targets) == 1 and _same((node.targets[0], node.value)):
             yield node
+        elif isinstance(node, ast.AugAssign) and isinstance(node.value, ast.Constant):
+            if (type(node.op), node.value.value) in _LEAVING:
+                yield node
 
 
 def _same(pair: Sequence[ast.expr]) -> bool:
