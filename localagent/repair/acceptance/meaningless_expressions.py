@@ -76,9 +76,12 @@ def _empty(tree: ast.AST) -> Iterator[ast.expr | ast.stmt]:
                 yield node
         elif isinstance(node, ast.Assign) and len(node.targets) == 1 and _same((node.targets[0], node.value)):
             yield node
-        elif isinstance(node, ast.AugAssign) and isinstance(node.value, ast.Constant):
-            if (type(node.op), node.value.value) in _LEAVING:
-                yield node
+        elif isinstance(node, ast.AugAssign) and (type(node.op), _constant(node.value)) in _LEAVING:
+            yield node
+
+
+def _constant(node: ast.expr) -> object:
+    return node.value if isinstance(node, ast.Constant) else None
 
 
 def _same(pair: Sequence[ast.expr]) -> bool:
