@@ -74,14 +74,15 @@ def _empty(tree: ast.AST) -> Iterator[ast.expr | ast.stmt]:
         elif isinstance(node, ast.Call):
             if _twice([a for a in node.args if isinstance(a, ast.Name | ast.Attribute | ast.Subscript)]):
                 yield node
-        elif isinstance(node, ast.Assign) and len(node.targets) == 1 and _same((node.targets[0], node.value)):
-            yield node
-        elif isinstance(node, ast.AugAssign) and (type(node.op), _constant(node.value)) in _LEAVING:
+        elif isinstance(node, ast.Assign | ast.AugAssign) and _leaves_as_it_is(node):
             yield node
 
 
-def _constant(node: ast.expr) -> object:
-    return node.value if isinstance(node, ast.Constant) else None
+def _leaves_as_it_is(node: ast.Assign | ast.AugAssign) -> bool:
+    """Whether a target is given its own value."""
+    if isinstance(node, ast.Assign):
+        return len(node.targets) == 1 and _same((node.targets[0], node.value))
+    return isinstance(node.value, ast.Constant) and (type(node.op), node.value.value) in _LEAVING
 
 
 def _same(pair: Sequence[ast.expr]) -> bool:
