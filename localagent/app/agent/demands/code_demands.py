@@ -30,6 +30,11 @@ _MOVES = re.compile(
     r"\b(?:module|file|functions?|helper|class|constants?|settings?|\w+\.py)\b",
     re.IGNORECASE,
 )
+_KIND_OF = re.compile(
+    r"`(?:\w+\.)*(\w+)`(?:,| is| as|:| \()*? ?an? (?:new )?(?:(?:sub)?class of )?"
+    r"`?(\w*[a-z](?:Error|Exception|Warning))`?"
+)
+_BELOW = re.compile(rf"`(\w+)`[^`;.]*?,? (?:with|and) ({LIST}) (?:below|under|beneath) (?:it|that)\b")
 _EVERY = re.compile(r"\b(?:every|all|each)(?: public)? (?:functions?|methods?)\b")
 _PYTHON_FILE = re.compile(r"[\w/]+\.py\b")
 _SETTINGS = re.compile(r"\.(?:json|toml|ya?ml|cfg|ini|sql)$")
@@ -90,6 +95,24 @@ def moved_values(instruction: str, change: ChangedTree) -> Iterator[str]:
         for value in stood.keys() - stand.keys():
             if len(value.strip("'\"")) > 1 and value.strip("'\"") not in instruction:
                 yield f"values to move as they are, and {value} is nowhere any more"
+
+
+def subclasses(instruction: str, change: ChangedTree) -> Iterator[str]:
+    """Classes that are new and are to be a kind of another one, and are not."""
+    asked = [(name, base) for name, base in _KIND_OF.findall(instruction)]
+    asked += [(name, base) for base, names in _BELOW.findall(instruction) for name in quoted(names)]
+    for name, base in asked:
+        made = [n for s in change.sources for n in ast.walk(s.after) if isinstance(n, ast.ClassDef) and n.name == name]
+        if made and not any(last_name(b) == base or last_name(b) in _below(base, change) for b in made[0].bases):
+            yield f"`{name}` as a kind of {base}"
+
+
+def _below(base: str, change: ChangedTree) -> set[str]:
+    nodes = [n for s in change.sources for n in ast.walk(s.after) if isinstance(n, ast.ClassDef)]
+    found = {base}
+    for _ in nodes:
+        found |= {n.name for n in nodes if any(last_name(b) in found for b in n.bases)}
+    return found
 
 
 def each_function(instruction: str, change: ChangedTree) -> Iterator[str]:

@@ -28,7 +28,9 @@ _CHANGED = re.compile(
 _LIKE = re.compile(r"\b(?:as|like|see|than|leave|how) (?:in )?`?[\w./-]*$")
 _TOLD = re.compile(r"\bno tests\b|\bhardly\b|\bexpects?\b")
 _MADE = re.compile(
-    r"\b(?:write|create|add|into|new (?:file|module)|in a new module) `?((?:[\w-]+/)*[\w-]+\.\w{1,5})\b", re.IGNORECASE
+    r"\b(?:write|create|add|into|new (?:file|module)|in a new module) (?:a |an )?"
+    r"`?((?:[\w-]+/)*[\w-]+\.(?:pyi?|md|rst|txt|toml|cfg|ini|json|ya?ml|csv|html|sql|sh))\b",
+    re.IGNORECASE,
 )
 _TARGET = re.compile(r"\bmake target\b|\btarget `[\w-]+`")
 _TESTS = re.compile(
@@ -37,7 +39,7 @@ _TESTS = re.compile(
     r"|\btests?,? (?:too|please|as well)\b",
     re.IGNORECASE,
 )
-_EXPORTED = re.compile(r"\bexport(?:ed|s)?(?: (?:it|them))? (?:by|from|in) the package\b", re.IGNORECASE)
+_EXPORTED = re.compile(r"\bexport(?:ed|s)?(?: \w+){0,6} (?:by|from|in) the package\b", re.IGNORECASE)
 
 
 def documents(instruction: str, change: ChangedTree) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """Names, options, values and texts of an instruction that a change does not hold."""
 
+import builtins
 import re
 import sys
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ _OPTION = re.compile(r"(?<![\w-])--[a-z][\w-]+")
 _OTHERS = re.compile(r"\b(?:git|pip|pytest|ruff|mypy|docker|make|npm|curl|python\d? -m)\b")
 _IDENTIFIER = re.compile(r"(?:\w+\.)*([A-Za-z_]\w*)(\(.*\))?(?:=.*)?")
 _PLACEHOLDER = re.compile(r"[A-Z]+\d*|None|True|False|\w{1,2}")
-_BARE = re.compile(r"(?<![\w./-])(?:[A-Z]+(?:_[A-Z0-9]+)+|[a-z]\w*_\w+)(?![\w/-]|\.\w)")
+_BARE = re.compile(r"(?<![\w./-])(?:[A-Z]+(?:_[A-Z0-9]+)+|[a-z]\w*_\w+)(?![\w/=-]|\.\w)")
 _KIND = re.compile(
     r"\b(?:fields?|attributes?|parameters?|keywords?|arguments?|options?|methods?|functions?|class(?:es)?|modules?"
     r"|(?:sub)?commands?|columns?|keys?|loggers?|headers?|variables?|constants?|helpers?|rules?|limits?|propert(?:y|ies)"
@@ -20,7 +21,7 @@ _KIND = re.compile(
 )
 _SAID = re.compile(
     r"\b(?:messages?|texts?|prints?|printed|says?|said|reasons?|errors?|stderr|standard error|as in|warnings?|logs?"
-    r"|logged|level)\b"
+    r"|logged|logger|level)\b"
 )
 _OLD = re.compile(
     r"\b(?:instead of|rather than|no longer|not|today|now|currently|old|old message|even|although|wrongly)\b"
@@ -29,7 +30,7 @@ _BUT = re.compile(
     r"\b(?:today|currently|at the moment|but|instead|expects?|claims?|complains?|although|wrongly|ends? in)\b"
 )
 _WORD_OF_TEXT = re.compile(r"[a-z]{2,}")
-_ITEM = r"(?:`[^`() ]+`|'[^']+'|[\w./-]*[\d_][\w./-]*\w|[A-Z]{3,})"
+_ITEM = r"(?:`\W[^`() ]+`|'[^']+'|[\w./-]*[\d_][\w./-]*\w|[A-Z]{3,})"
 _ITEMS = re.compile(rf"{_ITEM}(?:, {_ITEM})*,? (?:and|or) {_ITEM}(?! (?:are|is|were|was)\b)")
 _LIMIT = re.compile(
     r"\b(?:to|at most|at least|default|exceeds?|requires?(?: Python)?|version|maximum(?: of)?"
@@ -44,14 +45,15 @@ _WANTED = re.compile(
     r"|at least|default|is|are|prepare|pin)\b",
     re.IGNORECASE,
 )
-_SETTING = re.compile(r"`(\w+): ?[^`]+`")
+_SETTING = re.compile(r"`([a-z_]\w*): ?[^`]+`")
 _IN_JSON = re.compile(rf"\bJSON\b[^`]*\b(?:gets?|has|have|contains?|with) ({LIST})")
 _GENERIC = re.compile(rb"\b(?:asdict|_asdict|__dict__|vars|getattr|model_dump|__slots__)\b")
-_LEVEL = re.compile(r"\blevel (DEBUG|INFO|WARNING|ERROR|CRITICAL)\b")
+_LEVEL = re.compile(r"\b(?:level|at) (DEBUG|INFO|WARNING|ERROR|CRITICAL)\b")
 _TO_LOG = re.compile(
     r"\blogger (?:named|called|`)|\ba logger\b|\b(?:should|must) be logged\b"
     r"|\blog (?:a|an|each|every|it|them)\b|\bat level\b"
 )
+_NO_LEVELS = re.compile(r"\b(?:no|not|n't) (?:\w+ ){0,3}?(?:handlers?|levels?)\b", re.IGNORECASE)
 _TO_WARN = re.compile(r"\bdeprecat(?:e|ed|ion)\b", re.IGNORECASE)
 _GOES = re.compile(r"\b(?:remove|drop|delete|gone|go away|goes away)\b", re.IGNORECASE)
 _MANY = 10
@@ -79,7 +81,8 @@ def names(instruction: str, change: ChangedTree) -> Iterator[str]:
             asked.append(found[1])
             asked += re.findall(r"([a-z_]\w+)\s*[=,)]", found[2] or "")
     for name in dict.fromkeys(asked):
-        if not _PLACEHOLDER.fullmatch(name) and name not in change.code + change.texts and not change.stood(name):
+        known = hasattr(builtins, name) or name in sys.stdlib_module_names or _PLACEHOLDER.fullmatch(name)
+        if not known and name not in change.code + change.texts and not change.stood(name):
             yield f"`{name}`"
 
 
@@ -89,7 +92,7 @@ def messages(instruction: str, change: ChangedTree) -> Iterator[str]:
     for quote in quotes(instruction):
         if re.search(r"[()=\[\]\\\"]", quote.text) or len(quote.text.split()) < 3 or _OLD.search(quote.before[-30:]):
             continue
-        if not _SAID.search(unquoted(quote.before)[-80:]):
+        if not _SAID.search(unquoted(quote.before)[-100:]):
             continue
         plain = re.sub(r"--?[\w-]+|'[^']*'|\S*[._/\d]\S*|\b[A-Z]+\b", " ", quote.text)
         words = _WORD_OF_TEXT.findall(plain)
@@ -147,6 +150,8 @@ def logs(instruction: str, change: ChangedTree) -> Iterator[str]:
         also = r"|\.exception\(" if level == "ERROR" else r"|\.warn\(" if level == "WARNING" else ""
         if not re.search(rf"\.{level.lower()}\(|\b{level}\b{also}", change.code):
             yield f"a log at level {level}"
+    if _NO_LEVELS.search(instruction) and re.search(r"\b(?:addHandler|basicConfig|setLevel|dictConfig)\(", change.code):
+        yield "a log that is not configured, and it is"
     traced = [
         s for s in sentences(instruction) if re.search(r"\btraceback\b", s) and re.search(r"\b(?:log|warning|level)", s)
     ]

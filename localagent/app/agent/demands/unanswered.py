@@ -18,6 +18,7 @@ _RULES: tuple[Callable[[str, ChangedTree], Iterator[str]], ...] = (
     code_demands.defaults,
     code_demands.gone,
     code_demands.moved_values,
+    code_demands.subclasses,
     code_demands.each_function,
     code_demands.subjects,
     document_demands.documents,
