@@ -4,7 +4,7 @@ A change that is refused goes back to the model with the reason. What no test sh
 whoever gave the instruction said that nobody wants to be asked (`assume`); it never gets a grade better than C.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from localagent.agent.agent_ports import JudgeAnswer, Judgement, Person, SuiteOutcome
@@ -61,7 +61,7 @@ class VerifyJudge:
     frozen: frozenset[RepoPath] = frozenset()  # tests that are the specification
     review: ModelReview | None = None
     agreed_tests: Callable[[], AgreedTests | None] = lambda: None
-    refused: Callable[[Collection[RepoPath]], Sequence[RepoPath]] = lambda _written: ()
+    refused: Callable[[Mapping[RepoPath, str | None]], Sequence[RepoPath]] = lambda _written: ()
     claim: Claim = Claim.ADDS
     mends: bool = True
     proof: Proof | None = None

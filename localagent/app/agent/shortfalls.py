@@ -41,7 +41,7 @@ def shortfalls(
     policy: Policy,
     refused: Sequence[RepoPath],
 ) -> Iterator[Shortfall]:
-    """Of a patch that was verified, the worst first. `refused`: files that stand as they were because of that.
+    """Of a patch that was verified, the worst first. `refused`: files that stand as they were, or in part, for that.
 
     Tests among them count where the instruction names them: else what passes without passes as well.
     """
@@ -52,7 +52,8 @@ def shortfalls(
     if missed := _untested(found, texts, request):
         yield Shortfall(kind="test", what=f"no test runs {_shown(missed)}", remedy="add a test that runs and checks it")
     if lacking := [path for path in refused if path in request.instruction or not tests.match_file(path.lower())]:
-        what = f"{lacking[0]} was to be changed, that was refused, and it is as it was"
+        place = " there" if lacking[0] in writes else ""
+        what = f"{lacking[0]} was to be changed, that was refused, and it is as it was{place}"
         remedy = "change it in a way that may be, or call finish if it is to stay"
         yield Shortfall(kind="change", what=what, remedy=remedy)
     if asked := _unanswered(writes, texts, request.instruction, tree, lambda path: tests.match_file(path.lower())):
