@@ -21,6 +21,13 @@ TEST = "from pkg.mod import load\n\n\ndef test_load():\n    assert load(1) == 2\
 PROJECT = '[project]\nname = "a"\ndependencies = []\n\n[tool.pytest.ini_options]\naddopts = "-q"\n'
 
 
+RELOADS = (
+    "import importlib\n\nfrom pkg import settings\n\n\ndef test_variable(monkeypatch):\n"
+    "    monkeypatch.setenv('A', '3')\n    importlib.reload(settings)\n    assert settings.A == 3\n"
+)
+CLEARS_UP = "def f(g, h):\n    try:\n        g()\n    except BaseException:\n        h.close()\n        raise\n"
+
+
 def _change(path: str, before: str | None, after: str | None) -> Any:
     kind = ChangeKind.ADDED if before is None else ChangeKind.DELETED if after is None else ChangeKind.MODIFIED
     return TreeChange(
@@ -206,6 +213,8 @@ EXPECTED = "import pytest\n\n\ndef test_exit():\n    with pytest.raises(SystemEx
             "class A:\n    def __exit__(self, kind: type[BaseException] | None):\n        self.x = 1\n",
             "Close it.",
         ),
+        ("tests/test_settings.py", RELOADS, "Settings come from the environment."),
+        ("pkg/new.py", CLEARS_UP, "Close it whatever happens."),
     ],
 )
 def test_plain_uses_are_answered_by_the_words_that_ask_for_them(path: str, text: str, instruction: str) -> None:
@@ -255,6 +264,8 @@ def test_plain_uses_are_answered_by_the_words_that_ask_for_them(path: str, text:
         (DB.format("select 1; delete from a where b"), "Delete rows.", "acts-outside"),
         ("def f(g, xs):\n    try:\n        g()\n    except:\n        pass\n", "Catch any Exception.", "bare-except"),
         ("import random\n\n\ndef f():\n    return random.random()\n", "Make a token.", "weak-security"),
+        (RELOADS, "Settings come from the environment.", "acts-outside"),  # no test
+        (CLEARS_UP.replace("        raise\n", "        return\n        raise\n"), "Close it.", "lets-be"),
     ],
 )
 def test_no_words_answer_for_what_is_not_plain(text: str, instruction: str, rule: str) -> None:
@@ -446,3 +457,18 @@ def test_a_tox_file_that_is_named_may_run_less(after: str, allowed: bool) -> Non
     change = _change("tox.ini", TOX, after)
     assert (_rules("Drop Python 3.10 in tox.ini", change) == set()) is allowed
     assert _rules("Drop Python 3.10", change)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("importlib.reload(settings)", "importlib.reload(json)"),
+        ("from pkg import settings", "from pkg import settings\n\nsettings = 1"),
+        ("importlib.reload(settings)", "settings.__spec__ = 1\n    importlib.reload(settings)"),
+        ("importlib.reload(settings)", "list(map(importlib.reload, [settings]))"),
+        ("importlib.reload(settings)", "importlib.import_module('x')"),
+    ],
+)
+def test_only_a_module_of_the_repository_is_loaded_again(old: str, new: str) -> None:
+    text = "import json\n" + RELOADS.replace(old, new)
+    assert "run-text" in _rules("Settings come from the environment.", _change("tests/test_settings.py", None, text))
