@@ -250,11 +250,11 @@ def test_what_nobody_asked_for_goes_back_to_the_model(repo: Repo, tmp_path: Path
     weak = [("create", {"path": "tests/test_there.py", "content": plain})]
     gone = [("delete", {"path": "tests/test_there.py"})]
     feature = [*ADD[3:6], *more, *weak]
-    with false_model_server(calls_in_turn([*feature, *DONE, *back, *DONE, *gone, *DONE])) as server:
+    with false_model_server(calls_in_turn([*feature, *DONE, *back, *gone, *DONE])) as server:
         code, told, _ = _do(repo, server.socket, tmp_path, "--trust", "auto", "--assume")
     said = [m["content"] for m in server.bodies[-1]["messages"] if m["role"] == "tool"]
     assert "shop/labels.py:1: label is altered, and nothing in the instruction speaks of it" in said[5]
-    assert "a new test shows nothing: tests/test_there.py line 4" in said[7]
+    assert "a new test shows nothing: tests/test_there.py line 4" in said[5]
     assert (code, told["outcome"]) == (0, "accepted"), told["reason"]
 
 

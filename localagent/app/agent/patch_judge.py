@@ -90,13 +90,13 @@ class VerifyJudge:
         answer, reason = self._answer(found)
         reason += "; tests outside the specification fail as before" if apart else ""
         lacks = shortfalls(found, writes, self.request, self.tree, self.policy, self.refused(writes))
-        for short in lacks if answer is JudgeAnswer.ACCEPTED else ():
-            if self.mends and short.kind not in self._reported:
-                self._reported.add(short.kind)
-                reason = f"not finished, {short.what}; {short.remedy}"
+        if answer is JudgeAnswer.ACCEPTED and (short := list(lacks)):
+            new = [s for s in short if s.kind not in self._reported]
+            self._reported |= {s.kind for s in new}
+            if self.mends and new:
+                reason = f"not finished, {'; '.join(f'{s.what}; {s.remedy}' for s in new)}"
                 return Judgement(answer=JudgeAnswer.REFUSED, reason=reason)
-            answer, reason = JudgeAnswer.NEEDS_PERSON, f"{short.what}: {reason}"
-            break
+            answer, reason = JudgeAnswer.NEEDS_PERSON, f"{'; '.join(s.what for s in short)}: {reason}"
         if agreed is not None and agreed.files:
             reason += f"; {told_of(agreed)}"
             if answer is JudgeAnswer.ACCEPTED and (weak := _unnoticed(found)):
