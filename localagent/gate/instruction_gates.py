@@ -375,19 +375,34 @@ def is_named_rename(before: bytes, after: bytes, instruction: str) -> bool:
     """Whether two texts are one but for a name that became another, both of which the instruction names.
 
     A name that was not there, else an expectation could become another one that stands beside it. The old one may have
-    stayed in other places.
+    stayed in other places. It may be a part of longer names: `APP_PORT` becomes `SHOP_PORT` by `APP_` and `SHOP_`.
     """
     old, new = (_PIECE.findall(text.decode("utf-8", "replace")) for text in (before, after))
     if len(old) != len(new):
         return False
     names = {*re.findall(r"[A-Za-z_]\w{2,}", instruction)} - _NO_NAMES
+    names |= {name.strip("_") for name in names}
     changed = {(a, b) for a, b in zip(old, new, strict=True) if a != b}
-    return len(changed) == 1 and all(a in names and b in names and b not in old for a, b in changed)
+    return len({_part_that_differs(a, b) for a, b in changed}) == 1 and all(
+        b not in old and {*_part_that_differs(a, b)} <= names for a, b in changed
+    )
+
+
+def _part_that_differs(old: str, new: str) -> tuple[str, str]:
+    """The one part, between underscores, in which two names differ; else both whole."""
+    parts = [*zip(old.split("_"), new.split("_"), strict=False)]
+    differing = [(a, b) for a, b in parts if a != b]
+    return differing[0] if old.count("_") == new.count("_") and len(differing) == 1 else (old, new)
 
 
 def _is_named_rename_at(before: bytes, after: bytes, line: int, instruction: str) -> bool:
-    """Whether the one function of its name around a line differs by a named rename, whatever else the file gained."""
+    """Whether the one function of its name around a line differs by a named rename, whatever else the file gained.
+
+    Its own name may differ by that, too.
+    """
     old, new = _function_at(before, after, line)
+    if old is None or new is None:
+        old, new = _renamed_at(before, after, line, instruction, by_name=False)
     texts = ["\n".join(_lines(s)[lines_of(f)[0] - 1 : lines_of(f)[-1]]) for s, f in ((before, old), (after, new)) if f]
     return len(texts) == 2 and is_named_rename(texts[0].encode(), texts[1].encode(), instruction)
 
@@ -429,13 +444,15 @@ def _expects_what_is_said(before: bytes, after: bytes, line: int, instruction: s
     )
 
 
-def _renamed_at(before: bytes, after: bytes, line: int, instruction: str) -> tuple[Function | None, Function | None]:
-    """The test around a line of `after`, and the one that it was, which the instruction names and has renamed."""
+def _renamed_at(
+    before: bytes, after: bytes, line: int, instruction: str, *, by_name: bool = True
+) -> tuple[Function | None, Function | None]:
+    """The test around a line of `after`, and the one that it was, which the instruction names (or not) and renames."""
     was, now = suite_of(before), suite_of(after)
     if was is not None and now is not None and _RENAMES.search(instruction):
         for old, new in renamed_tests(was, now).items():
             node = now.tests[new].node
-            if line in lines_of(node) and old.rpartition(".")[2] in _WORD.findall(instruction):
+            if line in lines_of(node) and not (by_name and old.rpartition(".")[2] not in _WORD.findall(instruction)):
                 return was.tests[old].node, node
     return None, None
 
