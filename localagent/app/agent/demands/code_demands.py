@@ -19,7 +19,7 @@ _DEFAULT = re.compile(
     r"`(?:--)?(?:\w+\.)*([\w-]+)(?: [A-Z]+)?`[^`.;]{0,60}?\bdefault (?:is |value )?"
     r"(`[^`]+`|-?\d+(?:\.\d+)?|None|True|False)(?=[\s,;:.)])"
 )
-_ANY_DEFAULT = re.compile(r"\bdefaults? (?:is |value )?(`[^`]+`|\d[\w.]*|None|True|False|[A-Z]{3,})(?![\w])")
+_ANY_DEFAULT = re.compile(r"\bdefaults? (?:is |value )?(`[^`]+`|\d[\w.]*|[A-Z]{3,})(?!\w)")
 _GONE = re.compile(
     rf"\b(?:[Rr]emove|[Dd]rop|[Dd]elete|get rid of) (?:the )?(?:\w+ ){{0,2}}?({LIST})"
     r"(?! (?:from|argument|param|option|to))"
@@ -68,7 +68,9 @@ def defaults(instruction: str, change: ChangedTree) -> Iterator[str]:
 
     kept = re.search(r"\bas (?:now|before|today|it is)\b|\bunchanged\b", instruction)
     for value in _ANY_DEFAULT.findall(instruction) if not kept else ():
-        if not re.search(rf"(?<!\w){re.escape(value.strip('`'))}(?!\w)", change.code + change.texts):
+        plain = value.strip("`")
+        said = re.search(rf"(?<!\w){re.escape(plain)}(?!\w)", change.code + change.texts, re.IGNORECASE)
+        if plain not in ("0", "None", "True", "False") and not said:
             yield f"the default {value.strip('`')}"
 
 

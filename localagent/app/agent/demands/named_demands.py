@@ -16,7 +16,7 @@ _BARE = re.compile(r"(?<![\w./-])(?:[A-Z]+(?:_[A-Z0-9]+)+|[a-z]\w*_\w+)(?![\w/=-
 _KIND = re.compile(
     r"\b(?:fields?|attributes?|parameters?|keywords?|arguments?|options?|methods?|functions?|class(?:es)?|modules?"
     r"|(?:sub)?commands?|columns?|keys?|loggers?|headers?|variables?|constants?|helpers?|rules?|limits?|propert(?:y|ies)"
-    r"|decorators?|errors?|name[ds]?|called|add|adds|new|takes?|gives?|gets?|gain|accepts?|into|to|as|raises?|introduce|have|has|with)\b",
+    r"|decorators?|errors?|name[ds]?|called|add|adds|new|takes?|gain|accepts?|raises?|introduce|renamed? (?:it )?to)\b",
     re.IGNORECASE,
 )
 _SAID = re.compile(
