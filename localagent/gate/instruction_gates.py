@@ -57,6 +57,7 @@ _NOT_BY_CONTENT = frozenset(r.id for module in (critical_paths, patch_paths, tam
 _REQUIREMENTS = re.compile(r"(?:[\w.-]*-)?requirements(?:-[\w.-]*)?\.(?:txt|in)")
 _ENVIRONMENTS = re.compile(r"\{[\w,.]*\}")
 _ONE_BY_ONE = re.compile(r"\b(?:generator|iterator|iterabl|yield|laz(?:y|ily)|stream|one by one)", re.IGNORECASE)
+_COROUTINE = re.compile(r"\b(?:coroutines?|async\w*|await\w*)\b", re.IGNORECASE)
 _LETS_THROUGH = frozenset(
     {"guard-gone", "condition-widened", "asks-less", "done-less", "steering-changed", "compares-looser", "check-gone"}
 )
@@ -425,16 +426,20 @@ def _function_at(before: bytes, after: bytes, line: int) -> tuple[Function | Non
 def _expects_what_is_said(before: bytes, after: bytes, line: int, instruction: str) -> bool:
     """Whether the function around a line differs by texts and numbers that the instruction says, and by `list(...)`.
 
-    The latter where it asks for what gives its values one by one. All that a test demands is demanded as before, and
-    what follows may be new. A test may have a new name where the instruction says the old one, and that it is renamed.
+    The latter where it asks for what gives its values one by one; by `asyncio.run(...)` where for a coroutine. All
+    that a test demands is demanded as before, and what follows may be new. A test may have a new name where the
+    instruction says the old one, and that it is renamed.
     """
     old, new = _function_at(before, after, line)
     if old is None or new is None:
         old, new = _renamed_at(before, after, line, instruction)
     if old is None or new is None:
         return False
-    if _ONE_BY_ONE.search(instruction):
-        old, new = (_Unwrapped().visit(copy.deepcopy(f)) for f in (old, new))
+    calls = (("list", "tuple") if _ONE_BY_ONE.search(instruction) else ()) + (
+        ("asyncio.run",) if _COROUTINE.search(instruction) else ()
+    )
+    if calls:
+        old, new = (_Unwrapped(calls).visit(copy.deepcopy(f)) for f in (old, new))
     if not begins_alike(old, new):
         return False
     was, now = ([n.value for n in ast.walk(f) if isinstance(n, ast.Constant)] for f in (old, begin_of(new, old)))
@@ -474,11 +479,14 @@ def _is_said_in_part(old: object, new: object, instruction: str) -> bool:
 
 
 class _Unwrapped(ast.NodeTransformer):
-    """`x` for `list(x)` and `tuple(x)`."""
+    """`x` for the calls that only hand it on: `list(x)`, `tuple(x)`, `asyncio.run(x)`."""
+
+    def __init__(self, calls: Collection[str]) -> None:
+        self.calls = calls
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        made = isinstance(node.func, ast.Name) and node.func.id in ("list", "tuple")
+        made = dotted_name(node.func) in self.calls
         return node.args[0] if made and len(node.args) == 1 and not node.keywords else node
 
 
