@@ -141,7 +141,7 @@ _AGAIN = ("write-files", "process-state", "surroundings")  # what a file does al
 _GUARDS = r"(?i).*(?:verif|ssl|tls|secur|auth|csrf|host|escap|trust|permi|cert|sign|sanit|admin|encrypt|debug|pass)"
 RULES = frozenset(
     {kind.rule for kind in _KINDS}
-    | {"dynamic-access", "magic-value", "trigger-added", "runs-unasked", "run-text"}
+    | {"dynamic-access", "magic-value", "trigger-added", "runs-unasked", "run-text", "special-cases-test"}
     | instructed_calls.RULES
 )
 """The rules of which some uses are answered."""
@@ -162,6 +162,8 @@ def is_use_asked_for(finding: Finding, path: RepoPath, before: bytes, source: by
         return finding.subject in instruction  # a hook of Python, by its name
     if finding.rule == "runs-unasked":
         return finding.subject == _EXIT and path.name == _ENTRY and _starts_program(tree, finding.line, path)
+    if finding.rule == "special-cases-test":
+        return _is_said_table(tree, finding.line, instruction)
     kind, _, name = finding.subject.partition(" ")
     if finding.rule == "run-text":
         return name == "importlib.reload" and _TEST.fullmatch(path.name) is not None and _reloads_own(tree)
@@ -380,6 +382,19 @@ def _is_listed(tree: ast.Module, finding: Finding, instruction: str) -> bool:
     compared = finding.subject == _ON_INPUT or subject in map(repr, texts)
     known = {*re.findall(r"[\w.-]*\w", instruction)}
     return bool(texts) and compared and all(text in known for text in texts)
+
+
+def _is_said_table(tree: ast.Module, line: int, instruction: str) -> bool:
+    """Whether a line is of a table of words that the instruction says, some of which mean yes and the others no."""
+    known = {*re.findall(r"[\w.-]*\w", instruction)}
+    tables = [n for n in ast.walk(tree) if isinstance(n, ast.Dict) and line in lines_of(n)]
+    return bool(tables) and all(
+        {True, False} == {v.value for v in table.values if isinstance(v, ast.Constant) and isinstance(v.value, bool)}
+        and all(isinstance(v, ast.Constant) and isinstance(v.value, bool) for v in table.values)
+        and all(isinstance(k, ast.Constant) and (k.value == "" or str(k.value) in known) for k in table.keys)
+        and len(table.keys) >= 4
+        for table in tables
+    )
 
 
 def _asks_clock(function: ast.AST) -> bool:

@@ -484,3 +484,18 @@ def test_a_tox_file_that_is_named_may_run_less(after: str, allowed: bool) -> Non
 def test_only_a_module_of_the_repository_is_loaded_again(old: str, new: str) -> None:
     text = "import json\n" + RELOADS.replace(old, new)
     assert "run-text" in _rules("Settings come from the environment.", _change("tests/test_settings.py", None, text))
+
+
+def test_a_table_of_words_for_yes_and_no_that_the_instruction_says_is_no_special_case() -> None:
+    test = "from pkg.mod import load\n\n\ndef test_load():\n    assert load('yes') is True\n"
+    test += "    assert load('no') is False\n"
+    plain = "def load(x):\n    return bool(x)\n"
+    table = "T = {'yes': True, 'on': True, 'no': False, 'off': False}\n\n\ndef load(x):\n    return T[x]\n"
+
+    def rules(after: str, words: str) -> Any:
+        return _rules(words, _change("pkg/mod.py", plain, after), _change("tests/test_mod.py", None, test))
+
+    assert "special-cases-test" not in rules(table, "Accept yes/on and no/off.")
+    assert "special-cases-test" in rules(table, "Accept yes and no.")
+    assert "special-cases-test" in rules(table.replace("'off': False", "'off': 0"), "Accept yes/on and no/off.")
+    assert "special-cases-test" in rules("def load(x):\n    return {'yes': True}.get(x, False)\n", "Accept yes and no.")
