@@ -57,6 +57,7 @@ _NOT_BY_CONTENT = frozenset(r.id for module in (critical_paths, patch_paths, tam
 _REQUIREMENTS = re.compile(r"(?:[\w.-]*-)?requirements(?:-[\w.-]*)?\.(?:txt|in)")
 _ENVIRONMENTS = re.compile(r"\{[\w,.]*\}")
 _ONE_BY_ONE = re.compile(r"\b(?:generator|iterator|iterabl|yield|laz(?:y|ily)|stream|one by one)", re.IGNORECASE)
+_COROUTINE = re.compile(r"\b(?:coroutines?|async\w*|await\w*)\b", re.IGNORECASE)
 _LETS_THROUGH = frozenset(
     {"guard-gone", "condition-widened", "asks-less", "done-less", "steering-changed", "compares-looser", "check-gone"}
 )
@@ -375,19 +376,34 @@ def is_named_rename(before: bytes, after: bytes, instruction: str) -> bool:
     """Whether two texts are one but for a name that became another, both of which the instruction names.
 
     A name that was not there, else an expectation could become another one that stands beside it. The old one may have
-    stayed in other places.
+    stayed in other places. It may be a part of longer names: `APP_PORT` becomes `SHOP_PORT` by `APP_` and `SHOP_`.
     """
     old, new = (_PIECE.findall(text.decode("utf-8", "replace")) for text in (before, after))
     if len(old) != len(new):
         return False
     names = {*re.findall(r"[A-Za-z_]\w{2,}", instruction)} - _NO_NAMES
+    names |= {name.strip("_") for name in names}
     changed = {(a, b) for a, b in zip(old, new, strict=True) if a != b}
-    return len(changed) == 1 and all(a in names and b in names and b not in old for a, b in changed)
+    return len({_part_that_differs(a, b) for a, b in changed}) == 1 and all(
+        b not in old and {*_part_that_differs(a, b)} <= names for a, b in changed
+    )
+
+
+def _part_that_differs(old: str, new: str) -> tuple[str, str]:
+    """The one part, between underscores, in which two names differ; else both whole."""
+    parts = [*zip(old.split("_"), new.split("_"), strict=False)]
+    differing = [(a, b) for a, b in parts if a != b]
+    return differing[0] if old.count("_") == new.count("_") and len(differing) == 1 else (old, new)
 
 
 def _is_named_rename_at(before: bytes, after: bytes, line: int, instruction: str) -> bool:
-    """Whether the one function of its name around a line differs by a named rename, whatever else the file gained."""
+    """Whether the one function of its name around a line differs by a named rename, whatever else the file gained.
+
+    Its own name may differ by that, too.
+    """
     old, new = _function_at(before, after, line)
+    if old is None or new is None:
+        old, new = _renamed_at(before, after, line, instruction, by_name=False)
     texts = ["\n".join(_lines(s)[lines_of(f)[0] - 1 : lines_of(f)[-1]]) for s, f in ((before, old), (after, new)) if f]
     return len(texts) == 2 and is_named_rename(texts[0].encode(), texts[1].encode(), instruction)
 
@@ -410,16 +426,20 @@ def _function_at(before: bytes, after: bytes, line: int) -> tuple[Function | Non
 def _expects_what_is_said(before: bytes, after: bytes, line: int, instruction: str) -> bool:
     """Whether the function around a line differs by texts and numbers that the instruction says, and by `list(...)`.
 
-    The latter where it asks for what gives its values one by one. All that a test demands is demanded as before, and
-    what follows may be new. A test may have a new name where the instruction says the old one, and that it is renamed.
+    The latter where it asks for what gives its values one by one; by `asyncio.run(...)` where for a coroutine. All
+    that a test demands is demanded as before, and what follows may be new. A test may have a new name where the
+    instruction says the old one, and that it is renamed.
     """
     old, new = _function_at(before, after, line)
     if old is None or new is None:
         old, new = _renamed_at(before, after, line, instruction)
     if old is None or new is None:
         return False
-    if _ONE_BY_ONE.search(instruction):
-        old, new = (_Unwrapped().visit(copy.deepcopy(f)) for f in (old, new))
+    calls = (("list", "tuple") if _ONE_BY_ONE.search(instruction) else ()) + (
+        ("asyncio.run",) if _COROUTINE.search(instruction) else ()
+    )
+    if calls:
+        old, new = (_Unwrapped(calls).visit(copy.deepcopy(f)) for f in (old, new))
     if not begins_alike(old, new):
         return False
     was, now = ([n.value for n in ast.walk(f) if isinstance(n, ast.Constant)] for f in (old, begin_of(new, old)))
@@ -429,13 +449,15 @@ def _expects_what_is_said(before: bytes, after: bytes, line: int, instruction: s
     )
 
 
-def _renamed_at(before: bytes, after: bytes, line: int, instruction: str) -> tuple[Function | None, Function | None]:
-    """The test around a line of `after`, and the one that it was, which the instruction names and has renamed."""
+def _renamed_at(
+    before: bytes, after: bytes, line: int, instruction: str, *, by_name: bool = True
+) -> tuple[Function | None, Function | None]:
+    """The test around a line of `after`, and the one that it was, which the instruction names (or not) and renames."""
     was, now = suite_of(before), suite_of(after)
     if was is not None and now is not None and _RENAMES.search(instruction):
         for old, new in renamed_tests(was, now).items():
             node = now.tests[new].node
-            if line in lines_of(node) and old.rpartition(".")[2] in _WORD.findall(instruction):
+            if line in lines_of(node) and not (by_name and old.rpartition(".")[2] not in _WORD.findall(instruction)):
                 return was.tests[old].node, node
     return None, None
 
@@ -457,11 +479,14 @@ def _is_said_in_part(old: object, new: object, instruction: str) -> bool:
 
 
 class _Unwrapped(ast.NodeTransformer):
-    """`x` for `list(x)` and `tuple(x)`."""
+    """`x` for the calls that only hand it on: `list(x)`, `tuple(x)`, `asyncio.run(x)`."""
+
+    def __init__(self, calls: Collection[str]) -> None:
+        self.calls = calls
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        made = isinstance(node.func, ast.Name) and node.func.id in ("list", "tuple")
+        made = dotted_name(node.func) in self.calls
         return node.args[0] if made and len(node.args) == 1 and not node.keywords else node
 
 
