@@ -10,12 +10,13 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from localagent.code.exception_handlers import raises_again
 from localagent.code.names import callee_name, dotted_name, imports_of
 from localagent.code.source_text import parse_or_none
 from localagent.code.spans import lines_of
 from localagent.domain.gate import Finding
 from localagent.domain.paths import RepoPath
-from localagent.gate import instructed_calls
+from localagent.gate import instructed_answers, instructed_calls
 
 _ELSEWHERE = re.compile(
     r"/\w|~(?:/|\w|$)|\\\\|\w:[\\/]|(?:.*/)?\.\.(?:/|$)"
@@ -141,6 +142,7 @@ RULES = frozenset(
     {kind.rule for kind in _KINDS}
     | {"dynamic-access", "magic-value", "trigger-added", "runs-unasked"}
     | instructed_calls.RULES
+    | instructed_answers.RULES
 )
 """The rules of which some uses are answered."""
 
@@ -154,6 +156,8 @@ def is_use_asked_for(finding: Finding, path: RepoPath, before: bytes, source: by
         return _variable_named(tree, finding.line, instruction)
     if finding.rule == "magic-value" or finding.subject == _ON_INPUT:
         return _is_listed(tree, finding, instruction)
+    if finding.rule in instructed_answers.RULES:
+        return instructed_answers.is_answer_stated(tree, finding.line, instruction)
     if finding.rule in instructed_calls.RULES:
         return instructed_calls.is_call_instructed(finding, path, tree, instruction)
     if finding.rule == "runs-unasked" and re.fullmatch(r"__\w+__", finding.subject):
@@ -195,7 +199,7 @@ def is_use_asked_for(finding: Finding, path: RepoPath, before: bytes, source: by
             reads and _reads_attribute(tree, finding.line, instruction)
         )
     if finding.rule == "lets-be" and name == "builtins.BaseException":
-        return _is_annotation(tree, finding.line, "BaseException")
+        return _is_annotation(tree, finding.line, name.partition(".")[2]) or _is_raised_again(tree, finding.line)
     if finding.rule in _AGAIN and _is_used(before, name):
         return any(kind.is_named(finding, name) for kind in _KINDS)
     return any(kind.is_asked(finding, name, instruction) for kind in _KINDS)
@@ -215,6 +219,14 @@ def _is_annotation(tree: ast.Module, line: int, name: str) -> bool:
     inside = {id(n) for one in types for n in ast.walk(one)}
     named = [n for n in nodes if isinstance(n, ast.Name) and n.id == name and n.lineno == line]
     return bool(named) and all(id(n) in inside for n in named)
+
+
+def _is_raised_again(tree: ast.Module, line: int) -> bool:
+    """Whether all that a line catches is raised again, whatever else its handlers do."""
+    caught = [n for n in ast.walk(tree) if isinstance(n, ast.ExceptHandler) and n.type and line in lines_of(n.type)]
+    inside = {id(n) for handler in caught for n in ast.walk(handler.type or handler)}
+    named = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == "BaseException" and n.lineno == line]
+    return bool(named) and all(id(n) in inside for n in named) and all(map(raises_again, caught))
 
 
 def _is_used(source: bytes, name: str) -> bool:
