@@ -99,7 +99,7 @@ def _is_one_sentence(ask: ast.If | ast.IfExp, said: str) -> bool:
     joins = isinstance(ask.test.ops[0], ast.In) and isinstance(ask.test.left, ast.Constant)
     return any(
         all(_is_said(text, sentence) and text != "" for text in asked)
-        and all(_is_empty(a) and _EMPTY.search(sentence) or (joins and _holds_said(a, sentence)) for a in answers)
+        and all((_is_empty(a) and _EMPTY.search(sentence)) or (joins and _holds_said(a, sentence)) for a in answers)
         for sentence in _SENTENCE.split(said)
         if not _EXAMPLE.search(sentence)
     )

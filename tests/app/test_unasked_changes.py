@@ -138,3 +138,27 @@ def test_a_source_nested_too_deep_is_one_place() -> None:
     table = RepoPath("pkg/table.py")
     changes = ({PATH: BEFORE.encode(), table: deep.encode()}, {PATH: ASKED.encode(), table: b"Y = 0\n" + deep.encode()})
     assert unasked_changes(*changes, WORDS) == ("pkg/table.py",)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words", "found"),
+    [
+        ("to_text(line)", "line", "Delete pkg/compat.py.", ()),
+        ("compat.to_text(line)", "line", "Delete pkg/compat.py.", ()),
+        ("to_text(line + '!') * 2", "(line + '!') * 2", "Delete pkg/compat.py.", ()),
+        ("to_text(line + '!') * 2", "line + '!' * 2", "Delete pkg/compat.py.", ("pkg/show.py:2: show",)),
+        ("[to_text(x) for x in line]", "line", "Delete pkg/compat.py.", ()),
+        ("[to_text(x) for x in line]", "line[1:]", "Delete pkg/compat.py.", ("pkg/show.py:2: show",)),
+        ("to_text(line)", "line.strip()", "Delete pkg/compat.py.", ("pkg/show.py:2: show",)),
+        ("to_text(line)", "''", "Delete pkg/compat.py.", ("pkg/show.py:2: show",)),
+        ("other.to_text(line)", "line", "Delete pkg/compat.py.", ("pkg/show.py:2: show",)),
+        ("line", "to_text(line)", "Delete pkg/compat.py.", ("pkg/show.py:2: show",)),
+        ("to_text(line)", "line", "Take out what is old.", ("pkg/show.py:2: show",)),
+    ],
+)
+def test_what_follows_from_a_deleted_file_is_no_change(old: str, new: str, words: str, found: tuple[str, ...]) -> None:
+    show = "import os\ndef show(line):\n    return {}\n"
+    compat, path = RepoPath("pkg/compat.py"), RepoPath("pkg/show.py")
+    before = {PATH: BEFORE.encode(), path: show.format(old).encode(), compat: b"def to_text(x):\n    return x\n"}
+    after = {PATH: ASKED.encode(), path: show.format(new).encode()}
+    assert unasked_changes(before, after, f"{WORDS} {words}") == found

@@ -461,8 +461,8 @@ OF_FLAGS = (
     'def test_flag():\n    assert flag("yes") is True\n    assert flag("no") is False\n    assert flag("si") is True\n'
 )
 HEAD = (
-    'def answer(request):\n    response = route(request)\n    if request.method == "HEAD":\n        response.body = b""\n'
-    "    return response\n"
+    'def answer(request):\n    response = route(request)\n    if request.method == "HEAD":\n'
+    '        response.body = b""\n    return response\n'
 )
 OF_HEAD = "def test_head():\n    assert answer(Request('HEAD')).body == b''\n"
 
@@ -494,9 +494,9 @@ def test_answers_that_the_instruction_lists_are_no_special_cases(
 
 
 SAFE = (
-    "import contextlib\nimport os\nimport tempfile\n\n\ndef save(path, text):\n    fd, made = tempfile.mkstemp(dir=path)\n"
-    "    try:\n        with os.fdopen(fd, 'w') as file:\n            file.write(text)\n        os.replace(made, path)\n"
-    "    except BaseException as fault:\n        {}\n"
+    "import contextlib\nimport os\nimport tempfile\n\n\ndef save(path, text):\n"
+    "    fd, made = tempfile.mkstemp(dir=path)\n    try:\n        with os.fdopen(fd, 'w') as file:\n"
+    "            file.write(text)\n        os.replace(made, path)\n    except BaseException as fault:\n        {}\n"
 )
 TIDY = "with contextlib.suppress({}):\n            os.unlink(made)\n        raise"
 
