@@ -5,9 +5,9 @@ One that went to another file is held against what it was. A place was asked for
 two words of it, or its file (but not for a key, nor for what went there: that tells where to, not what else); where a
 word or a version of what differs in it is the instruction's; where a line that differs says the name of such a place,
 or a name that such a place brought or lost; or where it differs by words that differ in such a place too. By words,
-not by resolution. Imports are left to the gates. What follows from a deleted file that was named is none, as `x` where `f(x)`
-stood. Not seen: what else differs in a place that was asked for. Where no place was, the words tell nothing, and none is
-named.
+not by resolution. Imports are left to the gates. What follows from a deleted file that was named is none, as `x` where
+`f(x)` stood. Not seen: what else differs in a place that was asked for. Where no place was, the words tell nothing, and
+none is named.
 """
 
 import ast

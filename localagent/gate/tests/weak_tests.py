@@ -164,10 +164,15 @@ class _Reader:
     def _hanging(self, test: Function) -> set[str]:
         """Names of a test whose values depend on the repository: what is made of such, or was handed to such."""
         names = {*self.reaching, *(_parameters(test) - _rows_of(test, apart=self.reaching))}
+        called = {callee_name(n) for n in ast.walk(test) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+        handed = [n for n in ast.walk(test) if isinstance(n, Function) and n is not test and n.name not in called]
         while True:
             before = len(names)
             for node in ast.walk(test):
                 names |= _bound_by(node, names)
+            for function in handed:
+                given = function.name in names or any(_names(d) & names for d in function.decorator_list)
+                names |= _filled_by(function) if given else set()
             if len(names) == before:
                 return names
 
@@ -236,6 +241,15 @@ def _bound_by(node: ast.AST, hanging: Collection[str]) -> set[str]:
     elif isinstance(node, ast.Call) and not is_assertion_call(node) and _names(node.func) & known:
         return {name for part in (*node.args, *(k.value for k in node.keywords)) for name in _names(part)}
     return set()
+
+
+def _filled_by(function: Function) -> set[str]:
+    """Names of elsewhere that a function inside a test adds to, or sets, each time it is called."""
+    nodes = [n for statement in function.body for n in ast.walk(statement)]
+    found = {name for n in nodes if isinstance(n, ast.Nonlocal) for name in n.names}
+    holders = [n.func.value for n in nodes if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute)]
+    holders += [n.value for n in nodes if isinstance(n, ast.Subscript) and isinstance(n.ctx, ast.Store)]
+    return found | {one.id for one in holders if isinstance(one, ast.Name)}
 
 
 def _inside(node: ast.AST, function: Function) -> bool:
