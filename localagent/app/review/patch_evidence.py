@@ -3,7 +3,7 @@
 The grade that follows here is one of how well tests watch the change; `verify_verdict` makes it one of a claim.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -11,6 +11,7 @@ from typing import Protocol
 from localagent.app.fix.prior import load_prior
 from localagent.app.settings import Settings
 from localagent.domain.claim import DifferenceKind
+from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.strength import Strength, graded
 from localagent.domain.task import Snapshot
@@ -31,6 +32,7 @@ from localagent.repo.source_map import SourceMap
 from localagent.verify.checks.patch_guard import PatchGuard
 from localagent.verify.checks.test_selection import CHECK_PREFIX, COLLECT_PREFIX
 from localagent.verify.evidence.behaviour_diff import DIFFERENCES_SHOWN
+from localagent.verify.evidence.candidate_behaviour import behaviours
 from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.evidence.crosshair_contracts import ask_contracts
 from localagent.verify.evidence.crosshair_equivalence import ask_crosshair
@@ -231,8 +233,13 @@ def _mutants(subject: Subject, seen: Covered, after: Baseline, turned: Sequence[
         return Mutants(tried=0, killed=0, space=0, note="the edit space has none for these lines")
     ground = replace(after, failing=(), checks=(), collect_failures={})
     check = subject.verifier.quick(ground, jobs=subject.jobs, always=_always(after, turned))
+
+    def answers(alive: Sequence[Candidate]) -> Mapping[int, Sequence[str]]:
+        verifier = subject.verifier
+        return behaviours(verifier.after, ground, verifier.request, alive, seed=subject.seed).rows
+
     try:
-        return try_mutants(check, chosen, total, jobs=subject.jobs)
+        return try_mutants(check, chosen, total, jobs=subject.jobs, answers=answers)
     finally:
         check.close()
 
