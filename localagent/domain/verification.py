@@ -143,6 +143,11 @@ class FunctionChange:
             return (
                 f"{self.function} returns the same for every input whose result changed, and tests ask for few of them"
             )
+        if self.effect is FunctionEffect.MOST_CHANGED:
+            return (
+                f"{self.function} returns something else for most inputs, tests ask for few of these results, "
+                "and none shows what is to stay"
+            )
         return f"the argument {self.parameter!r} of {self.function} no longer matters"
 
 

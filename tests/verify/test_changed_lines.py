@@ -81,6 +81,9 @@ def test_comments_are_alike_and_code_is_not() -> None:
     assert changed("return 0", "return 0  # none").alike()
     assert not changed("return 0", "return 1").alike()
     assert not changed('"""Say it."""', '"""Say that."""').alike()
+    assert changed('"""Say it."""', '"""Say that."""').described()
+    assert not changed('"""Say it."""', '"""Say that."""').reached_by(frozenset({2}))
+    assert not changed("return 0", "return 1").described()
 
 
 def test_a_test_reaches_functions_and_what_stands_around() -> None:

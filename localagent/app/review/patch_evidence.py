@@ -185,7 +185,7 @@ def _covered(
     if baseline is None or (not baseline.tests and not baseline.collect_failures):
         return nothing_covered(files, "there are no tests"), None, unrun(files, (), {})
     try:
-        after = verifier.after_baseline()
+        after = verifier.after_baseline(turned_tests(full, None))
     except AnswerIsNo as no:
         notes.append(f"what the tests cover could not be told: {no}")
         return not_measured(files, str(no)), None, unrun(files, (), {})
@@ -195,7 +195,11 @@ def _covered(
         after = replace(after, tests=(*after.tests, *guard.witnesses), passing=(*after.passing, *names))
         counting |= {*names}
     tests = [t for t in after.tests if t.id in counting]
-    return covered(files, tests, after.import_lines), after, unrun(files, tests, after.import_lines)
+    seen = covered(files, tests, after.import_lines)
+    unseen = [t.id for t in tests if t.id in full.fail_to_pass and t.lines is None]
+    if unseen and seen.share.part < seen.share.whole:
+        seen = replace(seen, unknown=f"there was no time to see what {len(unseen)} of the tests that turn run")
+    return seen, after, unrun(files, tests, after.import_lines)
 
 
 def turned_tests(full: FullResult, after: Baseline | None) -> list[str]:

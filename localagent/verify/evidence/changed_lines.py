@@ -69,6 +69,12 @@ class ChangedFile:
         standing = bool(self.before) and bool(self.after) and self.path == self.source
         return standing and old is not None and new is not None and ast.dump(old) == ast.dump(new)
 
+    def described(self) -> bool:
+        """Whether both texts differ in comments, layout and docstrings alone."""
+        old, new = parse_or_none(self.before), parse_or_none(self.after)
+        standing = bool(self.before) and bool(self.after) and self.path == self.source
+        return standing and old is not None and new is not None and _undescribed(old) == _undescribed(new)
+
     def executable(self) -> frozenset[int]:
         """First lines of the changed statements of the text after, without definitions' heads and docstrings.
 
@@ -135,7 +141,7 @@ class ChangedFile:
 
     def reached_by(self, lines: frozenset[int]) -> bool:
         """Whether lines of the text before, as a test ran them, have to do with the change."""
-        if not lines:
+        if not lines or self.described():
             return False
         if self.around():
             return True
@@ -185,6 +191,14 @@ def unannotated(tree: ast.Module) -> ast.Module:
     """A tree, which is altered, without what people and type checkers alone read in functions."""
     _Unannotated().visit(tree)
     return tree
+
+
+def _undescribed(tree: ast.Module) -> str:
+    """The syntax of a module without its docstrings."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | Definition) and ast.get_docstring(node, clean=False) is not None:
+            del node.body[0]
+    return ast.dump(tree)
 
 
 def _behaviour(text: bytes, function: FunctionRegion) -> str:
