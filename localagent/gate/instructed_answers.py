@@ -31,9 +31,8 @@ _LEAST = 2  # words that make a list
 def is_answer_stated(tree: ast.Module, line: int, instruction: str) -> bool:
     """Whether all questions and answers that begin at a line are the instruction's."""
     said = _CALL.sub(" ", instruction)
-    nodes = [n for n in ast.walk(tree) if getattr(n, "lineno", 0) <= line <= getattr(n, "end_lineno", 0)]
-    tables = [n for n in nodes if isinstance(n, ast.Dict) and n.lineno == line]
-    asks = [n for n in nodes if isinstance(n, ast.If | ast.IfExp) and n.lineno == line]
+    tables = [n for n in ast.walk(tree) if isinstance(n, ast.Dict) and n.lineno == line]
+    asks = [n for n in ast.walk(tree) if isinstance(n, ast.If | ast.IfExp) and n.lineno == line]
     if tables:
         return not asks and all(_is_listed(tree, table, said) for table in tables)
     return bool(asks) and all(_is_one_sentence(ask, said) or _is_branch_of_list(tree, ask, said) for ask in asks)

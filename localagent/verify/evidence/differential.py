@@ -58,6 +58,7 @@ FUNCTIONS_LIMIT = 30
 EXAMPLES, LEAST_EXAMPLES, EXAMPLES_IN_ALL = 200, 50, 1_200
 _SOURCES, _SOURCE_BYTES = 2_000, 1_000_000
 _WORD = re.compile(rb"\w+")
+_TEST = re.compile(r"test_.*\.py|.*_test\.py|conftest\.py")
 _EVERY_ATTRIBUTE = frozenset({b"__dict__", b"vars", b"asdict", b"astuple", b"getmembers", b"pickle", b"__getstate__"})
 _FIRST_SHARE = 0.55  # of the time, for the first of two trees that are asked one after the other
 PROBE = RepoPath("test_localagent_probe.py")
@@ -330,6 +331,7 @@ class Differ:
 class _KnownNames:
     """Whether sources of a tree, or some texts, say a name, or go through whatever attributes an object has.
 
+    Tests do not count: those of the patch may lie in the tree, and what they look at they judge themselves.
     A tree of too many sources, or one that cannot be read, knows every name.
     """
 
@@ -339,7 +341,8 @@ class _KnownNames:
 
     def __call__(self, name: str) -> bool:
         if self._found is None:
-            paths = list(itertools.islice(self._store.rglob("*.py"), _SOURCES + 1))
+            sources = (path for path in self._store.rglob("*.py") if not _TEST.fullmatch(path.name))
+            paths = list(itertools.islice(sources, _SOURCES + 1))
             try:
                 texts = [read_regular(path, _SOURCE_BYTES) for path in paths]
             except UsageFault:
