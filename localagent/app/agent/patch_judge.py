@@ -7,6 +7,8 @@ whoever gave the instruction said that nobody wants to be asked (`assume`); it n
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import pathspec
+
 from localagent.agent.agent_ports import JudgeAnswer, Judgement, Person, SuiteOutcome
 from localagent.agent.approval import frozen_among
 from localagent.agent.events import AgreedBy, AgreedTests
@@ -33,6 +35,7 @@ from localagent.ports import Sink
 from localagent.repo.diff.write_diff import unified_diff
 
 _MOST_WITHOUT_TURNED = Grade("C")
+_ASKED = "asked"  # that only a person may allow something, as a kind of what the model is told once
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,6 +65,7 @@ class VerifyJudge:
     review: ModelReview | None = None
     agreed_tests: Callable[[], AgreedTests | None] = lambda: None
     refused: Callable[[Collection[RepoPath]], Sequence[RepoPath]] = lambda _written: ()
+    with_refused: Callable[[Mapping[RepoPath, str | None]], Mapping[RepoPath, str | None]] = lambda written: written
     claim: Claim = Claim.ADDS
     mends: bool = True
     proof: Proof | None = None
@@ -77,7 +81,7 @@ class VerifyJudge:
             return Judgement(answer=JudgeAnswer.REFUSED, reason=why)
         quick = self.runs.run_tests(writes, ())
         if quick.outcome not in (SuiteOutcome.PASSED, SuiteOutcome.NO_TESTS):
-            return Judgement(answer=JudgeAnswer.REFUSED, reason=f"not finished, the tests fail: {quick.text}")
+            return self._proposed(writes, f"the tests fail: {quick.text}")
         for tests in (self.request.tests, tuple(agreed.files) if agreed is not None else ()):
             if tests and (why := self._named(writes, tests)):
                 return Judgement(answer=JudgeAnswer.REFUSED, reason=why)
@@ -111,6 +115,37 @@ class VerifyJudge:
                 reason = f"a patch was made and passes every check ({reason}); {left}"
         self.proof = Proof(patch=patch, verification=found, answer=answer, reason=reason)
         return Judgement(answer=answer, reason=reason)
+
+    def _proposed(self, writes: Mapping[RepoPath, str | None], why: str) -> Judgement:
+        """A change that fails, with what was refused for want of a person, where it holds with that: never accepted.
+
+        The model is told once before. Tests come first: the rest is added only where it does not hold with them alone.
+        """
+        tests = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in self.policy.paths.tests])
+        whole = self.with_refused(writes)
+        added = {path: text for path, text in whole.items() if writes.get(path, self) != text}
+        refused = Judgement(answer=JudgeAnswer.REFUSED, reason=f"not finished, {why}")
+        if not added:
+            return refused
+        names = ", ".join(sorted(added))
+        if self.mends and _ASKED not in self._reported:
+            self._reported.add(_ASKED)
+            hint = f"only a person may allow what was refused in {names}; do without it, or call finish again to have it asked"
+            return replace(refused, reason=f"not finished, {hint}; {why}")
+        of_tests = {path: text for path, text in added.items() if tests.match_file(path.lower())}
+        for more in [of_tests, added] if of_tests and of_tests != added else [added]:
+            patch = self.tree.patch({**writes, **more})
+            found = self._verified(unified_diff(patch), ())
+            found = replace(found, strength=_at_most_c(found))
+            answer, reason = self._answer(found)
+            if answer is JudgeAnswer.ACCEPTED:
+                return replace(
+                    refused, reason=f"{why}\nwhat was refused in {', '.join(sorted(more))} may be by now: do it again"
+                )
+            if answer is JudgeAnswer.NEEDS_PERSON:
+                self.proof = Proof(patch=patch, verification=found, answer=answer, reason=reason)
+                return Judgement(answer=answer, reason=reason)
+        return refused
 
     def _wants_to_see(self) -> bool:
         return not self.request.assume and self.request.trust.value != "auto"
