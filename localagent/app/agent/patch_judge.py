@@ -123,14 +123,14 @@ class VerifyJudge:
         """
         tests = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in self.policy.paths.tests])
         whole = self.with_refused(writes)
-        added = {path: text for path, text in whole.items() if writes.get(path, self) != text}
+        added = {path: text for path, text in whole.items() if path not in writes or writes[path] != text}
         refused = Judgement(answer=JudgeAnswer.REFUSED, reason=f"not finished, {why}")
         if not added:
             return refused
         names = ", ".join(sorted(added))
         if self.mends and _ASKED not in self._reported:
             self._reported.add(_ASKED)
-            hint = f"only a person may allow what was refused in {names}; do without it, or call finish again to have it asked"
+            hint = f"only a person may allow what was refused in {names}; do without, or call finish again to have it asked"
             return replace(refused, reason=f"not finished, {hint}; {why}")
         of_tests = {path: text for path, text in added.items() if tests.match_file(path.lower())}
         for more in [of_tests, added] if of_tests and of_tests != added else [added]:
@@ -139,9 +139,8 @@ class VerifyJudge:
             found = replace(found, strength=_at_most_c(found))
             answer, reason = self._answer(found)
             if answer is JudgeAnswer.ACCEPTED:
-                return replace(
-                    refused, reason=f"{why}\nwhat was refused in {', '.join(sorted(more))} may be by now: do it again"
-                )
+                hint = f"what was refused in {', '.join(sorted(more))} may be by now: do it again"
+                return replace(refused, reason=f"not finished, {hint}; {why}")
             if answer is JudgeAnswer.NEEDS_PERSON:
                 self.proof = Proof(patch=patch, verification=found, answer=answer, reason=reason)
                 return Judgement(answer=answer, reason=reason)
