@@ -130,7 +130,7 @@ class VerifyJudge:
         names = ", ".join(sorted(added))
         if self.mends and _ASKED not in self._reported:
             self._reported.add(_ASKED)
-            hint = f"only a person may allow what was refused in {names}; do without, or call finish again to have it asked"
+            hint = f"only a person may allow what was refused in {names}; do without it, or call finish again to ask"
             return replace(refused, reason=f"not finished, {hint}; {why}")
         of_tests = {path: text for path, text in added.items() if tests.match_file(path.lower())}
         for more in [of_tests, added] if of_tests and of_tests != added else [added]:
