@@ -159,7 +159,10 @@ class VerifyJudge:
             failing = {name.partition("[")[0] for name in self.runs.newly_failing(writes)}
         except (AnswerIsNo, WorkerLost):
             return False
-        stands = {path: writes[path] if path in writes else (self.tree.read(path) or b"").decode() for path in wanted}
+        stands = {
+            path: writes[path] if path in writes else (self.tree.read(path) or b"").decode("utf-8", "replace")
+            for path in wanted
+        }
         changed = [changed_tests(path, stands[path] or "", text or "") for path, text in wanted.items()]
         return bool(failing) and failing <= {test for tests in changed for test in tests}
 

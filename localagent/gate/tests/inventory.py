@@ -82,15 +82,12 @@ def _gather(body: list[ast.stmt], prefix: str, facts: TestInventory) -> None:
 
 
 def changed_tests(path: str, before: str, after: str) -> frozenset[str]:
-    """Ids of the tests of a file, without parameters, that another text of it changes: all where more than tests differ."""
+    """Ids of the tests of a file that another text of it changes, without parameters; all where more differs."""
     was, now = suite_of(before.encode()), suite_of(after.encode())
     if was is None or now is None:
         return frozenset()
-    differ = {
-        name
-        for name, test in was.tests.items()
-        if name not in now.tests or ast.dump(test.node) != ast.dump(now.tests[name].node)
-    }
+    stands = {name: ast.dump(test.node) for name, test in now.tests.items()}
+    differ = {name for name, test in was.tests.items() if stands.get(name) != ast.dump(test.node)}
     imports = (ast.Import, ast.ImportFrom)
     around = [[ast.dump(s) for s in suite.loose if not isinstance(s, imports)] for suite in (was, now)]
     if around[0] != around[1] or was.others != now.others or any(not was.tests[name].is_test for name in differ):
