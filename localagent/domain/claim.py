@@ -39,8 +39,11 @@ class FunctionEffect(StrEnum):
 
     CONSTANT: it answered this and that, and answers the same to every input now. ONE_CHANGE: that is so of the inputs
     to which it answers otherwise than before, and turned tests ask for that answer to fewer than three of them.
+    MOST_CHANGED: it answers most inputs otherwise than before, turned tests ask for that of fewer than three, and no
+    test makes a call that is answered as before.
     """
 
     LOST_PARAMETER = "lost-parameter"
     CONSTANT = "constant-answer"
     ONE_CHANGE = "one-changed-answer"
+    MOST_CHANGED = "most-answers-changed"

@@ -100,7 +100,8 @@ class GuardResult:
         if not self.broken:
             return ""
         more = f" and {len(self.broken) - 5} more" if len(self.broken) > 5 else ""
-        return f"breaks tests outside --test: {', '.join(name[:200] for name in self.broken[:5])}{more}"
+        told = f" ({self.why})" if self.why else ""
+        return f"breaks tests outside --test: {', '.join(name[:200] for name in self.broken[:5])}{more}{told}"
 
 
 def bounded_ids(names: Sequence[str]) -> tuple[str, ...]:

@@ -143,6 +143,11 @@ class FunctionChange:
             return (
                 f"{self.function} returns the same for every input whose result changed, and tests ask for few of them"
             )
+        if self.effect is FunctionEffect.MOST_CHANGED:
+            return (
+                f"{self.function} returns something else for most inputs, tests ask for few of these results, "
+                "and none shows what is to stay"
+            )
         return f"the argument {self.parameter!r} of {self.function} no longer matters"
 
 
@@ -240,13 +245,15 @@ class Mutants:
     `space` is how many there would have been; `tried` were run, in an order that the seed alone decides. Of the
     `killed`, `timed_out` ran over limits of their own, which are multiples of the time without a mutation; one that
     was cut off by whoever measures counts as not tried. `constant` are those of the living that return the same
-    whatever they are given, in the place of what is worked out.
+    whatever they are given, in the place of what is worked out. `alike` more answered every input near those of the
+    tests as the patch does: there is nothing that a test could notice, so they count neither as tried nor as alive.
     """
 
     tried: int
     killed: int
     space: int
     timed_out: int = 0
+    alike: int = 0
     alive: tuple[str, ...] = ()
     constant: tuple[str, ...] = ()
     note: str = ""
@@ -301,12 +308,14 @@ class Assessment:
     """How strong the evidence for a repair is, measured in bounded time beside a full check that accepted it.
 
     `strength` is None where there is nothing that it could be the strength of; what it is evidence for is its `claim`.
-    `cut` says what was not measured, or not to its end, and why.
+    `cut` says what was not measured, or not to its end, and why. `same_answer`: of so many inputs, those of the tests
+    among them, all got the same result.
     """
 
     strength: Strength | None
     mutants: Mutants | None = None
     differential: Differential | None = None
+    same_answer: int = 0
     seconds: float = 0.0
     allowed_seconds: float = 0.0
     cut: tuple[str, ...] = ()

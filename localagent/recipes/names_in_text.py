@@ -157,7 +157,7 @@ def computed_names(
     for path in sorted(sources.graph.facts):
         tree = parse_or_none(sources.python[path]) if _ASKS.search(sources.python[path]) else None
         for node in ast.walk(tree) if tree is not None else ():
-            name = _asked_by(node, by_name)
+            name = _looked_up_name(node, by_name)
             pattern = _pattern(name) if name is not None and not isinstance(name, ast.Constant) else ""
             known = sum(map(str.isalnum, pattern.replace(_ANY, "")))
             if name is not None and known >= _LEAST_LETTERS and any(re.fullmatch(pattern, one) for one in names):
@@ -167,7 +167,7 @@ def computed_names(
     return places, frozenset(unknown)
 
 
-def _asked_by(node: ast.AST, by_name: Mapping[str, int]) -> ast.expr | None:
+def _looked_up_name(node: ast.AST, by_name: Mapping[str, int]) -> ast.expr | None:
     """The name by which something is asked for an attribute, or a namespace for an item."""
     if isinstance(node, ast.Call):
         at = by_name.get(last_name(node.func), -1)

@@ -173,7 +173,7 @@ def _decided(
         place = Place(path=reference.path, line=reference.line)
         is_text = reference.kind is ReferenceKind.STRING
         undecided = (
-            reference.path in unknown or _is_asked_for(sources, reference)
+            reference.path in unknown or _is_looked_up(sources, reference)
             if is_text
             else is_member or reference.kind is ReferenceKind.KEYWORD
         )
@@ -211,7 +211,7 @@ def _in_text(sources: RecipeSources, path: str, use: Use, old: str, new: str) ->
     return SourceSplice(path=RepoPath(path), start=start, end=end, text=new)
 
 
-def _is_asked_for(sources: RecipeSources, reference: Reference) -> bool:
+def _is_looked_up(sources: RecipeSources, reference: Reference) -> bool:
     """Whether the line of a text asks for an attribute by its name."""
     text = sources.text(reference.path)
     start = text.line_starts[max(0, reference.line - 2)]

@@ -196,6 +196,7 @@ def mutants_json(mutants: Mutants | None) -> dict[str, Any] | None:
     return {
         "tried": mutants.tried,
         "killed": mutants.killed,
+        "alike": mutants.alike,
         "space": mutants.space,
         "alive": [one_line(text, 300) for text in mutants.alive],
         "note": one_line(mutants.note),

@@ -79,7 +79,8 @@ Exact: nothing is left out, and it is a literal, or an exception that every modu
 def call_all(root: str, calls: List[Input]) -> Told:
     """One digest per call: what came back or was raised, and what became of the arguments.
 
-    The kind before the digest: `ok`, `late`, `refused` (raised on purpose) or `raised` (the program crashed).
+    The kind before the digest: `ok`, `late`, `refused` (raised on purpose) or `raised` (the program crashed). Behind
+    that of `ok` stands a short one of what came back alone, where anything did.
     """
 
     def late(_number: int, _frame: Any) -> None:
@@ -97,14 +98,15 @@ def call_all(root: str, calls: List[Input]) -> Told:
             texts.append("")
             exact.append(False)
             continue
-        args, kwargs = copy.deepcopy(first_args), copy.deepcopy(first_kwargs)
-        text, whole = "", False
+        args, kwargs = copy.deepcopy((first_args, first_kwargs))
+        text, whole, alone = "", False, ""
         try:
             signal.setitimer(signal.ITIMER_PROF, _CALL_SECONDS)
             result = function(*args, **kwargs)
             came = shape(result)
             answer = "ok " + came + " " + shape((args, kwargs))
             signal.setitimer(signal.ITIMER_PROF, 0)
+            alone = "" if result is None else ":" + _digest(came)[:8]
             text, whole = _describe(result, came, (first_args, first_kwargs), (args, kwargs))
         except _TooLong:
             answer = text = "late"
@@ -125,10 +127,14 @@ def call_all(root: str, calls: List[Input]) -> Told:
         finally:
             signal.setitimer(signal.ITIMER_PROF, 0)
         kind = answer.split(" ", 1)[0]
-        out.append(kind + ":" + hashlib.sha256(answer.encode("utf-8", "surrogatepass")).hexdigest()[:16])
+        out.append(kind + ":" + _digest(answer)[:16] + alone)
         texts.append("does not end in time" if text == "late" else text)
         exact.append(whole)
     return out, crashes, texts, exact
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _describe(result: Any, came: str, before: Tuple[Any, Any], after: Tuple[Any, Any]) -> Tuple[str, bool]:

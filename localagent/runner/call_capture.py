@@ -111,8 +111,7 @@ class Capture:
             return None
         self._copied += 1
         given, named = arguments_of(frame)
-        args = tuple(copy.deepcopy(value) for value in given)
-        kwargs = {name: copy.deepcopy(value) for name, value in named.items()}
+        args, kwargs = copy.deepcopy((given, named))  # together: what is one object in several places stays one
         key = "%s:%d %s" % (code.co_filename, code.co_firstlineno, shape((args, kwargs)))
         if key in self._seen:
             return None

@@ -34,7 +34,7 @@ NEAR_LIMIT = 12  # variations of one call
 ARGUMENTS_LIMIT = 20
 INPUTS_LIMIT = 160  # of one function, those of the host apart
 COPY_SECONDS = 1.5  # of processor time, for the arguments of one function
-LATE_LIMIT = 10
+LATE_LIMIT, LATE_AGAIN = 10, 3  # calls that do not end in time, and how many of them are made a second time
 _NEW_LOCALS = 0x2
 
 _SHARE = 0.85  # of the time for an answer, in which tests are run again
@@ -215,23 +215,27 @@ def _functions_within(code: types.CodeType) -> Iterator[types.CodeType]:
             yield inner
 
 
-def answers(inputs: List[Input], watched: Watched, traced: bool) -> List[Dict[str, Any]]:
-    """One record a call, as `call_answer` makes them."""
+def answers(inputs: List[Input], watched: Watched, first: Sequence[Dict[str, Any]] = ()) -> List[Dict[str, Any]]:
+    """One record a call, as `call_answer` makes them; `first` are those of the first time, then the lines are noted.
+
+    A call that was late takes its whole time again: of many of these only the first are made a second time.
+    """
     hear_time_limit()
     out: List[Dict[str, Any]] = []
     slow = 0
-    for one in inputs:
+    for n, one in enumerate(inputs):
         function = watched.functions[one.number]
-        if function is None or slow >= LATE_LIMIT:
+        spent = slow >= LATE_AGAIN and first[n]["k"] == "late" if first else slow >= LATE_LIMIT
+        if function is None or spent:
             out.append(SKIPPED)
             continue
-        out.append(_answer(one, function, watched.inverses.get(one.number), traced))
+        out.append(_answer(one, function, watched.inverses.get(one.number), bool(first)))
         slow += out[-1]["k"] == "late"
     return out
 
 
 def _answer(one: Input, function: types.FunctionType, inverse: Function, traced: bool) -> Dict[str, Any]:
-    args, kwargs = copy.deepcopy(one.args), copy.deepcopy(one.kwargs)
+    args, kwargs = copy.deepcopy((one.args, one.kwargs))
     own = own_arguments(function, args)
 
     def held(result: Any) -> Dict[str, bool]:
@@ -265,7 +269,8 @@ def table(watched: Watched, run_test: Callable[[int], None], request: Dict[str, 
         for one in near(recorder.inputs, watched.functions, request) + given(request):
             inputs.setdefault(one.key, one)
         calls = list(inputs.values())
-        rows = [_ask(calls, watched, seconds, traced) for traced in (False, True)] if calls else [[], []]
+        untraced = _ask(calls, watched, seconds) if calls else []
+        rows = [untraced, _ask(calls, watched, 2 * seconds, untraced) if untraced else []]
         made = [_record(one, watched.functions, [row[n] for row in rows if row]) for n, one in enumerate(calls)]
         asked = _asked(made)
         if waiting and recorder.called - asked:
@@ -360,9 +365,10 @@ def _record(one: Input, functions: Sequence[Function], runs: List[Dict[str, Any]
     }
 
 
-def _ask(calls: List[Input], watched: Watched, seconds: float, traced: bool) -> List[Dict[str, Any]]:
+def _ask(
+    calls: List[Input], watched: Watched, seconds: float, first: Sequence[Dict[str, Any]] = ()
+) -> List[Dict[str, Any]]:
     """The answers of one child; none when it did not come to its end."""
-    limit = 2 * seconds if traced else seconds
-    told = answer_of_child(lambda: {"row": answers(calls, watched, traced)}, limit, 3 * limit + 1)
+    told = answer_of_child(lambda: {"row": answers(calls, watched, first)}, seconds, 3 * seconds + 1)
     row = told.get("row")
     return row if isinstance(row, list) and len(row) == len(calls) else []

@@ -76,7 +76,7 @@ class Forks:
         if not heard.finished and heard.started is not None:
             record = _unfinished(heard.started, heard.why, status)
             if record["failure"]["type"] == "Crash":
-                record["failure"]["frames"] = dumped_frames(self.root, _held(crash_fd))
+                record["failure"]["frames"] = dumped_frames(self.root, _read_pipe(crash_fd))
             heard.results.append(record)
             tell(record)
         os.close(crash_fd)
@@ -211,7 +211,7 @@ def _signal(pid: int, number: int) -> None:
         return
 
 
-def _held(fd: int) -> str:
+def _read_pipe(fd: int) -> str:
     """What a pipe holds now, whoever may still write to it."""
     os.set_blocking(fd, False)
     try:

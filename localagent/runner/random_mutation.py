@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import random
+import sys
 from typing import Any, List, Optional
 
 from .relations import is_sorted
@@ -15,7 +16,7 @@ _PLAIN = (int, float, str, bool, type(None), bytes, complex)
 
 
 def vary(value: Any, rng: random.Random) -> Any:
-    """A near neighbour of a plain value; anything else as it is."""
+    """A near neighbour of a plain value, a date, a span of time or a decimal number; anything else as it is."""
     if isinstance(value, bool):
         return not value
     if isinstance(value, int):
@@ -35,7 +36,29 @@ def vary(value: Any, rng: random.Random) -> Any:
         else:
             out[key] = vary(out[key], rng)
         return out
-    return value
+    step = _step(value)
+    return value if step is None else _moved(value, step * rng.choice([1, -1, 2, 30]))
+
+
+def _step(value: Any) -> Any:
+    """What can be added to a value that calculates and is no plain number; None for anything else.
+
+    Its module is not imported for that: where nobody has, there is no such value.
+    """
+    module = sys.modules.get(type(value).__module__)
+    if module is None or module.__name__ not in ("datetime", "decimal"):
+        return None
+    name = type(value).__name__
+    if name in ("date", "datetime", "timedelta"):
+        return module.timedelta(days=1)
+    return value.__class__(1) if name == "Decimal" else None
+
+
+def _moved(value: Any, by: Any) -> Any:
+    try:
+        return value + by
+    except ArithmeticError:  # past the last day, or more than a decimal can hold
+        return value
 
 
 def _vary_items(items: List[Any], rng: random.Random) -> List[Any]:
@@ -62,7 +85,8 @@ def _vary_items(items: List[Any], rng: random.Random) -> List[Any]:
 
 def careless(tree: List[Any], rng: random.Random) -> Optional[List[Any]]:
     """One argument changed; a count that equalled a length goes on doing so."""
-    places = [i for i, a in enumerate(tree) if isinstance(a, _PLAIN + (list, tuple, dict)) and a is not None]
+    known = _PLAIN + (list, tuple, dict)
+    places = [i for i, a in enumerate(tree) if (isinstance(a, known) and a is not None) or _step(a) is not None]
     if not places:
         return None
     i = rng.choice(places)

@@ -108,7 +108,7 @@ class _Walk:
                 parts = []
                 named = sorted(self._cut(repr(part)) for part in one if isinstance(part, _PLAIN)) + [len(one)]
             else:
-                parts, named = self._held(one)
+                parts, named = self._members(one)
             met += 1 + len(parts)
             if met > self._most:
                 return "", met
@@ -124,7 +124,7 @@ class _Walk:
             out.append("%s(%s)" % (type(one).__qualname__, ",".join(texts + [str(name) for name in named])))
         return ";".join(out), met
 
-    def _held(self, value: Any) -> Tuple[List[Any], List[Any]]:
+    def _members(self, value: Any) -> Tuple[List[Any], List[Any]]:
         """What an object holds, and texts for what stands for itself."""
         attributes = _attributes(value)
         plain = isinstance(value, (type, types.ModuleType, types.FunctionType, io.StringIO, io.BytesIO))

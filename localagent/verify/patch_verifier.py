@@ -4,14 +4,16 @@ The tree before carries the patch's own tests, so that a test that the patch bri
 """
 
 import contextlib
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
 from localagent.domain.edit import Candidate, FileChange, Patch
 from localagent.domain.guard import Guard
-from localagent.domain.outcome import Baseline, CauseOrigin, FullResult, TestResult
+from localagent.domain.outcome import Baseline, CauseOrigin, FullResult, Outcome, TestResult
 from localagent.domain.policy import Policy
 from localagent.domain.task import Snapshot, Task
 from localagent.jail.limits.profile import load
@@ -21,15 +23,19 @@ from localagent.verify.baseline.baseline import BaselineRunner, first_run, secon
 from localagent.verify.baseline.failed_project import project_of
 from localagent.verify.baseline.failure_cause import with_causes, without_missing_modules
 from localagent.verify.checks.full_check import FullChecker
+from localagent.verify.checks.guard_comparison import LIMITS
 from localagent.verify.checks.new_findings import Delta, ToolAnswer
-from localagent.verify.checks.patch_guard import GuardedTrees, PatchGuard, Run, guard_patch, uncollected
+from localagent.verify.checks.patch_guard import COLLECTING_SECONDS, GuardedTrees, PatchGuard, guard_patch
 from localagent.verify.checks.quick_check import WarmQuickCheck
 from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.worker.jail_pool import JailPool
+from localagent.verify.worker.suite_jail import RunMode, SuiteJail
 from localagent.verify.worker.suite_run import SuiteWorker
 from localagent.verify.worker.worker_client import OpenRequest, WorkerLost
-from localagent.verify.worker.worker_messages import Collected, CollectionRefusal, CollectionRefused, Item
+from localagent.verify.worker.worker_messages import Collected, Item
 from localagent.verify.worker.worker_spec import WorkerSpec, WorkerUse
+
+_UNSEEN_SECONDS = 30.0  # for noting the lines of turned tests for which there was no time
 
 _T = TypeVar("_T")
 
@@ -127,9 +133,22 @@ class PatchVerifier:
         """What ruff and mypy say."""
         return Delta(self.before, self._policy).review(candidate_of(files).patch)
 
-    def after_baseline(self) -> Baseline:
-        """Outcomes and lines of the tree after: what covers the changed lines."""
-        return BaselineRunner(self.after, self._task).run()
+    def after_baseline(self, turned: Collection[str] = ()) -> Baseline:
+        """Outcomes and lines of the tree after: what covers the changed lines.
+
+        Tests of `turned` of which there was no time to note the lines are run once more, by themselves.
+        """
+        after = BaselineRunner(self.after, self._task).run()
+        unseen = {t.id for t in after.tests if t.id in turned and t.lines is None and t.outcome is Outcome.PASSED}
+        if not unseen:
+            return after
+        with closing(SuiteJail(self.after, {}, self.request)) as jail:
+            found = jail.collect(until=time.monotonic() + COLLECTING_SECONDS)
+            items = [i for i in found.items if i.id in unseen] if isinstance(found, Collected) else []
+            until = time.monotonic() + _UNSEEN_SECONDS
+            again = jail.run(items, RunMode.TRACED, LIMITS, until=until).results
+        tests = (replace(t, lines=again[t.id].lines) if t.id in again else t for t in after.tests)
+        return replace(after, tests=tuple(tests))
 
     def quick(self, baseline: Baseline, *, jobs: int, always: Sequence[str] = ()) -> WarmQuickCheck:
         """Warm workers on the tree after, in which some tests always run."""
@@ -148,22 +167,13 @@ class PatchVerifier:
 
         return self._on(tree, ran) or {}
 
-    def guard(self, files: Sequence[ChangedFile], baseline: Baseline, guard: Guard) -> PatchGuard | None:
+    def guard(self, files: Sequence[ChangedFile], baseline: Baseline, guard: Guard) -> PatchGuard:
         """The tests outside the named ones; those that run what changes are asked from now on like the named ones."""
-        trees = GuardedTrees(before=self.before, after=self.after, ask=self._asked)
+        trees = GuardedTrees(before=self.before, after=self.after, request=self.request)
         found = guard_patch(trees, self._task, guard, files, baseline)
-        if found is not None and found.witnesses:
+        if found.witnesses:
             self.request = replace(self.request, args=(*self.request.args, *found.args))
         return found
-
-    def _asked(self, rooms: JailPool, run: Run, tests: tuple[str, ...]) -> Mapping[str, TestResult] | None:
-        """What tests say, and which of their files do not collect; None where that cannot be said."""
-        return self._in(
-            rooms,
-            lambda suite, found: {**run(suite, found.items), **uncollected(found)},
-            tests,
-            lambda found: None if found.why is CollectionRefusal.HUNG else uncollected(found),
-        )
 
     def _ran(self, suite: SuiteWorker, wanted: Sequence[Item]) -> Mapping[str, TestResult]:
         seconds = self._task.budget.max_seconds
@@ -173,20 +183,13 @@ class PatchVerifier:
         """What is asked of a tree's tests; None where they do not collect, or their jail is lost."""
         rooms = self._make_rooms(tree)
         self._others.append(rooms)
-        return self._in(rooms, ask, self._task.tests)
-
-    def _in(
-        self,
-        rooms: JailPool,
-        ask: Callable[[SuiteWorker, Collected], _T],
-        tests: tuple[str, ...],
-        refused: Callable[[CollectionRefused], _T | None] = lambda _: None,
-    ) -> _T | None:
         with contextlib.suppress(WorkerLost), rooms.start({}, WorkerUse.BASELINE) as room:
-            request = OpenRequest(args=tests, options=self.request.options, pythonpath=self.request.pythonpath)
+            request = OpenRequest(
+                args=self._task.tests, options=self.request.options, pythonpath=self.request.pythonpath
+            )
             suite = SuiteWorker(room.client, request)
             answer = suite.open()
-            return ask(suite, answer) if isinstance(answer, Collected) else refused(answer)
+            return ask(suite, answer) if isinstance(answer, Collected) else None
         rooms.check()
         return None
 

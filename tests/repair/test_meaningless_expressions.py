@@ -29,6 +29,8 @@ def candidate(before: str, after: str) -> Candidate:
     ("before", "after"),
     [
         ("if a > b: pass\n", "if a > a: pass\n"),
+        ("n += 1\n", "n += 0\n"),
+        ("n *= 2\n", "n *= 1\n"),
         ("x = row[i] or col[i]\n", "x = row[i] or row[i]\n"),
         ("f(m, rows, cols)\n", "f(m, rows, rows)\n"),
         ("x = a.n - b\n", "x = a.n - a.n\n"),
@@ -57,6 +59,8 @@ def test_what_says_nothing_is_seen_and_not_believed_under_few_tests(before: str,
         ("x = a + b\n", "x = a + a\n"),
         ("f(1, 2)\n", "f(1, 1)\n"),
         ("x = a > b\n", "x = a > a.b\n"),
+        ("n += 0\n", "n *= 0\n"),
+        ("n //= 2\n", "n //= 1\n"),  # a float becomes a whole number
         ("x = 1\n", "x = (\n"),
         ("x = a  >  a; y = b\n", "x = a > a; y = c\n"),
         ("x = a>a\nif y\n    z()\n", "x = a>a\nif y:\n    z()\n"),

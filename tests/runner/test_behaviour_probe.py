@@ -51,6 +51,9 @@ def sorts(items):
 def spins(n):
     while True:
         n += 1
+
+def holds(items, item):
+    return any(one is item for one in items)
 """
 
 
@@ -109,6 +112,24 @@ def test_the_object_whose_method_is_called_stays_as_it_is(tmp_path: Path) -> Non
     found = inputs(capture, Chance(0))
     assert {vars(args[0])["last"] for _, args, _, _ in found} == {3}
     assert len({args[1] for _, args, _, _ in found}) > 3
+
+
+def test_what_is_one_object_in_two_arguments_is_one_in_copies_and_copies_of_these(tmp_path: Path) -> None:
+    m = program(tmp_path)
+    shelf = m.Shelf()
+    capture = heard(m, "holds", lambda: m.holds([m.Shelf(), shelf], shelf))
+    calls = [(c.function, c.args, c.kwargs, True) for c in capture.entries]
+    assert calls[0][1][1] is not shelf
+    _, _, texts, _ = in_child(lambda: call_all(str(tmp_path), calls))
+    assert texts == ["True"]
+
+
+def test_what_came_back_alone_is_told_where_anything_did(tmp_path: Path) -> None:
+    m = program(tmp_path)
+    calls: list[behaviour_probe.Input] = [(m.refuses, (n,), {}, True) for n in (1, 1, 2)]
+    row, _, _, _ = in_child(lambda: call_all(str(tmp_path), [*calls, (m.sorts, ([2, 1],), {}, True)]))
+    assert len({cell.split(":")[2] for cell in row[:3]}) == 2
+    assert row[3].count(":") == 1
 
 
 def test_how_a_call_ended_is_told_apart(tmp_path: Path) -> None:

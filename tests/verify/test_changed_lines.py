@@ -81,6 +81,9 @@ def test_comments_are_alike_and_code_is_not() -> None:
     assert changed("return 0", "return 0  # none").alike()
     assert not changed("return 0", "return 1").alike()
     assert not changed('"""Say it."""', '"""Say that."""').alike()
+    assert changed('"""Say it."""', '"""Say that."""').described()
+    assert not changed('"""Say it."""', '"""Say that."""').reached_by(frozenset({2}))
+    assert not changed("return 0", "return 1").described()
 
 
 def test_a_test_reaches_functions_and_what_stands_around() -> None:
@@ -137,3 +140,17 @@ def test_of_a_table_the_stretch_that_changed_is_told_and_not_each_row() -> None:
 
     assert table("U", 50).lines() == (frozenset({1, 52}), frozenset({1, 52}))
     assert table("U", 3_000).lines() == (frozenset(range(1, 3_003)), frozenset(range(1, 3_003)))
+
+
+@pytest.mark.parametrize(
+    ("before", "lines"),
+    [
+        ("def f(x)\n", {2, 3, 4}),
+        ("def f(y):\n", set()),  # that ran before
+        ("def f(x):\n    if x\n", {2}),
+    ],
+)
+def test_a_head_mended_where_nothing_parsed_begins_the_whole_definition(before: str, lines: set[int]) -> None:
+    text = "def f(x):\n    if x:\n        return 1\n    return 2\n\n\ndef g():\n    return 3\n"
+    stands = "".join(text.splitlines(keepends=True)[: before.count("\n")])
+    assert changed(before, stands, text=text.replace(stands, before, 1)).executable() == lines

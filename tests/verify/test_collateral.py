@@ -124,6 +124,27 @@ def test_a_constant_answer_and_a_lost_parameter_are_seen() -> None:
     assert list(function_effects(used)) == []
 
 
+def test_most_answers_changed_for_one_demanded_call_and_nothing_shows_what_stays() -> None:
+    asked = pair(answer("1"), answer("-1"), origin=InputOrigin.DEMANDED, parts=(("n", "1"),))
+    near = [pair(answer(str(n)), answer(f"-{n}")) for n in range(2, 6)]
+    assert list(function_effects([asked, *near])) == [(FunctionEffect.MOST_CHANGED, "")]
+    stays = pair(answer("0"), answer("0"), origin=InputOrigin.TESTED)
+    assert list(function_effects([asked, *near, stays])) == []
+    refuses = replace(
+        stays, was=answer("IndexError", CallOutcome.REFUSED), now=answer("IndexError", CallOutcome.REFUSED)
+    )
+    assert list(function_effects([asked, *near, refuses])) == [(FunctionEffect.MOST_CHANGED, "")]
+    as_before = [pair(answer(str(n)), answer(str(n))) for n in range(10, 16)]
+    assert list(function_effects([asked, *near, *as_before])) == []
+    broke = [replace(p, was=answer("ValueError", CallOutcome.RAISED)) for p in near]
+    assert list(function_effects([asked, *broke])) == [], "what broke before gave no answer that could stay"
+
+
+def test_answers_of_a_wrong_type_compare_nothing() -> None:
+    bad = answer("TypeError", CallOutcome.RAISED)
+    assert [pair(bad, bad).misfit, pair(bad, WRONG).misfit, pair(WRONG, WRONG).misfit] == [True, False, False]
+
+
 @pytest.mark.parametrize("kind", [CallOutcome.RAISED, CallOutcome.REFUSED])
 def test_an_argument_that_only_decided_whether_it_fails_is_not_lost(kind: CallOutcome) -> None:
     some = [

@@ -1,6 +1,6 @@
 """Mutants lie on the lines, differ from the program and from one another, and are drawn alike for a seed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pytest
@@ -13,10 +13,12 @@ from localagent.repair.search.code_equivalence import behaviour_key
 from localagent.verify.evidence.mutants import (
     OPERATORS,
     MutantFate,
+    alike,
     booked,
     fate_of,
     fate_of_run,
     mutants_of,
+    same_answer,
     try_mutants,
 )
 
@@ -101,16 +103,56 @@ class Judge:
         return
 
 
+def nothing(_alive: Sequence[Candidate]) -> Mapping[int, Sequence[str]]:
+    return {}
+
+
+VARIED = [f"ok:{n:016x}:{n % 3}" for n in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "numbers", "same"),
+    [
+        ({0: VARIED, 1: VARIED, 2: [*VARIED[:-1], "late:"]}, {1}, 0),
+        ({0: VARIED[:20], 1: VARIED[:20]}, set(), 0),  # too few
+        ({0: ["raised:1"] * 40, 1: ["raised:1"] * 40}, set(), 0),  # no answers at all
+        ({0: [f"ok:{n:016x}:1" for n in range(40)], 1: [f"ok:{n:016x}:1" for n in range(40)]}, set(), 40),
+        (
+            {0: [f"ok:{n:016x}" for n in range(40)], 1: [f"ok:{n:016x}" for n in range(40)]},
+            {1},
+            0,
+        ),  # what it did varies
+        ({1: VARIED}, set(), 0),
+    ],
+)
+def test_alike_is_what_answers_as_the_patch_where_that_answers_this_and_that(
+    rows: Mapping[int, Sequence[str]], numbers: set[int], same: int
+) -> None:
+    assert alike(rows) == numbers
+    assert same_answer(rows) == same
+
+
+def test_those_alike_count_neither_as_tried_nor_as_alive() -> None:
+    chosen, total = drawn({2, 3}, most=8)
+
+    def all_but_one(alive: Sequence[Candidate]) -> Mapping[int, Sequence[str]]:
+        return {0: VARIED, **{mutant.number: VARIED for mutant in alive[1:]}}
+
+    said = try_mutants(Judge(), chosen, total, jobs=1, answers=all_but_one)
+    assert (said.tried, said.killed, said.alike, len(said.alive)) == (5, 4, 3, 1)
+    assert "3 more answer every input that was tried as the patch does" in said.note
+
+
 def test_killed_is_what_a_test_notices_or_what_ends_its_process() -> None:
     chosen, total = drawn({2, 3}, most=8)
-    said = try_mutants(Judge(), chosen, total, jobs=2)
+    said = try_mutants(Judge(), chosen, total, jobs=2, answers=nothing)
     assert (said.tried, said.killed, said.space, len(said.alive)) == (8, 4, total, 4)
-    assert try_mutants(Judge(JailOutcome.SIGNALLED), chosen, total, jobs=1).killed == 8
+    assert try_mutants(Judge(JailOutcome.SIGNALLED), chosen, total, jobs=1, answers=nothing).killed == 8
 
 
 def test_what_runs_over_its_own_limits_is_killed_and_shown_as_such() -> None:
     chosen, total = drawn({2, 3}, most=8)
-    said = try_mutants(Judge(JailOutcome.CPU), chosen, total, jobs=1)
+    said = try_mutants(Judge(JailOutcome.CPU), chosen, total, jobs=1, answers=nothing)
     assert (said.killed, said.timed_out, said.alive) == (8, 4, ())
     assert "4 of the killed ran over their own limits" in said.note
 
@@ -120,7 +162,7 @@ def test_what_did_not_come_to_its_end_for_no_fault_of_its_own_was_not_asked(
     ending: JailOutcome, complete: bool
 ) -> None:
     chosen, total = drawn({2, 3}, most=8)
-    said = try_mutants(Judge(ending, complete=complete), chosen, total, jobs=1)
+    said = try_mutants(Judge(ending, complete=complete), chosen, total, jobs=1, answers=nothing)
     assert (said.tried, said.killed, said.timed_out) == (4, 4, 0)
     assert "4 of 8 were not run" in said.note
 
@@ -151,7 +193,7 @@ def test_a_test_that_ran_over_its_limit_is_late_however_the_process_ended() -> N
 
 def test_what_the_clock_cuts_off_is_said_and_does_not_count() -> None:
     chosen, total = drawn({2, 3}, most=8)
-    said = try_mutants(Judge(), chosen, total, jobs=1, seconds=-1.0)
+    said = try_mutants(Judge(), chosen, total, jobs=1, answers=nothing, seconds=-1.0)
     assert (said.tried, said.killed) == (0, 0)
     assert "8 of 8 were not run" in said.note
 

@@ -1,5 +1,6 @@
 """The guard of `verify`: tests outside the named ones must stay, and are witnesses of the change like those."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from localagent.domain.claim import Claim
 from localagent.domain.guard import Guard, GuardScope
 from localagent.domain.paths import RepoPath
 from localagent.domain.verification import Verification, VerifyVerdict
+from localagent.verify.checks import guard_comparison
 from localagent.verify.checks.patch_guard import near_files
 
 CUT = RepoPath("cut.py")
@@ -72,6 +74,20 @@ def test_a_file_that_no_longer_collects_is_broken(refuses: bool) -> None:
     assert found.verdict is VerifyVerdict.REFUSED, found.reason
     place = "far/conftest.py" if refuses else "far/test_paste.py"
     assert found.reason == f"breaks tests outside --test: collect:{place}"
+
+
+@pytest.mark.long
+def test_a_collection_that_hangs_with_the_patch_alone_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard_comparison, "COLLECTING_SECONDS", 1.0)
+    waits = "import time\nfrom cut import cut\n\nwhile cut('ab', 1) == 'a':\n    time.sleep(0.1)\n"
+    files = {**FILES, "test_more.py": f"{waits}\n\ndef test_it():\n    assert True\n"}
+    found = verified(files, patch(files, {"cut.py": RIGHT}), tests=("test_cut.py",), claim=Claim.FIXES)
+    assert found.verdict is VerifyVerdict.REFUSED, found.reason
+    assert re.fullmatch(
+        r"breaks tests outside --test: collect:\. "
+        r"\(collecting took more than \d+ s, and \d+\.\d s without the patch\)",
+        found.reason,
+    )
 
 
 @pytest.mark.slow

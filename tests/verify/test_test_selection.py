@@ -72,3 +72,12 @@ def test_lines_that_never_ran_have_no_stand_ins() -> None:
     chosen = selector(result("reads", {6}), import_lines={A: frozenset({2})})
     assert chosen.passing_for(changing(b"return 5", b"return 6")) == ()
     assert chosen.passing_for(changing(b"    return 5", b"    return 66")) == ()
+
+
+def test_where_none_fails_a_change_that_runs_on_import_is_put_to_every_test_of_the_file() -> None:
+    tests = (result("reads", {6}), result("other", {10}), result("elsewhere", set(), path=FAR))
+    baseline = Baseline(tests=tests, passing=tuple(t.id for t in tests), import_lines={A: frozenset({1, 2})})
+    chosen = Selector(baseline)
+    assert chosen.passing_for(changing(b"LIMIT = 3", b"LIMIT = 4")) == ("reads", "other")
+    alone = Selector(Baseline(tests=tests[2:], passing=("elsewhere",), import_lines={A: frozenset({1, 2})}))
+    assert alone.passing_for(changing(b"OTHER = 4", b"OTHER = 5")) == ("elsewhere",)

@@ -222,7 +222,7 @@ class _Again:
             return []
         self.calls += 1
         self.person.agreed = then.kind is ResultKind.DONE
-        self.session.sink.emit(Event(kind="tool", at_seconds=0.0, data=_told(number, call)))
+        self.session.sink.emit(Event(kind="tool", at_seconds=0.0, data=_call_event(number, call)))
         now, _ = loop.call(call)
         self.other_texts += now.text != then.text
         if (now.kind, now.writes) == (then.kind, then.writes):
@@ -230,7 +230,7 @@ class _Again:
         return [CallDeparture(number=number, tool=then.tool, recorded=_shown(then), now=_shown(now))]
 
 
-def _told(number: int, call: ToolCall) -> dict[str, str]:
+def _call_event(number: int, call: ToolCall) -> dict[str, str]:
     return {"tool": call.name, "text": f"call {number}: {one_line(call.arguments, 200)}"}
 
 

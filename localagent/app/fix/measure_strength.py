@@ -1,4 +1,4 @@
-"""The strength of a repair that the full check accepted, measured in a bounded share of the time that it took."""
+"""The strength of a repair that the full check accepted, measured in bounded time."""
 
 import time
 
@@ -6,14 +6,12 @@ from localagent.domain.policy import LeastStrength, Policy
 from localagent.domain.task import Event, Stage, TaskResult
 from localagent.domain.verification import Assessment
 from localagent.repair.search.code_equivalence import behaviour_key
-from localagent.repair.search.search_loop import MEASURE_SECONDS
 from localagent.repair.search.state import Parts
 from localagent.report.strength_text import strength_event
 from localagent.verify.evidence.test_strength import AssessRequest, assess
 from localagent.verify.verifier import JailVerifier
 
-SHARE = 0.2  # of the time that the repair took
-LEAST_SECONDS, MOST_SECONDS = MEASURE_SECONDS, 15.0  # the least is what the confidence was fitted with
+MOST_SECONDS = 20.0  # most take one or two; what hangs on some inputs takes all
 SHORTEST_SECONDS = 3.0  # where the time of the task is used up
 CHECKS_SECONDS = 45.0  # at most, where a check is all there is and its mutants run one after the other
 MOST_UNCOMPARED = 3  # plausible patches: one repair is often found in two or three spellings
@@ -21,15 +19,14 @@ LEAST_KILLED, LEAST_MUTANTS = 0.9, 3  # of mutants, where nothing but a check sa
 DEMANDED_SECONDS = 60.0  # where the policy asks for a grade, it is worth measuring
 
 
-def allowed_seconds(policy: Policy, took: float, *, left: float, by_checks: bool = False) -> float:
-    """How long measuring may take after a repair that took so many seconds; `by_checks`: nothing else speaks for it.
+def allowed_seconds(policy: Policy, *, left: float, by_checks: bool = False) -> float:
+    """How long measuring may take; `by_checks`: nothing else speaks for the repair.
 
     No longer than what is `left` of the task's time, but for what a policy demands and for a least that says something.
     """
     if policy.min_strength is not LeastStrength.NONE:
         return DEMANDED_SECONDS
-    wanted = CHECKS_SECONDS if by_checks else max(LEAST_SECONDS, min(MOST_SECONDS, SHARE * took))
-    return min(wanted, max(SHORTEST_SECONDS, left))
+    return min(CHECKS_SECONDS if by_checks else MOST_SECONDS, max(SHORTEST_SECONDS, left))
 
 
 def assessed(
@@ -41,11 +38,10 @@ def assessed(
     policy: Policy,
     took: float,
     budget: float,
-    beside: float,
 ) -> Assessment | None:
     """The evidence for an accepted repair, told to the sink; None where none was accepted.
 
-    `took`: the seconds so far of the task's `budget`, `beside` of them those of the guard, which buy no more of it.
+    `took`: the seconds so far of the task's `budget`.
     """
     if result.chosen is None or result.full is None or result.baseline is None:
         return None
@@ -53,7 +49,7 @@ def assessed(
     parts.sink.emit(Event(kind="stage", at_seconds=round(took, 3), data={"stage": Stage.STRENGTH.value}))
     begin = time.monotonic()
     by_checks = by_checks_alone(result)
-    seconds = allowed_seconds(policy, took - beside, left=budget - took, by_checks=by_checks)
+    seconds = allowed_seconds(policy, left=budget - took, by_checks=by_checks)
     rooms = verifier.worker_pool
     rooms.until = max(rooms.until, begin + seconds)
     found = assess(

@@ -192,7 +192,6 @@ def _measured(asked: FixWork, ground: _TestBed, parts: Parts, result: TaskResult
         policy=asked.policy,
         took=time.monotonic() - begin,
         budget=asked.task.budget.max_seconds,
-        beside=result.seconds.get(Stage.GUARD.value, 0.0),
     )
     spent = {Stage.STRENGTH.value: round(assessment.seconds, 3)} if assessment is not None else {}
     return replace(result, assessment=assessment, seconds={**result.seconds, **spent})

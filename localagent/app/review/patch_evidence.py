@@ -3,7 +3,7 @@
 The grade that follows here is one of how well tests watch the change; `verify_verdict` makes it one of a claim.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -11,6 +11,7 @@ from typing import Protocol
 from localagent.app.fix.prior import load_prior
 from localagent.app.settings import Settings
 from localagent.domain.claim import DifferenceKind
+from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.strength import Strength, graded
 from localagent.domain.task import Snapshot
@@ -31,6 +32,7 @@ from localagent.repo.source_map import SourceMap
 from localagent.verify.checks.patch_guard import PatchGuard
 from localagent.verify.checks.test_selection import CHECK_PREFIX, COLLECT_PREFIX
 from localagent.verify.evidence.behaviour_diff import DIFFERENCES_SHOWN
+from localagent.verify.evidence.candidate_behaviour import behaviours
 from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.evidence.crosshair_contracts import ask_contracts
 from localagent.verify.evidence.crosshair_equivalence import ask_crosshair
@@ -183,7 +185,7 @@ def _covered(
     if baseline is None or (not baseline.tests and not baseline.collect_failures):
         return nothing_covered(files, "there are no tests"), None, unrun(files, (), {})
     try:
-        after = verifier.after_baseline()
+        after = verifier.after_baseline(turned_tests(full, None))
     except AnswerIsNo as no:
         notes.append(f"what the tests cover could not be told: {no}")
         return not_measured(files, str(no)), None, unrun(files, (), {})
@@ -193,7 +195,11 @@ def _covered(
         after = replace(after, tests=(*after.tests, *guard.witnesses), passing=(*after.passing, *names))
         counting |= {*names}
     tests = [t for t in after.tests if t.id in counting]
-    return covered(files, tests, after.import_lines), after, unrun(files, tests, after.import_lines)
+    seen = covered(files, tests, after.import_lines)
+    unseen = [t.id for t in tests if t.id in full.fail_to_pass and t.lines is None]
+    if unseen and seen.share.part < seen.share.whole:
+        seen = replace(seen, unknown=f"there was no time to see what {len(unseen)} of the tests that turn run")
+    return seen, after, unrun(files, tests, after.import_lines)
 
 
 def turned_tests(full: FullResult, after: Baseline | None) -> list[str]:
@@ -231,8 +237,13 @@ def _mutants(subject: Subject, seen: Covered, after: Baseline, turned: Sequence[
         return Mutants(tried=0, killed=0, space=0, note="the edit space has none for these lines")
     ground = replace(after, failing=(), checks=(), collect_failures={})
     check = subject.verifier.quick(ground, jobs=subject.jobs, always=_always(after, turned))
+
+    def answers(alive: Sequence[Candidate]) -> Mapping[int, Sequence[str]]:
+        verifier = subject.verifier
+        return behaviours(verifier.after, ground, verifier.request, alive, seed=subject.seed).rows
+
     try:
-        return try_mutants(check, chosen, total, jobs=subject.jobs)
+        return try_mutants(check, chosen, total, jobs=subject.jobs, answers=answers)
     finally:
         check.close()
 

@@ -119,7 +119,7 @@ def _work(run: VerifyRun, policy: Policy, settings: Settings, stop: Stop, review
         files = tuple(python_sources(changes, is_test))
         subject = Subject(
             verifier=verifier,
-            files=tuple(f for f in files if not f.alike()),
+            files=tuple(f for f in files if not (f.alike() or f.described())),
             settings=settings,
             timer=run,
             after=after,
@@ -187,6 +187,9 @@ def _refused(run: VerifyRun, review: PatchReview, old: Snapshot) -> Verification
             remedy="name the commit that it was made for: --baseline HEAD where it is not committed yet, "
             "--baseline HEAD~1 where it is the last commit",
         )
+    if misfit := next((f for f in found if f.rule == DiffRule.MISMATCH), None):
+        said = f"the patch does not apply: {misfit.message}; nothing ran"
+        return run.answer(VerifyVerdict.REFUSED, said, remedy=review.remedy)
     person = review.verdict is PatchVerdict.NEEDS_PERSON
     said = "a person has to look at it before it may run" if person else "a gate refuses it"
     return run.answer(

@@ -16,6 +16,7 @@ from localagent.domain.claim import Claim
 from localagent.domain.claim_limits import claim_limits
 from localagent.domain.diff import TreeChange
 from localagent.domain.edit import FileChange
+from localagent.domain.guard import GuardScope
 from localagent.domain.outcome import Baseline, FullResult, TestResult
 from localagent.domain.strength import Strength, limited
 from localagent.domain.task import Snapshot
@@ -70,9 +71,11 @@ class VerdictMaker:
         run.known["left_alone"] = tuple(i for i in full.still_failing if i in {*excused, *full.fails_alike})
         reasons = [*full.reasons, *self._removed(), *self._moved(full, excused)]
         if reasons:
-            return run.answer(VerifyVerdict.REFUSED, "; ".join(reasons), remedy=_remedy(full))
-        with run.timed("guard"):
-            guard = self._verifier.guard(self._files, baseline, request.guard)
+            return run.answer(VerifyVerdict.REFUSED, "; ".join(reasons), remedy=_remedy(full, reasons))
+        guard = None
+        if request.tests and request.guard.scope is not GuardScope.NONE:
+            with run.timed("guard"):
+                guard = self._verifier.guard(self._files, baseline, request.guard)
         if guard is not None:
             full = replace(full, guard=guard.result)
             run.known["full"] = full
@@ -302,9 +305,14 @@ def _contracts_say(evidence: Evidence) -> tuple[VerifyVerdict, str] | None:
     return None
 
 
-def _remedy(full: FullResult) -> str:
+def _remedy(full: FullResult, reasons: Sequence[str] = ()) -> str:
     if full.pass_to_fail or (full.guard is not None and full.guard.broken):
         return "run those tests on the patched tree; they passed before it"
+    if reasons and all(reason.startswith("still failing") for reason in reasons):
+        return (
+            "they fail without the patch, too: where it is not for them, name those that it is for (--test), "
+            "or say that it is to keep what the code does (--claim preserves)"
+        )
     return "see the reasons; the patch has to answer them"
 
 

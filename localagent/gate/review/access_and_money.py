@@ -7,7 +7,7 @@ check for emptiness or for a type, which are ordinary repairs. Not seen: such fu
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from localagent.code.condition_implication import shape
 from localagent.code.names import callee_name
@@ -57,6 +57,13 @@ _ABOUT = re.compile(
     r"|commissions?|currenc(?:y|ies)|cents|cart|checkout|basket|loyalty|loans?|bets?|stakes?|lotter(?:y|ies)|winners?|raffle|bids?|auctions?"
     r"|tips?|shares?|stipends?|premiums?|insurance|claims?|mortgages?|dos(?:e|es|age|ages)|grades?|scor(?:e|es|ing)|exams?)(?=$|[_\W])"
 )
+_LETS = re.compile(r"(?i)(?:allow(?:s|ed)?|permi(?:ts?|tted)|den(?:y|ies|ied)|forbid(?:den)?|may|blocked|accepts?)")
+_WHO = re.compile(
+    r"(?i)(?:^|[_\W])(?:users?|members?|persons?|people|customers?|clients?|callers?|actors?|subjects?|principals?|visitors?|students?"
+    r"|patients?|employees?|requests?|pages?|documents?|files?|paths?|urls?|actions?|verbs?|scopes?|resources?|operations?|origins?|hosts?"
+    r"|ips?|addr(?:ess(?:es)?)?|peers?|senders?|emails?|domains?|ports?|tokens?|secrets?|headers?|cookies?|uploads?|commands?"
+    r"|polic(?:y|ies)|rules?|firewalls?|rates?|attempts?|uid|gid|whitelist|blacklist|allowlist|blocklist)(?=$|[_\W])"
+)
 _NEAR = re.compile(
     r"(?i)(?:^|[_\W])(?:users?|customers?|orders?|requests?|polic(?:y|ies)|rules|packets?|firewalls?|uploads?|secrets?|digests?"
     r"|consttime|stock|tickets?|seats?|bookings?|reservations?|patients?|employees?|members?|students?|drugs?|prescriptions?"
@@ -86,7 +93,9 @@ def stakes(change: SourceChange) -> Signs:
         if (about or _is_about(name, new)) and (asked := _brought(new) - _brought(old)):
             yield f"{name} is about access or money, and asks {shortened(next(iter(asked)), 60)}", new
     for name, function in change.after.functions.items():
-        if name not in change.before.functions and _DECIDES.match(name.rpartition(".")[2]) and about_stakes(name):
+        if name in change.before.functions or not _DECIDES.match(name.rpartition(".")[2]):
+            continue
+        if about_stakes(name) and _is_about(name, function):
             yield f"{name} is new, and about access or money", function
     had = change.before.named
     for name, value in change.after.named.items():
@@ -187,15 +196,33 @@ def about_stakes(text: str) -> bool:
 
 
 def _is_about(name: str, function: Function) -> bool:
-    """By its own name, its class's, its parameters', and the attributes that it sets."""
-    if about_stakes(name):
+    """By its own name, its class's, its parameters', and the attributes that it sets.
+
+    A word that only says that something is let through (`allows_any`, `allow_extra`) says so of versions and keys, too:
+    it counts where the function also speaks of somebody, or of what one is let into.
+    """
+    nodes = walk(function)
+    said = [name, *(n.arg for n in nodes if isinstance(n, ast.arg))]
+    said += [n.attr for n in nodes if isinstance(n, ast.Attribute) and not isinstance(n.ctx, ast.Load)]
+    if any(about_stakes(_without_lets(text)) for text in said):
         return True
-    for node in walk(function):
-        if isinstance(node, ast.arg) and about_stakes(node.arg):
-            return True
-        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load) and about_stakes(node.attr):
-            return True
-    return False
+    return any(map(about_stakes, said)) and any(_WHO.search(_CAMEL.sub("_", text)) for text in _names(name, nodes))
+
+
+def _without_lets(text: str) -> str:
+    return "_".join(word for word in re.split(r"[_\W]+", _CAMEL.sub("_", text)) if not _LETS.fullmatch(word))
+
+
+def _names(name: str, nodes: Sequence[ast.AST]) -> Iterator[str]:
+    """What a function calls things: itself, its parameters, variables and attributes, and its texts."""
+    yield name
+    for node in nodes:
+        if isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.Name | ast.Attribute):
+            yield callee_name(node)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
 
 
 CHECKS = ((STAKES, stakes), (STAKES, attributes_set))

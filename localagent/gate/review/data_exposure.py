@@ -12,6 +12,7 @@ from localagent.code.names import callee_name
 from localagent.code.regions import walk
 from localagent.gate.core.rule import became, inserted, question
 from localagent.gate.review.source_change import Signs, Source, newly
+from localagent.gate.security.plain_uses import is_spelt_markup
 from localagent.text.secret_names import SENSITIVE_NAME
 from localagent.text.visible_text import shortened
 
@@ -43,6 +44,7 @@ EXPOSED = question(
         inserted("y = settings.model_dump()"),
         inserted("y = str(x.settings)"),
         inserted("y = mark_safe(x)"),
+        inserted("y = Markup('<b>{}</b>'.format(x))"),
         inserted("y = f'your password is {x}'"),
         inserted("y = ('name', 'password_hash')"),
         became(_C, _C + "\n    def __repr__(self):\n        return f'A({self.password})'\n"),
@@ -50,6 +52,7 @@ EXPOSED = question(
     ),
     not_match=(
         inserted("y = x.config['name']"),
+        inserted("y = Markup('<br>')"),
         inserted("y = dict(x.rows)"),
         inserted("y = vars(x)['a']"),
         inserted("y = f'https://a.example/?t={x.page}'"),
@@ -132,7 +135,7 @@ def exposed(source: Source) -> Signs:
 
 def _called(node: ast.Call) -> Iterator[str]:
     name = callee_name(node.func)
-    if name in _DECLARES:
+    if name in _DECLARES and not is_spelt_markup(node):
         yield f"{name} declares a text safe"
     elif name in ("vars", "locals", "globals") and not node.args:
         yield f"all of {name}()"

@@ -14,6 +14,7 @@ from localagent.code.regions import walk
 from localagent.code.string_folding import values_of
 from localagent.gate.core.rule import PLAIN, RuleExample, became, question
 from localagent.gate.review.source_change import TRIVIAL, Signs, Source, newly
+from localagent.gate.security.plain_uses import USUAL_SETTING, read_setting
 
 
 def _become(condition: str, head: str = "") -> RuleExample:
@@ -159,8 +160,10 @@ def _is_whole(node: ast.Call) -> bool:
 
 
 def _conditions(source: Source, test: ast.expr) -> Signs:
-    for node in walk(test):
-        if isinstance(node, (*FUNCTIONS, ast.Lambda)):
+    every = walk(test)
+    usual = {id(part) for n in every if USUAL_SETTING.fullmatch(read_setting(n)) for part in ast.walk(n)}
+    for node in every:
+        if isinstance(node, (*FUNCTIONS, ast.Lambda)) or id(node) in usual:
             continue
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and _OF_TESTS.search(node.value):
             yield "a condition on a name of tests", node

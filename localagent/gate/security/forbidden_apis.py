@@ -21,6 +21,7 @@ from localagent.domain.gate import Decision, Finding, Severity
 from localagent.domain.policy import DangerRule, Policy
 from localagent.gate.core.gate_input import ChangedRegion, GateInput
 from localagent.gate.core.rule import decide
+from localagent.gate.security.plain_uses import plain_uses
 
 _ORDER = list(Severity)
 _STDLIB = frozenset(sys.stdlib_module_names)
@@ -181,8 +182,13 @@ class Dangerous:
         else:
             fresh = _other_copies(before, after, _beyond(uses, within(region.file, before).uses))
         old = () if before is None else _strings_of(within(region.file, before).uses)
+        plain: frozenset[int] | None = None
         for use, node in fresh:
             for danger in self._fired(use):
+                if plain is None:
+                    plain = plain_uses(after.nodes, region.file.source)
+                if id(node) in plain:
+                    continue
                 if use.kind == "string" and any(danger.stood_in(text, use.name) for text in old):
                     continue
                 yield _finding(danger.rule, region, node, use)

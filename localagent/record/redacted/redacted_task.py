@@ -57,7 +57,7 @@ _DIFFERENTIAL = Fields(
 _ASSESSMENT = Fields(
     {
         "strength": _STRENGTH,
-        "mutants": Fields({**each("tried killed space note"), "alive": _TEXTS}),
+        "mutants": Fields({**each("tried killed alike space note"), "alive": _TEXTS}),
         "differential": _DIFFERENTIAL,
         **each("seconds allowed_seconds"),
         "cut": _TEXTS,

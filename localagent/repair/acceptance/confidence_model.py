@@ -107,6 +107,12 @@ def strength_signals(assessment: Assessment | None) -> dict[str, Signal]:
     killed = strength.mutants if strength.mutants is not None and strength.mutants.whole >= LEAST_MUTANTS else None
     return {
         "strength-unknown": Signal(value=0.0),
+        "same-answer": Signal(
+            value=float(assessment is not None and assessment.same_answer > 0),
+            text="the changed code gives all inputs that were tried the same answer, as in the tests"
+            if assessment is not None and assessment.same_answer
+            else "",
+        ),
         **grade_signals(strength.grade),
         "mutants-known": Signal(value=float(killed is not None)),
         "mutants-killed": Signal(

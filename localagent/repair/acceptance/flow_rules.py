@@ -146,14 +146,14 @@ def _unguarded(function: Function) -> Iterator[_Fault]:
     for node in own_nodes(function):
         if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
             for at, part in enumerate(node.values[:-1]):
-                empty = _asked_name(part)
+                empty = _emptiness_test_name(part)
                 if empty and (using := next((v for v in node.values[at + 1 :] if _needs(v, empty)), None)) is not None:
                     why = f"`{_line(using)}` is asked only where `{empty}` is nothing"
                     yield _Fault(same=key(node), why=why)
                     break
 
 
-def _asked_name(test: ast.expr) -> str:
+def _emptiness_test_name(test: ast.expr) -> str:
     """The name that a test `x` or `x is not None` is about."""
     match test:
         case ast.Name(id=name):

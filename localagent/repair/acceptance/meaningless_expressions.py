@@ -1,6 +1,6 @@
 """What shows of a repair's text alone that it is wrong: expressions that say nothing.
 
-They are `a > a`, `x or x`, `f(a, a)` where two things were meant. A test that passes by one passes by
+They are `a > a`, `x or x`, `f(a, a)` where two things were meant, `n += 0`. A test that passes by one passes by
 chance: nobody writes `row[i] or row[i]`. Counted is only what the text before did not hold. Not promised: that anything
 else makes sense.
 """
@@ -18,6 +18,10 @@ from localagent.domain.edit import Candidate
 from localagent.repair.search.enclosing_function import parsed
 
 _ROW_END = re.compile(rb"\r\n|\r|\n")
+_LEAVING = frozenset(
+    {(op, 0) for op in (ast.Add, ast.Sub, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift)}
+    | {(op, 1) for op in (ast.Mult, ast.Pow)}
+)
 _CANCELLING = (ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.BitAnd, ast.BitOr, ast.BitXor)
 
 
@@ -70,8 +74,15 @@ def _empty(tree: ast.AST) -> Iterator[ast.expr | ast.stmt]:
         elif isinstance(node, ast.Call):
             if _twice([a for a in node.args if isinstance(a, ast.Name | ast.Attribute | ast.Subscript)]):
                 yield node
-        elif isinstance(node, ast.Assign) and len(node.targets) == 1 and _same((node.targets[0], node.value)):
+        elif isinstance(node, ast.Assign | ast.AugAssign) and _leaves_as_it_is(node):
             yield node
+
+
+def _leaves_as_it_is(node: ast.Assign | ast.AugAssign) -> bool:
+    """Whether a target is given its own value."""
+    if isinstance(node, ast.Assign):
+        return len(node.targets) == 1 and _same((node.targets[0], node.value))
+    return isinstance(node.value, ast.Constant) and (type(node.op), node.value.value) in _LEAVING
 
 
 def _same(pair: Sequence[ast.expr]) -> bool:

@@ -41,7 +41,7 @@ def lost_options(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradictio
 
 def lost_fields(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
     """A field that the file still sets and reads nowhere any more, while what is read instead was read before too."""
-    if (_words(file.old) | _words(file.new)) & _FIELDS_BY_TEXT:
+    if (_identifiers(file.old) | _identifiers(file.new)) & _FIELDS_BY_TEXT:
         return
     was, now = _read_attributes(file.old), _read_attributes(file.new)
     if now - was:
@@ -52,7 +52,7 @@ def lost_fields(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction
         yield against(file, pair, ContradictionKind.OPTION_LOST, ContradictionWeight.SOFT, why)
 
 
-def _words(tree: ast.AST) -> set[str]:
+def _identifiers(tree: ast.AST) -> set[str]:
     return {
         n.id if isinstance(n, ast.Name) else n.attr for n in ast.walk(tree) if isinstance(n, ast.Name | ast.Attribute)
     }

@@ -243,9 +243,7 @@ def _match_index(file: FileDiff, hunk: Hunk, lines: list[bytes], at: int, moved:
     if found:
         what = f"holds the hunk's lines {len(found)} times, and not in line {hunk.old_start}: the place is not clear"
         raise _fault(hunk.line, file.old, what)
-    raise _fault(
-        hunk.line, file.old, f"does not hold the hunk's lines, in line {hunk.old_start} or after the hunk before"
-    )
+    raise _fault(hunk.line, file.old, f"does not hold the lines that this hunk expects at line {hunk.old_start}")
 
 
 def _everywhere(old: list[bytes], lines: list[bytes], at: int) -> list[int]:

@@ -175,7 +175,8 @@ class Selector:
         self._readers = Readers()
         self._failing = [t for t in baseline.tests if t.id in failing and t.lines is not None]
         paths = {t.path for t in baseline.tests if t.id in failing}
-        self._near = [t for t in baseline.tests if t.id in wanted and t.lines is not None and t.path in paths]
+        passing = [t for t in baseline.tests if t.id in wanted and t.lines is not None]
+        self._near = [t for t in passing if t.path in paths] if failing else passing
         for test in baseline.tests:
             if test.id not in wanted or test.lines is None:
                 continue
@@ -201,13 +202,16 @@ class Selector:
         return tuple(chosen)
 
     def _at_import_time(self, change: FileChange, lines: range) -> list[str]:
-        """Passing tests beside the failing ones that a change outside of what tests run may matter to."""
+        """Passing tests that a change outside of what tests run may matter to: of those beside failing ones, if any."""
         if not self._near:
             return []
         reading = self._readers.of(change.path, change.before, changed_lines(change, beside=0) or lines)
         near = [(t.id, (t.lines or {}).get(change.path, frozenset())) for t in self._near]
         found = [i for i, ran in near if ran & reading]
-        if found or self._import_lines.get(change.path, frozenset()).isdisjoint(lines):
+        imported = not self._import_lines.get(change.path, frozenset()).isdisjoint(lines)
+        if imported and not self._failing:
+            return [*found, *(i for i, ran in near if ran)] or [i for i, _ in near]
+        if found or not imported:
             return found
         wanted = frozenset(n for t in self._failing for n in (t.lines or {}).get(change.path, ()))
         return [i for i, ran in sorted(near, key=lambda x: -len(x[1] & wanted)) if ran & wanted][:STAND_INS]

@@ -224,7 +224,8 @@ def _defaults(signature: FunctionParameters) -> list[tuple[str, str]]:
     return [(name, ast.unparse(default)) for name, _, default in every if default is not None]
 
 
-def _counted(twin: Twin, compared: Sequence[AnswerPair], *, in_place: bool = False) -> FunctionReach:
+def _counted(twin: Twin, pairs: Sequence[AnswerPair], *, in_place: bool = False) -> FunctionReach:
+    compared = [pair for pair in pairs if not pair.misfit]
     return FunctionReach(
         path=twin.file.path,
         function=twin.name,

@@ -76,7 +76,7 @@ def behaviours(
                     seed=seed,
                     cpu_seconds=PROGRAM_CPU_SECONDS,
                 )
-                return _parsed(answer, list(programs))
+                return parsed_behaviours(answer, list(programs))
 
             found = ask(items)
             names = _reaching(baseline, functions)
@@ -174,7 +174,8 @@ def _between(files: Mapping[RepoPath, bytes], chosen: Candidate, candidate: Cand
     )
 
 
-def _parsed(answer: Mapping[str, Any], numbers: Sequence[int]) -> Behaviours:
+def parsed_behaviours(answer: Mapping[str, Any], numbers: Sequence[int]) -> Behaviours:
+    """A worker's table, checked; `numbers` are those of the programs. Empty where it is not one."""
     try:
         rows = [tuple(clean(x, 40) for x in sequence(row)) for row in sequence(answer.get("rows"))]
         kept = tuple(x is True for x in sequence(answer.get("kept")))

@@ -69,12 +69,30 @@ class ChangedFile:
         standing = bool(self.before) and bool(self.after) and self.path == self.source
         return standing and old is not None and new is not None and ast.dump(old) == ast.dump(new)
 
+    def described(self) -> bool:
+        """Whether both texts differ in comments, layout and docstrings alone."""
+        old, new = parse_or_none(self.before), parse_or_none(self.after)
+        standing = bool(self.before) and bool(self.after) and self.path == self.source
+        return standing and old is not None and new is not None and _undescribed(old) == _undescribed(new)
+
     def executable(self) -> frozenset[int]:
-        """First lines of the changed statements of the text after, without definitions' heads and docstrings."""
-        lines = sorted(self.lines()[1])
+        """First lines of the changed statements of the text after, without definitions' heads and docstrings.
+
+        Where a head alone was mended in a text that did not parse, the statements of its definition: none ever ran.
+        """
         tree = parse_or_none(self.after)
         if tree is None:
             return frozenset()
+        changed = self.lines()[1]
+        found = self._begun(tree, changed)
+        if not found and changed and self.before and parse_or_none(self.before) is None:
+            found = self._begun(tree, _innermost(tree, changed))
+        return found
+
+    @staticmethod
+    def _begun(tree: ast.Module, changed: frozenset[int]) -> frozenset[int]:
+        """First lines of the statements of which a line changed."""
+        lines = sorted(changed)
         statements = {n.lineno: n for n in sorted(_statements(tree.body), key=lambda n: -n.lineno)}
         found = set()
         for node in statements.values():
@@ -123,7 +141,7 @@ class ChangedFile:
 
     def reached_by(self, lines: frozenset[int]) -> bool:
         """Whether lines of the text before, as a test ran them, have to do with the change."""
-        if not lines:
+        if not lines or self.described():
             return False
         if self.around():
             return True
@@ -175,6 +193,14 @@ def unannotated(tree: ast.Module) -> ast.Module:
     return tree
 
 
+def _undescribed(tree: ast.Module) -> str:
+    """The syntax of a module without its docstrings."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | Definition) and ast.get_docstring(node, clean=False) is not None:
+            del node.body[0]
+    return ast.dump(tree)
+
+
 def _behaviour(text: bytes, function: FunctionRegion) -> str:
     """A function's syntax without what people and type checkers read."""
     source = textwrap.dedent(text[function.start : function.end].decode("utf-8", "replace"))
@@ -207,6 +233,16 @@ def _alike_at_both_ends(old: Sequence[bytes], new: Sequence[bytes]) -> tuple[int
     most = min(len(old), len(new)) - front
     behind = next((n for n in range(most) if old[-1 - n] != new[-1 - n]), most)
     return front, behind
+
+
+def _innermost(tree: ast.Module, lines: frozenset[int]) -> frozenset[int]:
+    """The lines of the smallest definition that holds all of some lines."""
+    spans = [(n.lineno, n.end_lineno or n.lineno) for n in ast.walk(tree) if isinstance(n, Definition)]
+    holding = [(last - first, first, last) for first, last in spans if first <= min(lines) and max(lines) <= last]
+    if not holding:
+        return frozenset()
+    _, first, last = min(holding)
+    return frozenset(range(first, last + 1))
 
 
 def _statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:

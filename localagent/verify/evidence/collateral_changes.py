@@ -19,6 +19,7 @@ from localagent.domain.verification import InputOrigin
 LEAST_ANSWERS = 3  # so many old answers make one new answer to everything a constant
 LEAST_PAIRS = 5
 LEAST_DEMANDED = 3  # inputs to which turned tests ask for one answer: then it may well be meant for all
+MOST = 0.5  # of the answers
 LEAST_MATTERED = 2  # groups of calls, alike but for one argument, in which that argument mattered before
 _BAD_INPUT = frozenset({"TypeError", "AttributeError"})  # how code answers values of a make it was never meant for
 
@@ -81,6 +82,11 @@ class AnswerPair:
     def differs(self) -> bool:
         """Whether old and new disagree."""
         return self.was.digest != self.now.digest
+
+    @property
+    def misfit(self) -> bool:
+        """Whether both answer as code answers values of a make that it was never meant for: that compares nothing."""
+        return not self.differs and self.was.kind is CallOutcome.RAISED and self.was.exception in _BAD_INPUT
 
     @property
     def crash(self) -> bool:
@@ -152,9 +158,22 @@ def is_one_change(pairs: Sequence[AnswerPair]) -> bool:
     changed = [p for p in pairs if p.differs and p.was.kind is CallOutcome.OK]
     if len(changed) < LEAST_PAIRS or any(p.now.kind is not CallOutcome.OK for p in changed):
         return False
-    demanded = {p.parts for p in pairs if p.differs and p.origin is InputOrigin.DEMANDED}
     many = len({p.was.alone for p in changed}) >= LEAST_ANSWERS and len({p.now.alone for p in changed}) == 1
-    return many and len(demanded) < LEAST_DEMANDED
+    return many and _asked_for_little(pairs)
+
+
+def is_most_changed(pairs: Sequence[AnswerPair]) -> bool:
+    """Whether most answers changed, turned tests ask for that in a case or two, and none shows an answer that stays."""
+    known = [p for p in pairs if p.was.kind is CallOutcome.OK]
+    steady = any(p.origin in (InputOrigin.DEMANDED, InputOrigin.TESTED) and not p.differs for p in known)
+    if len(known) < LEAST_PAIRS or steady or not any(p.origin is InputOrigin.DEMANDED for p in pairs):
+        return False
+    return sum(p.differs for p in known) > MOST * len(known) and _asked_for_little(pairs)
+
+
+def _asked_for_little(pairs: Sequence[AnswerPair]) -> bool:
+    demanded = {p.parts for p in pairs if p.differs and p.origin is InputOrigin.DEMANDED}
+    return len(demanded) < LEAST_DEMANDED
 
 
 def lost_parameters(pairs: Sequence[AnswerPair]) -> tuple[str, ...]:
@@ -184,4 +203,6 @@ def function_effects(pairs: Sequence[AnswerPair]) -> Iterator[tuple[FunctionEffe
         return
     if is_one_change(pairs):
         yield FunctionEffect.ONE_CHANGE, ""
+    elif is_most_changed(pairs):
+        yield FunctionEffect.MOST_CHANGED, ""
     yield from ((FunctionEffect.LOST_PARAMETER, name) for name in lost_parameters(pairs))

@@ -52,6 +52,7 @@ def inverse_name(name: str) -> str:
 TESTS_LIMIT = 40
 FUNCTIONS_LIMIT = 30
 EXAMPLES, LEAST_EXAMPLES, EXAMPLES_IN_ALL = 200, 50, 1_200
+_FIRST_SHARE = 0.55  # of the time, for the first of two trees that are asked one after the other
 PROBE = RepoPath("test_localagent_probe.py")
 
 
@@ -60,7 +61,8 @@ class Side:
     """One tree: its rooms, the functions as they stand there, what it answered.
 
     `texts` are files whose bytes tell it from the other tree where both share a room. `room`, `session` and `collected`
-    are where it is open and what that offers; `lost` says why it is not.
+    are where it is open and what that offers; `lost` says why it is not. `unasked` says why it is asked no more, though
+    it is open.
     """
 
     rooms: JailPool
@@ -74,6 +76,7 @@ class Side:
     calls: dict[str, TreeCall] = field(default_factory=dict)
     missed: dict[int, str] = field(default_factory=dict)
     lost: str = ""
+    unasked: str = ""
 
 
 class Differ:
@@ -167,8 +170,10 @@ class Differ:
         names = list(dict.fromkeys((*turned, *wanted)))[:TESTS_LIMIT]
         with cf.ThreadPoolExecutor(1 if self._share else 2, thread_name_prefix="differ") as pool:
             before, after = self._sides
+            begin = time.monotonic()
+            half = begin + _FIRST_SHARE * (self.until - begin) if self._share else self.until
             jobs = [
-                pool.submit(self._ask, before, [n for n in names if n not in late], (), turning),
+                pool.submit(self._ask, before, [n for n in names if n not in late], (), turning, half),
                 pool.submit(self._ask, after, names, (), turning),
             ]
             for job in jobs:
@@ -176,13 +181,12 @@ class Differ:
             given = self._given()
             for job in [pool.submit(self._ask, side, (), given, turning) for side in self._sides]:
                 job.result()
-        notes = [*self._notes, *(side.lost for side in self._sides if side.lost)]
         before, after = self._sides
-        lost = before.lost or after.lost
+        why = [reason for side in self._sides if (reason := side.lost or side.unasked)]
         found = Comparison(
-            self._twins, before.calls, after.calls, lost=lost, missed={**after.missed, **before.missed}
+            self._twins, before.calls, after.calls, lost=next(iter(why), ""), missed={**after.missed, **before.missed}
         ).result()
-        return replace(found, notes=tuple(dict.fromkeys(notes)))
+        return replace(found, notes=tuple(dict.fromkeys((*self._notes, *why))))
 
     # -- asking
 
@@ -223,13 +227,18 @@ class Differ:
             side.items = {item.id: item for item in answer.items}
 
     def _ask(
-        self, side: Side, names: Sequence[str], given: Sequence[tuple[int, str, str]], turning: frozenset[str]
+        self,
+        side: Side,
+        names: Sequence[str],
+        given: Sequence[tuple[int, str, str]],
+        turning: frozenset[str],
+        until: float = math.inf,
     ) -> None:
-        if side.lost or side.room is None or (not names and not given):
+        if side.lost or side.unasked or side.room is None or (not names and not given):
             return
-        left = self.until - time.monotonic()
+        left = min(until, self.until) - time.monotonic()
         if left <= 0:
-            side.lost = "the time for it was used up"
+            side.unasked = "the time for it was used up"
             return
         items = [side.items[n] for n in names if n in side.items]
         try:
@@ -248,7 +257,7 @@ class Differ:
             self.enter(side)
             answer = side.room.client.differ(asked)
             if "calls" not in answer:
-                side.lost = "whoever asks the functions ended, or did not answer in time"
+                side.unasked = "whoever asks the functions ended, or did not answer in time"
                 return
             for number, why in missed_of(answer, len(self._twins)).items():
                 side.missed.setdefault(number, why)
@@ -260,7 +269,7 @@ class Differ:
             side.rooms.check()
             side.lost = str(lost)
         except Malformed as fault:
-            side.lost = f"its answer could not be read: {fault}"
+            side.unasked = f"its answer could not be read: {fault}"
 
     def _given(self) -> list[tuple[int, str, str]]:
         """What tests passed, for whichever tree has not seen it, and literals made up on top of it."""

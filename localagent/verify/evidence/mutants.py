@@ -9,7 +9,8 @@ import concurrent.futures as cf
 import math
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import islice, takewhile
 
@@ -26,6 +27,7 @@ MOST = 40
 SECONDS = 60.0
 CPU_SECONDS = 0.5
 ALIVE_SHOWN = 20
+ASKED_ALIVE, ANSWERS_LEAST, _SAME_MOST = 12, 30, 0.9
 _ENUMERATED = 4_000
 OPERATORS = frozenset(
     {
@@ -121,11 +123,18 @@ def _candidate(number: int, edit: Edit, source: bytes) -> Candidate:
 
 
 def try_mutants(
-    check: QuickCheck, chosen: Sequence[Candidate], total: int, *, jobs: int, seconds: float = SECONDS
+    check: QuickCheck,
+    chosen: Sequence[Candidate],
+    total: int,
+    *,
+    jobs: int,
+    answers: Callable[[Sequence[Candidate]], Mapping[int, Sequence[str]]],
+    seconds: float = SECONDS,
 ) -> Mutants:
     """Run them; killed is what a test that passes on the patched tree fails on, or what ends its process.
 
-    One that is begun is run to its end: the quick check's limits are multiples of what the tests take unmutated.
+    `answers` gives the rows of those that live, as `alike` takes them. One that is begun is run to its end: the quick
+    check's limits are multiples of what the tests take unmutated.
     """
     until = time.monotonic() + seconds
 
@@ -138,7 +147,8 @@ def try_mutants(
         said = list(pool.map(fate, chosen))
     ran = [(c, f) for c, f in zip(chosen, said, strict=True) if f is not None]
     cut = f"{len(chosen) - len(ran)} of {len(chosen)} were not run within {seconds:.0f} s"
-    return booked(ran, total, cut if len(ran) < len(chosen) else "")
+    alive = living(ran)
+    return booked(ran, total, cut if len(ran) < len(chosen) else "", alike(answers(alive)) if alive else frozenset())
 
 
 def fate_of(result: QuickResult) -> MutantFate | None:
@@ -167,16 +177,56 @@ def fate_of_run(outcomes: Sequence[Outcome], *, whole: bool, in_time: bool) -> M
     return MutantFate.ALIVE if whole else None
 
 
-def booked(ran: Sequence[tuple[Candidate, MutantFate]], total: int, cut: str) -> Mutants:
-    """The count. `cut` says what was not run, ""."""
+def alike(rows: Mapping[int, Sequence[str]]) -> frozenset[int]:
+    """Numbers of programs that answer every input as program 0 does, which is the patch; `rows` as of `Behaviours`.
+
+    The doubt of mutation testing is the equivalent mutant, which no test can notice (Madeyski et al., "Overcoming the
+    Equivalent Mutant Problem", 2014). Nothing is said where the patch has few answers, or nearly always the same.
+    """
+    own = rows.get(0, ())
+    results = _results(own)
+    if results.total() < ANSWERS_LEAST or max(results.values()) > _SAME_MOST * results.total():
+        return frozenset()
+    return frozenset(number for number, row in rows.items() if number and row == own)
+
+
+def same_answer(rows: Mapping[int, Sequence[str]]) -> int:
+    """How many inputs the patch was asked where it gave the same result to all of them, 0 where it did not.
+
+    Tests are among them: then a constant in the place of what is worked out would pass them, too.
+    """
+    results = _results(rows.get(0, ()))
+    return results.total() if len(results) == 1 and results.total() >= ANSWERS_LEAST else 0
+
+
+def _results(row: Sequence[str]) -> Counter[str]:
+    return Counter(cell.rpartition(":")[2] for cell in row if cell.startswith("ok:"))
+
+
+def living(ran: Sequence[tuple[Candidate, MutantFate]]) -> list[Candidate]:
+    """Those that may be asked whether they are alike: none where so many live that the tests are weak in any case."""
+    alive = [mutant for mutant, fate in ran if fate is MutantFate.ALIVE]
+    return alive if len(alive) <= ASKED_ALIVE else []
+
+
+def booked(
+    ran: Sequence[tuple[Candidate, MutantFate]], total: int, cut: str, alike: Collection[int] = frozenset()
+) -> Mutants:
+    """The count. `cut` says what was not run, ""; `alike` are the numbers of living ones that answer as the patch."""
+    ran = [(c, fate) for c, fate in ran if c.number not in alike]
     living = sorted((c for c, fate in ran if fate is MutantFate.ALIVE), key=lambda c: _bytes(c.edits[0]))
     alive = [describe(c.edits[0]) for c in living]
     late = sum(fate is MutantFate.LATE for _, fate in ran)
-    notes = (cut, f"{late} of the killed ran over their own limits of time" if late else "")
+    notes = (
+        cut,
+        f"{late} of the killed ran over their own limits of time" if late else "",
+        f"{len(alike)} more answer every input that was tried as the patch does" if alike else "",
+    )
     return Mutants(
         tried=len(ran),
         killed=len(ran) - len(alive),
         timed_out=late,
+        alike=len(alike),
         space=total,
         alive=tuple(alive[:ALIVE_SHOWN]),
         constant=tuple(describe(c.edits[0]) for c in living if _is_constant_answer(c))[:ALIVE_SHOWN],

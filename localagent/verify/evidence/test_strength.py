@@ -9,7 +9,7 @@ sees it read-only).
 
 import time
 from collections import ChainMap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,16 +18,29 @@ from localagent.domain.claim_limits import claim_limits
 from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, FullResult, TestResult
 from localagent.domain.paths import RepoPath
-from localagent.domain.strength import graded, limited
+from localagent.domain.strength import Grade, Limit, graded, limited
 from localagent.domain.verification import Assessment, Differential, Mutants, compared_share, mutants_share
 from localagent.ports import EditSpace, Sources
 from localagent.verify.checks.test_selection import CHECK_PREFIX, COLLECT_PREFIX
+from localagent.verify.evidence.candidate_behaviour import PROGRAM_CPU_SECONDS, parsed_behaviours
+from localagent.verify.evidence.candidate_behaviour import TESTS_LIMIT as BEHAVIOUR_TESTS
 from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.evidence.check_evidence import CheckEvidence
 from localagent.verify.evidence.differential import Differ
-from localagent.verify.evidence.mutants import CPU_SECONDS, MOST, Key, MutantFate, booked, fate_of_run, mutants_of
+from localagent.verify.evidence.mutants import (
+    CPU_SECONDS,
+    MOST,
+    Key,
+    MutantFate,
+    alike,
+    booked,
+    fate_of_run,
+    living,
+    mutants_of,
+    same_answer,
+)
 from localagent.verify.evidence.patch_coverage import Covered, covered, not_measured, nothing_covered
-from localagent.verify.worker import function_swaps
+from localagent.verify.worker import function_regions, function_swaps
 from localagent.verify.worker.jail_pool import JailPool
 from localagent.verify.worker.warm_worker import Warm
 from localagent.verify.worker.worker_client import OpenRequest, RunRequest, WorkerLost
@@ -77,6 +90,7 @@ class _Assessor:
         self._changes = {c.path: c.after for c in changes}
         self._cut: list[str] = []
         self._results: dict[str, TestResult] = {}
+        self._same_answer = 0
         turned = [name for name in ask.full.fail_to_pass if name.startswith(CHECK_PREFIX)]
         self._checks = CheckEvidence(
             rooms=ask.rooms,
@@ -107,7 +121,10 @@ class _Assessor:
             mutants = None
             if seen.share.part:
                 mutants = self._mutants(
-                    seen, lambda mutant: self._fate(differ, mutant), lambda: bool(differ.after.lost)
+                    seen,
+                    lambda mutant: self._fate(differ, mutant),
+                    lambda: bool(differ.after.lost),
+                    answers=lambda alive: self._answers(differ, seen, alive),
                 )
             elif self._checks.commands:
                 seen, mutants = self._by_checks(seen)
@@ -132,11 +149,16 @@ class _Assessor:
                 others=self._ask.others,
             )
             by_checks = all(i.startswith(CHECK_PREFIX) for i in self._ask.full.fail_to_pass)
-            strength = limited(measured, Claim.FIXES, claim_limits(Claim.FIXES, near, by_checks=by_checks))
+            limits = claim_limits(Claim.FIXES, near, by_checks=by_checks)
+            if self._same_answer:
+                reason = f"all {self._same_answer} inputs get the same answer, as the tests do: a constant would pass"
+                limits += (Limit(most=Grade.C, reason=reason),)
+            strength = limited(measured, Claim.FIXES, limits)
         return Assessment(
             strength=strength,
             mutants=mutants,
             differential=near,
+            same_answer=self._same_answer,
             seconds=time.monotonic() - self._begin,
             allowed_seconds=self._ask.seconds,
             cut=tuple(dict.fromkeys(self._cut)),
@@ -258,6 +280,7 @@ class _Assessor:
         fate_of: Callable[[Candidate], MutantFate | None],
         lost: Callable[[], bool],
         most: int = MOST,
+        answers: Callable[[Sequence[Candidate]], Mapping[int, Sequence[str]]] = lambda _: {},
     ) -> Mutants:
         sources = ChainMap(dict(self._changes), dict(self._ask.sources))
         until = time.monotonic() + max(1.0, 0.3 * self._left())
@@ -281,7 +304,41 @@ class _Assessor:
             why = f", {unasked} of these could not be put into a live program" if unasked else ""
             note = f"{len(chosen) - len(ran)} of {len(chosen)} were not run in the time there was{why}"
             self._cut.append(f"mutants: {note}")
-        return booked(ran, total, note)
+        rows = answers(living(ran))
+        self._same_answer = same_answer(rows)
+        return booked(ran, total, note, alike(rows))
+
+    def _functions(self, path: RepoPath, lines: frozenset[int]) -> list[tuple[str, int, str]]:
+        """The functions of the tree after that hold some lines."""
+        known = function_regions.regions(self._changes[path]) if path in self._changes else None
+        found = known.functions if known is not None else ()
+        return [(str(path), f.line, f.name) for f in found if any(f.line <= n <= f.last_line for n in lines)]
+
+    def _answers(self, differ: Differ, seen: Covered, alive: Sequence[Candidate]) -> Mapping[int, Sequence[str]]:
+        """What the patch (0) and mutants of it answer, on inputs near those of the tests that run the mutants."""
+        after = differ.after
+        if after.lost or after.room is None or after.collected is None or self._left() <= _LEAST_SECONDS:
+            return {}
+        planned = {m.number: function_swaps.plan(m, after.collected.import_lines) for m in alive}
+        programs = {0: [], **{number: orders for number, orders in planned.items() if orders}}
+        items = {
+            i.id: i for path, lines in seen.lines.items() for n in lines for i in self._tests_of(path, n, after.items)
+        }
+        try:
+            differ.enter(after)
+            answer = after.room.client.behave(
+                items=list(items.values())[:BEHAVIOUR_TESTS],
+                functions=[place for path, lines in seen.lines.items() for place in self._functions(path, lines)],
+                programs=list(programs.values()),
+                seed=self._ask.seed,
+                cpu_seconds=min(PROGRAM_CPU_SECONDS, max(_LEAST_SECONDS, self._left() / len(programs))),
+                session=after.session,
+            )
+        except WorkerLost as lost:
+            self._ask.rooms.check()
+            after.lost = str(lost)
+            return {}
+        return parsed_behaviours(answer, list(programs)).rows
 
     def _fate(self, differ: Differ, mutant: Candidate) -> MutantFate | None:
         """What the tests make of it; None where it could not be asked, or was cut off by our time and not by its own.

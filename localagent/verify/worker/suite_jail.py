@@ -25,10 +25,11 @@ LEAST_SECONDS = 0.5
 
 
 class RunMode(Enum):
-    """How tests run: one after the other in one session, as plain pytest would, or each in a process of its own."""
+    """How tests run: in one session, as plain pytest would; each in a process of its own; so, with their lines."""
 
     IN_ORDER = "in-order"
     ALONE = "alone"
+    TRACED = "traced"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -87,6 +88,7 @@ class SuiteJail:
                 request = RunRequest(
                     items=(),
                     inline=way is RunMode.IN_ORDER,
+                    trace=way is RunMode.TRACED,
                     hard_budget=True,
                     cpu_seconds=limits.cpu_seconds,
                     wall_seconds=min(limits.wall_seconds, left),

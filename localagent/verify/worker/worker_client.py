@@ -242,13 +242,14 @@ class WorkerClient:
         programs: Sequence[Sequence[Mapping[str, Any]]],
         seed: int,
         cpu_seconds: float,
+        session: str = "hot",
     ) -> Mapping[str, Any]:
-        """The behaviour table (`rows`) of programs, each given as swap orders; the hot session must be open."""
+        """The behaviour table (`rows`) of programs, each given as swap orders into an open session."""
         longest = 5.0 + 2 * cpu_seconds * (len(programs) + len(items))
         wall_seconds = self._bounds.wall(min(BEHAVE_SECONDS, longest))
         message: dict[str, Any] = {
             "op": "behave",
-            "session": "hot",
+            "session": session,
             "items": [item.index for item in items],
             "functions": [list(f) for f in functions],
             "programs": [list(p) for p in programs],
