@@ -164,7 +164,7 @@ def _files(patch: Patch | None) -> list[dict[str, str]]:
 def _proposal(
     number: int, candidate: Candidate, full: FullResult | None, diff: bytes, confidence: Confidence | None
 ) -> dict[str, Any]:
-    """What is attested when a person takes it, no test where none ran: the names are those of an accepted patch's facts."""
+    """What is attested when a person takes it, no test where none ran: named as in an accepted patch's facts."""
     return {
         "number": number,
         "patch": candidate.patch.digest,
