@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from localagent.code.names import bound_name, callee_name, dotted_name
+from localagent.code.names import bound_name, callee_name, dotted_name, imports_of
 from localagent.code.source_text import parse_or_none
 from localagent.code.spans import Function, all_lines_of
 from localagent.domain.diff import TreeChange
@@ -153,7 +153,8 @@ def _is_of_tests(entry: TreeChange) -> bool:
 def _is_imported_alone(tree: ast.Module, name: str) -> bool:
     """Whether a name is a module of this name wherever it stands in a file."""
     bound = [n for n in ast.walk(tree) if bound_name(n) == name]
-    return bool(bound) and all(isinstance(n, ast.alias) and n.asname is None and n.name == name for n in bound)
+    taken = [one for n in ast.walk(tree) for one in imports_of(n) if one.bound == name]
+    return len(bound) == len(taken) > 0 and all(one.origin == name and not one.item for one in taken)
 
 
 def _made_coroutines(entries: Sequence[TreeChange]) -> frozenset[str]:
