@@ -41,9 +41,13 @@ lint:
 types:
 	.venv/bin/mypy
 
+# Types are checked beside the linters and the tests: they take one core for as long as a third of the ordinary tests.
 test: setup
-	@$(MAKE) --no-print-directory -j2 --output-sync=target lint types
-	.venv/bin/python -m pytest -m "$(TESTS)" -n $(TEST_WORKERS) --dist worksteal $(PYTEST_ARGS)
+	@$(MAKE) --no-print-directory types >.build/types.log 2>&1 & types=$$!; \
+	trap 'kill $$types' INT TERM; \
+	$(MAKE) --no-print-directory lint && \
+	.venv/bin/python -m pytest -m "$(TESTS)" -n $(TEST_WORKERS) --dist worksteal $(PYTEST_ARGS); tests=$$?; \
+	wait $$types; types=$$?; cat .build/types.log; exit $$((tests ? tests : types))
 
 test-long: setup
 	.venv/bin/python -m pytest -m "long and not slow" -n $(TEST_WORKERS) --dist worksteal $(PYTEST_ARGS)

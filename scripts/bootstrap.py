@@ -23,8 +23,11 @@ import tempfile
 import threading
 import time
 import tomllib
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -41,7 +44,8 @@ LOG = BUILD / "setup.log"
 STAMP = VENV / "localagent-setup.json"
 UNFINISHED = VENV / "localagent-unfinished"
 LOCKS = ROOT / "requirements"
-BINARY_LOCKS = ("build.txt", "runtime.txt", "dev.txt")
+BUILD_LOCKS = ("build.txt",)  # what compiles llama.cpp
+BINARY_LOCKS = (*BUILD_LOCKS, "runtime.txt", "dev.txt")
 EXTRA_LOCKS = ("languages.txt",)  # installed from an index only: kits leave them out
 NO_IMAGES = (
     "-DLLAVA_BUILD=OFF"  # llama.cpp's readers of images and sounds: a seventh of its sources, and nothing calls them
@@ -53,7 +57,9 @@ CMAKE_ARGS = {"none": "", "cuda": "-DGGML_CUDA=on", "vulkan": "-DGGML_VULKAN=on"
 KEEPS_STORES = "-fno-tree-dse -fno-dse"
 EVERY_SECONDS = 5.0
 NOT_HERE = 4  # the exit status of `model tune` where the model cannot be run at all (docs/errors.md)
+LAST_LINES = 15
 STEP = re.compile(r"\[(\d+)/(\d+)\]")
+T = TypeVar("T")
 
 
 class SetupError(Exception):
@@ -61,17 +67,21 @@ class SetupError(Exception):
 
 
 def say(text: str) -> None:
-    """One line of progress."""
-    print(f"setup: {text}", flush=True)
+    """One line of progress, in one piece: two steps may speak at once."""
+    print(f"setup: {text}\n", end="", flush=True)
 
 
 class Progress(threading.Thread):
-    """Says every few seconds how long the step has run and, where a compiler counts its steps, how far it is."""
+    """Says every few seconds how long the step has run and, where a compiler counts its steps, how far it is.
+
+    `last` are the last lines of its output.
+    """
 
     def __init__(self, what: str) -> None:
         super().__init__(daemon=True)
         self.what = what
         self.place = ""
+        self.last: deque[str] = deque(maxlen=LAST_LINES)
         self._done = threading.Event()
         self._begun = time.monotonic()
 
@@ -87,6 +97,7 @@ class Progress(threading.Thread):
 
     def read(self, line: str) -> None:
         """Takes one line of the step's output."""
+        self.last.append(line.rstrip("\n"))
         found = STEP.search(line)
         if found:
             self.place = f", step {found[1]} of {found[2]}"
@@ -116,17 +127,15 @@ def environment(extra: dict[str, str]) -> dict[str, str]:
 
 def run(what: str, argv: Sequence[str | Path], extra: dict[str, str] | None = None) -> bool:
     """Runs one command with its output in the log; True if it ended with 0. Progress is shown while it runs."""
-    return ended(what, argv, extra) == 0
+    return ended(Progress(what), argv, extra) == 0
 
 
-def ended(what: str, argv: Sequence[str | Path], extra: dict[str, str] | None = None) -> int:
+def ended(progress: Progress, argv: Sequence[str | Path], extra: dict[str, str] | None = None) -> int:
     """The same, for its exit status."""
-    progress = Progress(what)
     progress.start()
     try:
-        with LOG.open("a", encoding="utf-8") as log:
-            log.write(f"\n== {what}: {' '.join(map(str, argv))}\n")
-            log.flush()
+        with LOG.open("a", encoding="utf-8", buffering=1) as log:
+            log.write(f"\n== {progress.what}: {' '.join(map(str, argv))}\n")
             process = subprocess.Popen(
                 [str(a) for a in argv],
                 cwd=ROOT,
@@ -152,14 +161,24 @@ def ended(what: str, argv: Sequence[str | Path], extra: dict[str, str] | None = 
 
 
 def need(what: str, argv: Sequence[str | Path], extra: dict[str, str] | None = None, *, remedy: str = "") -> None:
-    """Like `run`, but a failure ends the setup with the log's last lines."""
-    if not run(what, argv, extra):
-        tail = LOG.read_text(encoding="utf-8", errors="replace").splitlines()[-15:]
-        lines = "\n".join(f"    {line}" for line in tail)
+    """Like `run`, but a failure ends the setup with the step's last lines."""
+    progress = Progress(what)
+    if ended(progress, argv, extra):
+        lines = "\n".join(f"    {line}" for line in progress.last)
         raise SetupError(
-            f"{what} failed; the last lines of {LOG}:\n{lines}\n"
+            f"{what} failed; its last lines in {LOG}:\n{lines}\n"
             f"  what to do: {remedy or 'see the log, then run make setup again'}"
         )
+
+
+def at_once(first: Callable[[], T], second: Callable[[], None]) -> T:
+    """Runs both, the second in a thread. A failure of one is told when the other is through: what it made is kept."""
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(second)
+        other.add_done_callback(lambda step: step.exception() and say("  that failed; what runs beside it ends first"))
+        made = first()
+        other.result()
+    return made
 
 
 def pip(*args: str | Path) -> list[str | Path]:
@@ -267,13 +286,12 @@ def taken_kit(kit: verify.Sound, target: Path) -> Path:
     return target
 
 
-def install_locked(kit: Path | None = None) -> None:
-    """Everything but llama-cpp-python: from the kit, or what was downloaded if that is complete, or the index."""
-    names = BINARY_LOCKS if kit else (*BINARY_LOCKS, *EXTRA_LOCKS)
+def install_locked(names: Sequence[str], kit: Path | None = None) -> None:
+    """The packages of these locks: from the kit, or what was downloaded if that is complete, or the index."""
     locks = [part for name in names for part in ("-r", LOCKS / name)]
     flags = ["--require-hashes", "--only-binary", ":all:"]
     offline = pip("install", "--no-index", "--find-links", kit / "wheels" if kit else DOWNLOADS, *flags, *locks)
-    say("installing the locked packages")
+    say(f"installing the locked packages ({', '.join(name.removesuffix('.txt') for name in names)})")
     if kit:
         need("installing", offline, remedy="the kit must be for this Python and of this checkout's locks (kit.json)")
         return
@@ -361,9 +379,15 @@ def compiled_here(gpu: str) -> Path:
     return compile_llama(folder, gpu, cmake, f"a C++17 compiler is needed and the {gpu} development files")
 
 
-def install_llama(gpu: str, kit: Path | None = None) -> None:
-    """Puts llama-cpp-python into `.venv`: the kit's portable wheel, or the one compiled for this processor."""
-    wheel = next((kit / "wheels").glob("llama_cpp_python-*.whl")) if kit else compiled_here(gpu)
+def install_packages(gpu: str, kit: Path | None = None) -> None:
+    """Everything but localagent. llama-cpp-python is the kit's portable wheel, or compiled here beside the rest."""
+    if kit:
+        install_locked(BINARY_LOCKS, kit)
+        wheel = next((kit / "wheels").glob("llama_cpp_python-*.whl"))
+    else:
+        install_locked(BUILD_LOCKS)
+        rest = [name for name in (*BINARY_LOCKS, *EXTRA_LOCKS) if name not in BUILD_LOCKS]
+        wheel = at_once(lambda: compiled_here(gpu), lambda: install_locked(rest))
     need("installing llama.cpp", pip("install", "--no-index", "--no-deps", "--force-reinstall", wheel))
 
 
@@ -390,6 +414,13 @@ def install_model(kit: Path | None = None) -> str:
     return place
 
 
+def install_own(kit: Path | None = None) -> str:
+    """Puts localagent and its model where they belong. Answers where the model lies."""
+    need("installing localagent", pip("install", "--no-index", "--no-deps", "--no-build-isolation", "--editable", ROOT))
+    compile_package()
+    return install_model(kit)
+
+
 def compile_package() -> None:
     """Compiles our own modules, as an install of a wheel does: a jail sees them read-only and cannot keep its own."""
     run("compiling localagent", [VENV / "bin" / "python", "-I", "-m", "compileall", "-q", ROOT / "localagent"])
@@ -404,7 +435,7 @@ def build_chat_shim(*, quiet: bool = False) -> None:
 def tune_model() -> None:
     """Measures which format of the model's weights is fastest here; without it the model runs as it is."""
     say("measuring which format of the model is fastest on this machine")
-    status = ended("measuring the model", [VENV / "bin" / "localagent", "model", "tune"])
+    status = ended(Progress("measuring the model"), [VENV / "bin" / "localagent", "model", "tune"])
     if status == NOT_HERE:
         say("the model does not run on this machine, so tasks go without one; `localagent doctor` says why")
     elif status:
@@ -445,12 +476,8 @@ def set_up(gpu_asked: str, kit: verify.Sound | None = None) -> None:
 def bring(gpu: str, want: dict[str, str], kit: Path | None) -> None:
     """The environment, and the stamp that says what it was made of; `kit` is what was taken of one."""
     make_venv()
-    install_locked(kit)
-    install_llama(gpu, kit)
-    build_chat_shim()
-    need("installing localagent", pip("install", "--no-index", "--no-deps", "--no-build-isolation", "--editable", ROOT))
-    compile_package()
-    place = install_model(kit)
+    install_packages(gpu, kit)
+    place = at_once(lambda: install_own(kit), build_chat_shim)
     temporary = STAMP.with_suffix(".new")
     temporary.write_text(json.dumps({**want, "model": place}, indent=1), encoding="utf-8")
     temporary.replace(STAMP)

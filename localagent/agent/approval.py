@@ -20,6 +20,9 @@ from localagent.code.names import imports_of
 from localagent.code.source_text import parse_or_none
 from localagent.domain.paths import RepoPath
 
+LEFT_TO_PERSON = "a person has to allow it"
+"""How the reason of a refusal begins that a person could have answered with yes."""
+
 
 class Trust(StrEnum):
     """What a person is asked about: every change, the plan, or nothing but what the policy leaves to persons."""
@@ -162,7 +165,7 @@ class ChokePoint:
             return said
         if self.person.present and self.person.approves(f"{what}: {said.reason}", detail()):
             return Review(answer=Answer.ALLOW)
-        return replace(_denied(f"a person has to allow it: {said.reason}"), for_person=True)
+        return replace(_denied(f"{LEFT_TO_PERSON}: {said.reason}"), for_person=True)
 
 
 def is_word_of(path: RepoPath, texts: Sequence[str]) -> bool:

@@ -1,17 +1,20 @@
-"""Changes that a model tried and that were refused: files that stand as they were, and what only a person may allow.
+"""Changes that a model tried and that were refused: places that stand as they were, and what only a person may allow.
 
 A model may say that it is done after a part of its work was refused; whether the rest is worth anything alone, the
-tests do not always know.
+tests do not always know. In a file that is otherwise changed a place counts where a person could have said yes: what
+no person may allow, such as a hidden door, is not missed.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from localagent.agent.approval import is_word_of, scope_of
 from localagent.agent.events import AgentEvent, Answered, Replied, ResultKind, agreed_files, last_said
 from localagent.agent.tools.edit_tools import TOOLS
-from localagent.agent.tools.tool import Workshop, parse_arguments
+from localagent.agent.tools.tool import Arguments, Workshop, parse_arguments
 from localagent.agent.tools.working_copy import ToolFault, WorkingCopy
+from localagent.domain.chat import ToolCall
 from localagent.domain.paths import RepoPath
 from localagent.errors import UsageFault
 
@@ -19,22 +22,24 @@ _CHANGES = {tool.name: tool for tool in TOOLS}
 
 
 def refused_changes(
-    events: Sequence[AgentEvent], instruction: str, written: Collection[RepoPath]
+    events: Sequence[AgentEvent], instruction: str, written: Mapping[RepoPath, str | None]
 ) -> tuple[RepoPath, ...]:
     """Such files since a person spoke, as they were tried. `written`: what the copy holds otherwise than the tree."""
     since = events[last_said(events) + 1 :]
-    refused = {e.call_id for e in since if isinstance(e, Answered) and e.kind is ResultKind.REFUSED}
+    results = {e.call_id: e for e in since if isinstance(e, Answered)}
     plan = next((e.plan for e in reversed(events) if isinstance(e, Answered) and e.plan), ())
     texts, agreed = [instruction, *plan], agreed_files(events) or frozenset()
     named = scope_of(texts)
+    tried = [t for e in since if isinstance(e, Replied) for c in e.calls if (t := _tried(c, results)) is not None]
     found = []
-    for call in (c for e in since if isinstance(e, Replied) for c in e.calls if c.id in refused and c.name in _CHANGES):
-        try:
-            tried = RepoPath(str(parse_arguments(_CHANGES[call.name], call.arguments)["path"]))
-        except (ToolFault, UsageFault):
-            continue  # it named nothing that could have been changed
-        if tried not in written and (tried in agreed or named.names(tried) or is_word_of(tried, texts)):
-            found.append(tried)
+    for at, change in enumerate(tried):
+        if change.result.kind is not ResultKind.REFUSED:
+            continue
+        path = change.path
+        if path in written and (change.result.broken or _went_through(change, tried[at + 1 :], written[path] or "")):
+            continue
+        if path in agreed or named.names(path) or is_word_of(path, texts):
+            found.append(path)
     return tuple(dict.fromkeys(found))
 
 
@@ -57,3 +62,41 @@ def with_refused(
             continue
         whole |= {write.path: write.text for write in action.writes}
     return whole
+
+
+class _Change(NamedTuple):
+    """A call that was to change a file: its arguments, and what came of it."""
+
+    path: RepoPath
+    given: Arguments
+    result: Answered
+
+    @property
+    def place(self) -> set[str]:
+        """The lines of the place, without their indentation: those it replaces, or what it says of a function."""
+        lines = (self.given.get("old") or self.given.get("source") or "").splitlines()
+        return {line.strip() for line in lines if line.strip()}
+
+
+def _tried(call: ToolCall, results: Mapping[str, Answered]) -> _Change | None:
+    """None for a call that changes no file, or names nothing that could be changed."""
+    result = results.get(call.id)
+    if result is None or call.name not in _CHANGES:
+        return None
+    try:
+        given = parse_arguments(_CHANGES[call.name], call.arguments)
+        return _Change(RepoPath(str(given["path"])), given, result)
+    except (ToolFault, UsageFault):
+        return None
+
+
+def _went_through(refused: _Change, later: Sequence[_Change], now: str) -> bool:
+    """Whether a place is not as it was, or was changed after the refusal; of a whole file that it is changed at all."""
+    old, name = refused.given.get("old"), refused.given.get("name")
+    if (old is None and name is None) or (old is not None and old not in now):
+        return True
+    done = [c for c in later if c.path == refused.path and c.result.kind is ResultKind.DONE]
+    return any(
+        (name is not None and c.given.get("name") == name) or "content" in c.given or c.place & refused.place
+        for c in done
+    )

@@ -7,10 +7,11 @@ Not promised: that what is written is what was meant; tests say that, or nothing
 
 import ast
 import re
+import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from localagent.code.names import callee_name, dotted_name, imports_of
+from localagent.code.names import callee_name, dotted_name, imports_of, last_name
 from localagent.code.source_text import parse_or_none
 from localagent.code.spans import lines_of
 from localagent.domain.gate import Finding
@@ -23,6 +24,7 @@ _ELSEWHERE = re.compile(
     r"|.*\.(?:py[ciw]?|pth|so|sh|toml|cfg|ini|ya?ml)$"
 )
 _ENTRY = "__main__.py"
+_TEST = re.compile(r"test_\w*\.py|\w+_test\.py")
 _EXIT, _ON_VARIABLE = "sys.exit() on import", "a condition on environ"  # what the rules of review call them
 _ON_INPUT = "a condition that one input alone meets"
 _BY_NAME = ("call", "name", "method", "setting", "import")  # uses in the table of dangers that are what they are called
@@ -139,7 +141,7 @@ _AGAIN = ("write-files", "process-state", "surroundings")  # what a file does al
 _GUARDS = r"(?i).*(?:verif|ssl|tls|secur|auth|csrf|host|escap|trust|permi|cert|sign|sanit|admin|encrypt|debug|pass)"
 RULES = frozenset(
     {kind.rule for kind in _KINDS}
-    | {"dynamic-access", "magic-value", "trigger-added", "runs-unasked"}
+    | {"dynamic-access", "magic-value", "trigger-added", "runs-unasked", "run-text", "special-cases-test"}
     | instructed_calls.RULES
 )
 """The rules of which some uses are answered."""
@@ -160,7 +162,11 @@ def is_use_asked_for(finding: Finding, path: RepoPath, before: bytes, source: by
         return finding.subject in instruction  # a hook of Python, by its name
     if finding.rule == "runs-unasked":
         return finding.subject == _EXIT and path.name == _ENTRY and _starts_program(tree, finding.line, path)
+    if finding.rule == "special-cases-test":
+        return _is_said_table(tree, finding.line, instruction)
     kind, _, name = finding.subject.partition(" ")
+    if finding.rule == "run-text":
+        return name == "importlib.reload" and _TEST.fullmatch(path.name) is not None and _reloads_own(tree)
     if finding.rule in _AS_FOUND:
         name = finding.subject
         if name.startswith("all of ") and not _makes_dictionary(tree, finding.line):
@@ -195,7 +201,7 @@ def is_use_asked_for(finding: Finding, path: RepoPath, before: bytes, source: by
             reads and _reads_attribute(tree, finding.line, instruction)
         )
     if finding.rule == "lets-be" and name == "builtins.BaseException":
-        return _is_annotation(tree, finding.line, "BaseException")
+        return _is_annotation(tree, finding.line, "BaseException") or _raises_again(tree, finding.line)
     if finding.rule in _AGAIN and _is_used(before, name):
         return any(kind.is_named(finding, name) for kind in _KINDS)
     return any(kind.is_asked(finding, name, instruction) for kind in _KINDS)
@@ -215,6 +221,42 @@ def _is_annotation(tree: ast.Module, line: int, name: str) -> bool:
     inside = {id(n) for one in types for n in ast.walk(one)}
     named = [n for n in nodes if isinstance(n, ast.Name) and n.id == name and n.lineno == line]
     return bool(named) and all(id(n) in inside for n in named)
+
+
+def _raises_again(tree: ast.Module, line: int) -> bool:
+    """Whether a line is of a handler that clears up and raises what it caught again, whatever happens in it."""
+    handlers = [n for n in ast.walk(tree) if isinstance(n, ast.ExceptHandler) and n.lineno == line]
+    leaves = (ast.Return, ast.Break, ast.Continue, ast.Yield, ast.YieldFrom)
+    return bool(handlers) and all(
+        isinstance(h.body[-1], ast.Raise)
+        and h.body[-1].exc is None
+        and not any(isinstance(n, leaves) for s in h.body for n in ast.walk(s))
+        for h in handlers
+    )
+
+
+def _reloads_own(tree: ast.Module) -> bool:
+    """Whether every module that a test loads again is one that it imports by its name, and leaves as it is.
+
+    What runs then is what the file says, which is read like any other; the standard library is not loaded again.
+    """
+    imported = [one for node in ast.walk(tree) for one in imports_of(node)]
+    own = {one.bound for one in imported if one.origin.lstrip(".").partition(".")[0] not in sys.stdlib_module_names}
+    named = {n.id: n for n in ast.walk(tree) if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and callee_name(n) == "reload"]
+    uses = [n for n in ast.walk(tree) if isinstance(n, ast.Name | ast.Attribute) and last_name(n) == "reload"]
+    hidden = any(isinstance(n, ast.Attribute) and re.fullmatch(r"__\w+__", n.attr) for n in ast.walk(tree))
+    return (
+        len(calls) == len(uses)
+        and not hidden
+        and all(
+            len(c.args) == 1
+            and isinstance(c.args[0], ast.Name)
+            and c.args[0].id in own - named.keys()
+            and not c.keywords
+            for c in calls
+        )
+    )
 
 
 def _is_used(source: bytes, name: str) -> bool:
@@ -340,6 +382,19 @@ def _is_listed(tree: ast.Module, finding: Finding, instruction: str) -> bool:
     compared = finding.subject == _ON_INPUT or subject in map(repr, texts)
     known = {*re.findall(r"[\w.-]*\w", instruction)}
     return bool(texts) and compared and all(text in known for text in texts)
+
+
+def _is_said_table(tree: ast.Module, line: int, instruction: str) -> bool:
+    """Whether a line is of a table of words that the instruction says, some of which mean yes and the others no."""
+    known = {*re.findall(r"[\w.-]*\w", instruction)}
+    tables = [n for n in ast.walk(tree) if isinstance(n, ast.Dict) and line in lines_of(n)]
+    return bool(tables) and all(
+        {True, False} == {v.value for v in table.values if isinstance(v, ast.Constant) and isinstance(v.value, bool)}
+        and all(isinstance(v, ast.Constant) and isinstance(v.value, bool) for v in table.values)
+        and all(isinstance(k, ast.Constant) and (k.value == "" or str(k.value) in known) for k in table.keys)
+        and len(table.keys) >= 4
+        for table in tables
+    )
 
 
 def _asks_clock(function: ast.AST) -> bool:

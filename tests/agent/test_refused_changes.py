@@ -20,9 +20,11 @@ MADE = ("edit", {"path": "pkg/mod.py", "old": "return x\n", "new": "return -x\n"
 class Never(Gates):
     """Refuses what holds NEVER."""
 
+    broken: tuple[str, ...] = ()
+
     def of_change(self, before: Mapping[RepoPath, str | None], after: Mapping[RepoPath, str | None]) -> Review:
         found = any("NEVER" in (text or "") for text in after.values())
-        return Review(answer=Answer.DENY, reason="no") if found else Review(answer=Answer.ALLOW)
+        return Review(answer=Answer.DENY, reason="no", broken=self.broken) if found else Review(answer=Answer.ALLOW)
 
 
 def test_a_planned_file_whose_change_was_refused_is_named_until_it_is_changed_or_a_person_speaks() -> None:
@@ -32,13 +34,35 @@ def test_a_planned_file_whose_change_was_refused_is_named_until_it_is_changed_or
     s.run()
     events, tried = s.log.events, 3 * 2
     assert [r.kind for r in s.results[1:3]] == [ResultKind.REFUSED] * 2
-    assert refused_changes(events[:tried], "", ()) == (MOD,)
+    assert refused_changes(events[:tried], "", {}) == (MOD,)
     assert refused_changes(events[:tried], "", s.writes) == ()
-    assert refused_changes((*events[:tried], PersonSaid(text="leave it")), "", ()) == ()
+    assert refused_changes((*events[:tried], PersonSaid(text="leave it")), "", {}) == ()
 
 
 def test_without_a_plan_the_instruction_names_the_files() -> None:
     s = session([calls(REFUSED)], gates=Never())
     s.run()
-    assert refused_changes(s.log.events, "return it in mod.py", ()) == (MOD,)
-    assert refused_changes(s.log.events, "return it", ()) == ()
+    assert refused_changes(s.log.events, "return it in mod.py", {}) == (MOD,)
+    assert refused_changes(s.log.events, "return it", {}) == ()
+
+
+def test_a_place_of_a_file_that_is_otherwise_changed_counts_until_it_is_changed_too() -> None:
+    other = ("edit", {"path": "pkg/mod.py", "old": "f(x) + 1", "new": "f(x) + 2"})
+    said = "return it in mod.py"
+    s = session([calls(other), calls(REFUSED)], gates=Never())
+    s.run()
+    assert refused_changes(s.log.events, said, s.writes) == (MOD,)
+    s = session([calls(REFUSED), calls(other), calls(MADE)], gates=Never())
+    s.run()
+    assert refused_changes(s.log.events, said, s.writes) == ()
+    beside = ("edit", {"path": "pkg/mod.py", "old": "return x\n", "new": "return x\n\n\nY = 1\n"})
+    s = session([calls(REFUSED), calls(beside)], gates=Never())
+    s.run()
+    assert refused_changes(s.log.events, said, s.writes) == ()
+
+
+def test_what_no_person_may_allow_is_not_missed_in_a_file_that_is_otherwise_changed() -> None:
+    other = ("edit", {"path": "pkg/mod.py", "old": "f(x) + 1", "new": "f(x) + 2"})
+    s = session([calls(other), calls(REFUSED)], gates=Never(broken=("hidden-door",)))
+    s.run()
+    assert refused_changes(s.log.events, "return it in mod.py", s.writes) == ()

@@ -138,3 +138,14 @@ def test_a_source_nested_too_deep_is_one_place() -> None:
     table = RepoPath("pkg/table.py")
     changes = ({PATH: BEFORE.encode(), table: deep.encode()}, {PATH: ASKED.encode(), table: b"Y = 0\n" + deep.encode()})
     assert unasked_changes(*changes, WORDS) == ("pkg/table.py",)
+
+
+def test_what_a_file_defined_that_is_named_to_go_is_known() -> None:
+    old, gone = b"def f(x):\n    return to_text(x)\n", b"def to_text(x):\n    return str(x)\n"
+    before = {PATH: old, RepoPath("pkg/compat.py"): gone}
+    after = {PATH: old.replace(b"to_text(x)", b"x")}
+    assert unasked_changes(before, after, "Get rid of `pkg/compat.py`.") == ()
+    elsewhere = {PATH: old.replace(b"to_text(x)", b"x + 1")}
+    words = "Get rid of `pkg/other.py`."
+    more = {**before, RepoPath("pkg/other.py"): b"Z = 1\n"}
+    assert unasked_changes(more, elsewhere, words) == ("pkg/mod.py:1: f",)

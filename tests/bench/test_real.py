@@ -150,6 +150,7 @@ def test_hooks_of_a_clone_do_not_run(clones: Path, tmp_path: Path) -> None:
     assert not mark.exists()
 
 
+@pytest.mark.long
 @needs_jail
 def test_self_check_holds_and_can_fail(clones: Path, tmp_path: Path, own_environment: None) -> None:
     args = argparse.Namespace(repos=clones, work=tmp_path / "work", venvs=None)
@@ -179,6 +180,7 @@ def test_the_judge_runs_tests_without_network_or_home(clones: Path, tmp_path: Pa
     )
 
 
+@pytest.mark.long
 @needs_jail
 @pytest.mark.parametrize(
     ("patch", "expected", "exact"),

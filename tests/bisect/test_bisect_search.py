@@ -5,6 +5,7 @@ import math
 import random
 from collections.abc import Callable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -100,6 +101,7 @@ def test_likely_commits_are_asked_first_and_unlikely_ones_are_found() -> None:
         assert search.state().head == str(guilty)
 
 
+@pytest.mark.long
 def test_a_run_that_misleads_is_found_out() -> None:
     """Before the guilty commit the test fails in three of ten runs, or at the bad ones it passes in three of ten."""
     drawn = random.Random(0)

@@ -59,12 +59,17 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repo:
 
 
 def _do(
-    repo: Repo, tmp_path: Path, *more: str, roles: str = "planner,tester,implementer", **scripts: Calls
+    repo: Repo,
+    tmp_path: Path,
+    *more: str,
+    roles: str = "planner,tester,implementer",
+    asked: str = "add a function mean to shop.py; ValueError for no items",
+    **scripts: Calls,
 ) -> tuple[int, dict[str, Any], list[Any]]:
     report = tmp_path / "report.json"
     with false_model_server() as server:
         server.answers[CHAT] = calls_by_role(lambda: server.bodies, **scripts)
-        words = ["do", "add a function mean to shop.py; ValueError for no items", "--repo", str(repo.folder)]
+        words = ["do", asked, "--repo", str(repo.folder)]
         words += ["--model", f"unix:{server.socket}", "--report", str(report), "--trust", "auto", "--assume"]
         code = main([*words, "--roles", roles, *more])
         return code, json.loads(report.read_text()), list(server.bodies)
@@ -144,7 +149,8 @@ def test_tests_that_show_nothing_go_back_with_the_reason_and_others_take_their_p
 def test_a_change_of_text_needs_no_test_and_a_budget_is_for_all_roles(repo: Repo, tmp_path: Path) -> None:
     page: Calls = [("edit", {"path": "README.md", "old": "# Shop", "new": "# Shop and mean"}), FINISH]
     tester: Calls = [("no_test", {"reason": "only the page changes"})]
-    code, told, _ = _do(repo, tmp_path, roles="tester,implementer", tester=tester, implementer=page)
+    roles, asked = "tester,implementer", "let the page speak of mean"
+    code, told, _ = _do(repo, tmp_path, roles=roles, asked=asked, tester=tester, implementer=page)
     assert (code, told["agent"]["acceptance"]["no_test"]) == (0, "only the page changes"), told["reason"]
     looking: Calls = [("read", {"path": "shop.py", "start": n}) for n in range(1, 9)]
     code, told, bodies = _do(repo, tmp_path, "--max-steps", "3", planner=PLAN, tester=looking, implementer=WORK)

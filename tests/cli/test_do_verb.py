@@ -20,6 +20,7 @@ from localagent.cli.main import main
 SOURCE = 'def label(name):\n    """A label."""\n    return name.strip()\n'
 TEST = "from shop.labels import label\n\n\ndef test_label():\n    assert label(' a ') == 'a'\n"
 NEW = "from shop.extra import shout\n\n\ndef test_shout():\n    assert shout('a') == 'A!'\n"
+WORDS = "add a function shout to shop/extra.py and drop shop/old.py"
 Calls = list[tuple[str, dict[str, Any]]]
 DONE: Calls = [("finish", {"summary": "done"})]
 ADD: Calls = [
@@ -54,13 +55,13 @@ def repo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repo:
     return made
 
 
-def _do(repo: Repo, socket: Path, tmp_path: Path, *more: str) -> tuple[int, dict[str, Any], bytes]:
+def _do(repo: Repo, socket: Path, tmp_path: Path, *more: str, words: str = WORDS) -> tuple[int, dict[str, Any], bytes]:
     out, report = tmp_path / "out.patch", tmp_path / "report.json"
     for path in (out, report):
         path.unlink(missing_ok=True)
     code = main(
         [
-            "do", "add a function shout to shop/extra.py and drop shop/old.py", "--repo", str(repo.folder),
+            "do", words, "--repo", str(repo.folder),
             "--model", f"unix:{socket}", "--out", str(out), "--report", str(report), "--quiet", *more,
         ]
     )  # fmt: skip
@@ -228,14 +229,14 @@ def test_code_that_no_test_runs_is_not_accepted_by_itself(repo: Repo, tmp_path: 
     repo.stage("shop/prices.py", "def price(items):\n    return sum(items)\n")
     repo.commit()
     with false_model_server(calls_in_turn([*PRICE, *DONE])) as server:
-        code, told, diff = _do(repo, server.socket, tmp_path, "--trust", "auto", "--assume")
+        code, told, diff = _do(repo, server.socket, tmp_path, "--trust", "auto", "--assume", words="round prices up")
     assert (code, told["outcome"], diff) == (1, "needs-person", b"")
     assert "no test runs shop/prices.py: price" in told["reason"]
     tools = [m["content"] for m in server.bodies[-1]["messages"] if m["role"] == "tool"]
     assert "add a test that runs and checks it" in tools[-1]
     script: Calls = [*PRICE, *DONE, ("create", {"path": "tests/test_prices.py", "content": SHOWN}), *DONE]
     with false_model_server(calls_in_turn(script)) as server:
-        code, told, diff = _do(repo, server.socket, tmp_path, "--trust", "auto", "--assume")
+        code, told, diff = _do(repo, server.socket, tmp_path, "--trust", "auto", "--assume", words="round prices up")
     assert (code, told["outcome"]) == (0, "accepted"), told["reason"]
     assert told["fail_to_pass"]
 
@@ -249,11 +250,11 @@ def test_what_nobody_asked_for_goes_back_to_the_model(repo: Repo, tmp_path: Path
     weak = [("create", {"path": "tests/test_there.py", "content": plain})]
     gone = [("delete", {"path": "tests/test_there.py"})]
     feature = [*ADD[3:6], *more, *weak]
-    with false_model_server(calls_in_turn([*feature, *DONE, *back, *DONE, *gone, *DONE])) as server:
+    with false_model_server(calls_in_turn([*feature, *DONE, *back, *gone, *DONE])) as server:
         code, told, _ = _do(repo, server.socket, tmp_path, "--trust", "auto", "--assume")
     said = [m["content"] for m in server.bodies[-1]["messages"] if m["role"] == "tool"]
     assert "shop/labels.py:1: label is altered, and nothing in the instruction speaks of it" in said[5]
-    assert "a new test shows nothing: tests/test_there.py line 4" in said[7]
+    assert "a new test shows nothing: tests/test_there.py line 4" in said[5]
     assert (code, told["outcome"]) == (0, "accepted"), told["reason"]
 
 
@@ -264,6 +265,24 @@ def test_what_nobody_asked_for_and_stays_is_left_to_a_person(repo: Repo, tmp_pat
         code, told, diff = _do(repo, server.socket, tmp_path, "--trust", "auto", "--assume")
     assert (code, told["outcome"], diff) == (1, "needs-person", b""), told["reason"]
     assert "shop/labels.py:1: label is altered, and nothing in the instruction speaks of it" in told["reason"]
+
+
+@pytest.mark.long
+def test_a_part_that_is_left_out_goes_back_to_the_model_and_then_to_a_person(repo: Repo, tmp_path: Path) -> None:
+    script: Calls = [*ADD[3:5], *DONE]
+    words = "add a function shout to shop/extra.py; an empty text is a ValueError"
+    raises = "    if not text:\n        raise ValueError(text)\n    return text.upper"
+    more: Calls = [("edit", {"path": "shop/extra.py", "old": "    return text.upper", "new": raises})]
+    lacks = "the instruction asks for ValueError, which nothing new raises, and nothing in the change answers that"
+    with false_model_server(calls_in_turn([*script, *more, *DONE])) as server:
+        code, told, _ = _do(repo, server.socket, tmp_path, "--trust", "auto", "--assume", words=words)
+    said = [m["content"] for m in server.bodies[-1]["messages"] if m["role"] == "tool"]
+    assert lacks in said[2]
+    assert (code, told["outcome"]) == (0, "accepted"), told["reason"]
+    with false_model_server(calls_in_turn([*script, *DONE])) as server:
+        code, told, diff = _do(repo, server.socket, tmp_path, "--trust", "auto", "--assume", words=words)
+    assert (code, told["outcome"], diff) == (1, "needs-person", b""), told["reason"]
+    assert lacks in told["reason"]
 
 
 def test_arguments_that_another_parser_refuses_end_nothing(repo: Repo, tmp_path: Path) -> None:

@@ -84,6 +84,7 @@ def few_in_code(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(rule_examples, table, getattr(rule_examples, table)[::10])
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("few_in_code")
 def test_the_examples_of_the_bundled_policies_hold(capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("default", "appliance"):
@@ -109,6 +110,7 @@ def test_an_example_that_a_rule_in_code_does_not_see_fails(
     ]  # fmt: skip
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("few_in_code")
 def test_an_example_that_its_rule_does_not_see_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = (POLICIES / "default.toml").read_text()

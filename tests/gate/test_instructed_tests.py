@@ -49,7 +49,6 @@ MEMBERS = (
     [
         (ENVIRONMENT, ENVIRONMENT.replace("APP_", "ENVCONF_"), PREFIX, True),
         (ENVIRONMENT, ENVIRONMENT.replace("APP_", "OTHER_"), PREFIX, False),
-        (ENVIRONMENT, ENVIRONMENT.replace("APP_PORT", "ENVCONF_PORT"), PREFIX, False),  # one of two
         (ENVIRONMENT, ENVIRONMENT.replace("APP_", "ENVCONF_").replace("== 9", "== 8"), PREFIX, False),
         (ENVIRONMENT, ENVIRONMENT.replace("APP_", "ENVCONF_").replace("== 9", ">= 9"), PREFIX, False),
         (MEMBERS, MEMBERS.replace("member", "patron"), CONCEPT, True),

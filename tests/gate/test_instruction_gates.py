@@ -21,6 +21,13 @@ TEST = "from pkg.mod import load\n\n\ndef test_load():\n    assert load(1) == 2\
 PROJECT = '[project]\nname = "a"\ndependencies = []\n\n[tool.pytest.ini_options]\naddopts = "-q"\n'
 
 
+RELOADS = (
+    "import importlib\n\nfrom pkg import settings\n\n\ndef test_variable(monkeypatch):\n"
+    "    monkeypatch.setenv('A', '3')\n    importlib.reload(settings)\n    assert settings.A == 3\n"
+)
+CLEARS_UP = "def f(g, h):\n    try:\n        g()\n    except BaseException:\n        h.close()\n        raise\n"
+
+
 def _change(path: str, before: str | None, after: str | None) -> Any:
     kind = ChangeKind.ADDED if before is None else ChangeKind.DELETED if after is None else ChangeKind.MODIFIED
     return TreeChange(
@@ -103,6 +110,15 @@ def test_a_rename_that_is_named_may_change_tests() -> None:
     )
     assert is_named_rename(b"a load b", b"a read_all b", "load read_all")
     assert not is_named_rename(b"a load 1", b"a read_all 2", "load read_all")
+    said = "Change the prefix from `APP_` to `SHOP_`, and adapt the tests."
+    assert is_named_rename(b"f('APP_PORT', APP_HOST)", b"f('SHOP_PORT', SHOP_HOST)", said)
+    assert not is_named_rename(b"f('APP_PORT')", b"f('SHOP_HOST')", said)  # another name besides
+    assert not is_named_rename(b"f('APP_PORT', SHOP_PORT)", b"f('SHOP_PORT', SHOP_PORT)", said)  # stood there
+    assert not is_named_rename(b"f('APP_PORT')", b"f('OTHER_PORT')", said)
+    test = TEST + "\n\ndef test_no_member():\n    assert load(3) == 'no such member'\n"
+    renamed = _change("tests/test_mod.py", test, test.replace("member", "patron"))
+    assert "test-changed" not in _rules("rename member to patron, tests and messages too", renamed)
+    assert "test-changed" in _rules("rename member to guest, tests and messages too", renamed)
 
 
 @pytest.mark.parametrize(
@@ -206,6 +222,8 @@ EXPECTED = "import pytest\n\n\ndef test_exit():\n    with pytest.raises(SystemEx
             "class A:\n    def __exit__(self, kind: type[BaseException] | None):\n        self.x = 1\n",
             "Close it.",
         ),
+        ("tests/test_settings.py", RELOADS, "Settings come from the environment."),
+        ("pkg/new.py", CLEARS_UP, "Close it whatever happens."),
     ],
 )
 def test_plain_uses_are_answered_by_the_words_that_ask_for_them(path: str, text: str, instruction: str) -> None:
@@ -255,6 +273,8 @@ def test_plain_uses_are_answered_by_the_words_that_ask_for_them(path: str, text:
         (DB.format("select 1; delete from a where b"), "Delete rows.", "acts-outside"),
         ("def f(g, xs):\n    try:\n        g()\n    except:\n        pass\n", "Catch any Exception.", "bare-except"),
         ("import random\n\n\ndef f():\n    return random.random()\n", "Make a token.", "weak-security"),
+        (RELOADS, "Settings come from the environment.", "acts-outside"),  # no test
+        (CLEARS_UP.replace("        raise\n", "        return\n        raise\n"), "Close it.", "lets-be"),
     ],
 )
 def test_no_words_answer_for_what_is_not_plain(text: str, instruction: str, rule: str) -> None:
@@ -356,6 +376,14 @@ GENERATED = "from pkg.mod import load\n\n\ndef test_load():\n    assert list(loa
         (GENERATED.replace("list(load(1))", "load(1)"), GENERATED, "Make load a generator.", True),
         (GENERATED.replace("list(load(1))", "load(1)"), GENERATED, "Make load fast.", False),
         (GENERATED, GENERATED.replace("list(load", "sorted(load"), "Make load a generator.", False),
+        (
+            TEST,
+            TEST.replace("load(1)", "asyncio.run(load(1))"),
+            "Make load a coroutine function.",
+            False,
+        ),  # it is none yet
+        (TEST, TEST.replace("load(1)", "asyncio.run(load(1))"), "Make load fast.", False),
+        (TEST, TEST.replace("load(1)", "asyncio.run(load(2))"), "Make load a coroutine function.", False),
         (TOLD, TOLD.replace(".csv", ".csv, .tsv"), "Read `.tsv` too; the message names it.", True),
         (TOLD, TOLD.replace(".csv", ".csv, .xls"), "Read `.tsv` too; the message names it.", False),
         (TOLD, TOLD.replace("known: .csv", ".tsv"), "Read `.tsv` too; the message names it.", False),
@@ -446,3 +474,33 @@ def test_a_tox_file_that_is_named_may_run_less(after: str, allowed: bool) -> Non
     change = _change("tox.ini", TOX, after)
     assert (_rules("Drop Python 3.10 in tox.ini", change) == set()) is allowed
     assert _rules("Drop Python 3.10", change)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("importlib.reload(settings)", "importlib.reload(json)"),
+        ("from pkg import settings", "from pkg import settings\n\nsettings = 1"),
+        ("importlib.reload(settings)", "settings.__spec__ = 1\n    importlib.reload(settings)"),
+        ("importlib.reload(settings)", "list(map(importlib.reload, [settings]))"),
+        ("importlib.reload(settings)", "importlib.import_module('x')"),
+    ],
+)
+def test_only_a_module_of_the_repository_is_loaded_again(old: str, new: str) -> None:
+    text = "import json\n" + RELOADS.replace(old, new)
+    assert "run-text" in _rules("Settings come from the environment.", _change("tests/test_settings.py", None, text))
+
+
+def test_a_table_of_words_for_yes_and_no_that_the_instruction_says_is_no_special_case() -> None:
+    test = "from pkg.mod import load\n\n\ndef test_load():\n    assert load('yes') is True\n"
+    test += "    assert load('no') is False\n"
+    plain = "def load(x):\n    return bool(x)\n"
+    table = "T = {'yes': True, 'on': True, 'no': False, 'off': False}\n\n\ndef load(x):\n    return T[x]\n"
+
+    def rules(after: str, words: str) -> Any:
+        return _rules(words, _change("pkg/mod.py", plain, after), _change("tests/test_mod.py", None, test))
+
+    assert "special-cases-test" not in rules(table, "Accept yes/on and no/off.")
+    assert "special-cases-test" in rules(table, "Accept yes and no.")
+    assert "special-cases-test" in rules(table.replace("'off': False", "'off': 0"), "Accept yes/on and no/off.")
+    assert "special-cases-test" in rules("def load(x):\n    return {'yes': True}.get(x, False)\n", "Accept yes and no.")

@@ -31,6 +31,12 @@ def _why(text: str) -> str:
         "@pytest.mark.parametrize('make', [lambda: mean([1])])\ndef test_a(make):\n    x = make()\n    assert x == 1\n",
         "def test_a():\n    assert 'mean' in open('README.md').read()\n",
         "def test_a():\n    for x in mean([1]):\n        assert x == 1\n",
+        "def test_a():\n    seen = []\n\n    @mean\n    def f(x):\n        seen.append(x)\n\n"
+        "    f(1)\n    assert seen == [1]\n",
+        "def test_a():\n    for x, y in zip([1, 2], 'a b'.split()):\n        assert mean([x]) == y\n",
+        "def test_a(tmp_path):\n    mean(tmp_path)\n    for x in tmp_path.iterdir():\n        assert x.name == '1'\n",
+        "def test_a(monkeypatch):\n    seen = []\n    monkeypatch.setattr('time.sleep', lambda s: seen.append(s))\n"
+        "    mean([1])\n    assert seen == [1]\n",
         "def test_a(till):\n    assert till.mean([1]) == 1\n",  # of conftest.py
         "@pytest.fixture\ndef m(till):\n    return till.mean([1])\n\n\ndef test_a(m, tmp_path):\n    assert m == 2\n",
     ],
@@ -55,6 +61,10 @@ def test_a_test_that_shows_something_is_let_be(text: str) -> None:
         ("pytestmark = pytest.mark.xfail\n\n\ndef test_a():\n    assert mean([1]) == 1\n", "is skipped"),
         ("def test_a():\n    x = 1\n    mean([1])\n    assert x == 2\n", "does not hang on"),
         ("def test_a():\n    mean([1])\n    pytest.fail('to do')\n", "does not hang on"),
+        (
+            "def test_a(tmp_path):\n    for x in list(tmp_path.iterdir()):\n        assert mean(x) == 1\n",
+            "only in a loop, which may have nothing to go through",
+        ),
         (
             "def test_a(monkeypatch):\n    monkeypatch.setattr('shop.mean', len)\n    assert shop.mean([1]) == 2\n",
             "replaces shop.mean",

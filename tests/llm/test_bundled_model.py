@@ -379,6 +379,7 @@ def test_a_child_that_may_choose_says_how_many_threads_it_uses(bundled_model: Mo
     assert told[1] == ""
 
 
+@pytest.mark.long
 def test_what_was_prepared_is_not_read_again_and_changes_no_answer(
     scorer: ModelScorer, bundled_model: ModelFile, jail: NamespaceJail
 ) -> None:

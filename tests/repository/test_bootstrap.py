@@ -5,6 +5,7 @@ import importlib.util
 import json
 import shutil
 import subprocess
+import threading
 from pathlib import Path
 from types import ModuleType
 
@@ -93,6 +94,27 @@ def test_a_failed_step_shows_its_last_lines_and_the_remedy(
     monkeypatch.setattr(bootstrap, "LOG", tmp_path / "log")
     with pytest.raises(bootstrap.SetupError, match=r"(?s)trying failed.*out of cheese.*what to do: buy some"):
         bootstrap.need("trying", ["sh", "-c", "echo out of cheese; exit 3"], remedy="buy some")
+
+
+def test_of_two_steps_at_once_each_goes_to_its_end_and_a_failure_is_told(
+    bootstrap: ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed, compiled = threading.Event(), []
+
+    def install() -> None:
+        failed.set()
+        raise bootstrap.SetupError("no index answers")
+
+    def compile_all() -> str:
+        assert failed.wait(60)
+        compiled.append("wheel")
+        return "wheel"
+
+    with pytest.raises(bootstrap.SetupError, match="no index answers"):
+        bootstrap.at_once(compile_all, install)
+    assert compiled == ["wheel"]
+    assert "that failed; what runs beside it ends first" in capsys.readouterr().out
+    assert bootstrap.at_once(compile_all, failed.set) == "wheel"
 
 
 def prerequisites(path: Path, *args: str) -> "subprocess.CompletedProcess[str]":

@@ -10,7 +10,7 @@ from localagent.domain.claim import Claim
 from localagent.domain.guard import Guard, GuardScope
 from localagent.domain.paths import RepoPath
 from localagent.domain.verification import Verification, VerifyVerdict
-from localagent.verify.checks import guard_comparison
+from localagent.verify.checks import guard_comparison, patch_guard
 from localagent.verify.checks.patch_guard import near_files
 
 CUT = RepoPath("cut.py")
@@ -79,6 +79,8 @@ def test_a_file_that_no_longer_collects_is_broken(refuses: bool) -> None:
 @pytest.mark.long
 def test_a_collection_that_hangs_with_the_patch_alone_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard_comparison, "COLLECTING_SECONDS", 1.0)
+    monkeypatch.setattr(guard_comparison, "COLLECTING_SLOWER", 2.0)
+    monkeypatch.setattr(patch_guard, "COLLECTING_SECONDS", 600.0)
     waits = "import time\nfrom cut import cut\n\nwhile cut('ab', 1) == 'a':\n    time.sleep(0.1)\n"
     files = {**FILES, "test_more.py": f"{waits}\n\ndef test_it():\n    assert True\n"}
     found = verified(files, patch(files, {"cut.py": RIGHT}), tests=("test_cut.py",), claim=Claim.FIXES)

@@ -4,7 +4,7 @@ A change that is refused goes back to the model with the reason. What no test sh
 whoever gave the instruction said that nobody wants to be asked (`assume`); it never gets a grade better than C.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pathspec
@@ -66,12 +66,13 @@ class VerifyJudge:
     frozen: frozenset[RepoPath] = frozenset()  # tests that are the specification
     review: ModelReview | None = None
     agreed_tests: Callable[[], AgreedTests | None] = lambda: None
-    refused: Callable[[Collection[RepoPath]], Sequence[RepoPath]] = lambda _written: ()
+    refused: Callable[[Mapping[RepoPath, str | None]], Sequence[RepoPath]] = lambda _written: ()
     with_refused: Callable[[Mapping[RepoPath, str | None]], Mapping[RepoPath, str | None]] = lambda written: written
     claim: Claim = Claim.ADDS
     mends: bool = True
     proof: Proof | None = None
     _reported: set[str] = field(default_factory=set)
+    _last: tuple[bytes, tuple[str, ...], Verification] | None = None
 
     def judge(self, writes: Mapping[RepoPath, str | None], summary: str) -> Judgement:
         """Never raises for what the change does; CannotEnforce where it cannot be judged at all."""
@@ -94,18 +95,20 @@ class VerifyJudge:
         diff = unified_diff(patch)
         # what fails outside a specification may go on failing, as the whole suite has just shown
         apart = () if not self.request.from_tests or self.runs.passes(writes, ()) else self.request.tests
-        found = self._verified(diff, apart)
-        found = replace(found, strength=_at_most_c(found))
+        if self._last is None or self._last[:2] != (diff, apart):  # a second `finish` changes nothing that was verified
+            found = self._verified(diff, apart)
+            self._last = diff, apart, replace(found, strength=_at_most_c(found))
+        found = self._last[2]
         answer, reason = self._answer(found)
         reason += "; tests outside the specification fail as before" if apart else ""
         lacks = shortfalls(found, writes, self.request, self.tree, self.policy, self.refused(writes))
-        for short in lacks if answer is JudgeAnswer.ACCEPTED else ():
-            if self.mends and short.kind not in self._reported:
-                self._reported.add(short.kind)
-                reason = f"not finished, {short.what}; {short.remedy}"
+        if answer is JudgeAnswer.ACCEPTED and (short := list(lacks)):
+            new = [s for s in short if s.kind not in self._reported]
+            self._reported |= {s.kind for s in new}
+            if self.mends and new:
+                reason = f"not finished, {'; '.join(f'{s.what}; {s.remedy}' for s in new)}"
                 return Judgement(answer=JudgeAnswer.REFUSED, reason=reason)
-            answer, reason = JudgeAnswer.NEEDS_PERSON, f"{short.what}: {reason}"
-            break
+            answer, reason = JudgeAnswer.NEEDS_PERSON, f"{'; '.join(s.what for s in short)}: {reason}"
         if agreed is not None and agreed.files:
             reason += f"; {told_of(agreed)}"
             if answer is JudgeAnswer.ACCEPTED and (weak := _unnoticed(found)):

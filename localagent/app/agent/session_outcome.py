@@ -13,7 +13,7 @@ from localagent.agent.events import (
 from localagent.app.agent.patch_judge import VerifyJudge
 from localagent.app.agent.recipe_run import NoModel
 from localagent.app.agent.request import DoOutcome
-from localagent.app.agent.session_report import agent_json, explanation
+from localagent.app.agent.session_report import agent_json, explanation, left_to_person
 from localagent.app.agent.session_run import SessionRun
 from localagent.app.agent.session_store import Session
 from localagent.app.evidence.task_evidence import land_recorded
@@ -36,6 +36,8 @@ def result_of(session: SessionRun, ended: Ended, judge: VerifyJudge) -> TaskResu
     other = ", or give --model M" if isinstance(session.model, NoModel) else ""
     if any(isinstance(event, Replied | NoReply) for event in session.log.events):
         other = ", or take a larger model"
+    if left_to_person(session.log.events):
+        other = f"; what was left to a person you can do by hand, or allow on a terminal with --trust plan{other}"
     base = TaskResult(
         verdict=Verdict.GAVE_UP,
         reason=explanation(ended, session.log.events),

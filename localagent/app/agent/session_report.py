@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from localagent.agent.approval import LEFT_TO_PERSON
 from localagent.agent.events import (
     RECIPE,
     AgentEvent,
@@ -18,6 +19,7 @@ from localagent.agent.events import (
     Reviewed,
     agreed_tests,
     event_json,
+    last_said,
     writes_of,
 )
 from localagent.agent.tools.dialogue_tools import NO_TEST_SAID
@@ -119,13 +121,23 @@ def _nearest(events: Sequence[AgentEvent], tree: SnapshotTree | None, proof: Pro
     return unified_diff(tree.patch(writes_of(tuple(events)))).decode("utf-8", "surrogateescape")
 
 
+def left_to_person(events: Sequence[AgentEvent]) -> list[str]:
+    """What was refused since a person spoke, and could have been allowed by one; why, each once."""
+    since = [e for e in events[last_said(events) + 1 :] if isinstance(e, Answered) and e.kind is ResultKind.REFUSED]
+    begin = f"refused: {LEFT_TO_PERSON}: "
+    return list(dict.fromkeys(e.text.removeprefix(begin) for e in since if e.text.startswith(begin)))
+
+
 def explanation(ended: Ended, events: Sequence[AgentEvent]) -> str:
     """Why there is no patch: what was tried, and what was seen last."""
     results = [e for e in events if isinstance(e, Answered)]
     changed = ", ".join(map(str, writes_of(tuple(events)))) or "nothing"
     tests = next((r for r in reversed(results) if r.tool == "run_tests"), None)
     bad = next((r for r in reversed(results) if r.kind is not ResultKind.DONE), None)
-    parts = [ended.reason, f"{len(results)} tool calls; changed: {changed}"]
+    asked = left_to_person(events)
+    parts = [ended.reason]
+    parts += [f"a change of it was left to a person: {one_line(asked[0], 200)}"] if asked else []
+    parts += [f"{len(results)} tool calls; changed: {changed}"]
     parts += [f"the tests said last: {one_line(tests.text, 200)}"] if tests is not None else []
     parts += [f"the last problem: {one_line(bad.text, 200)}"] if bad is not None else []
     return "; ".join(parts)

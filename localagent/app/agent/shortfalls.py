@@ -1,12 +1,14 @@
 """What a patch that passes every check may lack: the model is told once of each kind, then a person decides."""
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import pathspec
 
+from localagent.app.agent.demands.changed_tree import ChangedTree
+from localagent.app.agent.demands.unanswered import unanswered_demands
 from localagent.app.agent.idle_statements import idle_statements
 from localagent.app.agent.request import DoRequest
 from localagent.app.agent.snapshot_tree import SnapshotTree
@@ -39,7 +41,7 @@ def shortfalls(
     policy: Policy,
     refused: Sequence[RepoPath],
 ) -> Iterator[Shortfall]:
-    """Of a patch that was verified, the worst first. `refused`: files that stand as they were because of that.
+    """Of a patch that was verified, the worst first. `refused`: files that stand as they were, or in part, for that.
 
     Tests among them count where the instruction names them: else what passes without passes as well.
     """
@@ -50,9 +52,16 @@ def shortfalls(
     if missed := _untested(found, texts, request):
         yield Shortfall(kind="test", what=f"no test runs {_shown(missed)}", remedy="add a test that runs and checks it")
     if lacking := [path for path in refused if path in request.instruction or not tests.match_file(path.lower())]:
-        what = f"{lacking[0]} was to be changed, that was refused, and it is as it was"
+        place = " there" if lacking[0] in writes else ""
+        what = f"{lacking[0]} was to be changed, that was refused, and it is as it was{place}"
         remedy = "change it in a way that may be, or call finish if it is to stay"
         yield Shortfall(kind="change", what=what, remedy=remedy)
+    if asked := _unanswered(writes, texts, request.instruction, tree, lambda path: tests.match_file(path.lower())):
+        more = f", and {len(asked) - _NAMED} more" if len(asked) > _NAMED else ""
+        what = f"the instruction asks for {'; '.join(asked[:_NAMED])}{more}, and nothing in the change answers that"
+        yield Shortfall(
+            kind="demand", what=what, remedy="add it, and a test that shows it, or call finish if it is there"
+        )
     sources = {path: text for path, text in texts.items() if path.is_python}
     if idle := [what for path, text in sources.items() for what in idle_statements(path, before[path] or b"", text)]:
         yield Shortfall(kind="effect", what=f"a statement without effect: {idle[0]}", remedy="take it out")
@@ -62,7 +71,8 @@ def shortfalls(
     if spare := unused_additions(before, code, others, request.instruction):
         what = f"nothing uses {spare[0]}, and the instruction does not name it"
         yield Shortfall(kind="use", what=what, remedy="use it, or take it out")
-    if beside := unasked_changes(before, own, request.instruction):
+    gone = {path: tree.read(path) for path, text in writes.items() if text is None and path.is_python}
+    if beside := unasked_changes({**before, **gone}, own, request.instruction):
         what = f"{beside[0]} is altered, and nothing in the instruction speaks of it"
         yield Shortfall(kind="place", what=what, remedy="leave it as it was, or call finish if it has to be so")
     if beside := code_beside_text(before, code, request.instruction):
@@ -70,6 +80,19 @@ def shortfalls(
         yield Shortfall(kind="text", what=what, remedy="leave the code as it was, or call finish if it has to be so")
     if weak := list(_weak(before, sources, importable_names(Path(tree.snapshot.store)))):
         yield Shortfall(kind="weak", what=f"a new test shows nothing: {weak[0]}", remedy="mend it, or take it out")
+
+
+def _unanswered(
+    writes: Mapping[RepoPath, str | None],
+    texts: Mapping[RepoPath, bytes],
+    instruction: str,
+    tree: SnapshotTree,
+    is_test: Callable[[RepoPath], bool],
+) -> tuple[str, ...]:
+    """What the instruction asks for and the change lacks; every file that it leaves as it was may be read for that."""
+    before = {path: tree.read(path) for path in writes}
+    rest = [path for path in tree.paths if path not in writes]
+    return unanswered_demands(instruction, ChangedTree(before, texts, rest, tree.read, is_test))
 
 
 def _weak(

@@ -62,11 +62,16 @@ class _Place:
 def unasked_changes(
     before: Mapping[RepoPath, bytes | None], after: Mapping[RepoPath, bytes], instruction: str
 ) -> tuple[str, ...]:
-    """`PATH:LINE: NAME` of each that stood before. The files are no tests; None: there was no such file."""
+    """`PATH:LINE: NAME` of each that stood before. The files are no tests; None: there was no such file.
+
+    What stands in `before` alone is gone; where the instruction names it, what it defined was asked to go.
+    """
     asked = {word for word in _words(instruction) if len(word) >= _SHORTEST}
     asked |= {word for quoted in _QUOTED.findall(instruction) for word in _words(quoted)}
     left = [*_all_differing(before, after, instruction)]
-    count, known, alike = len(left), set[str](), list[frozenset[str]]()
+    dropped = [path for path in before.keys() - after.keys() if _is_named(path, instruction)]
+    known = {name.rpartition(".")[2] for path in dropped for name in _places(path, before[path] or b"")}
+    count, alike = len(left) + len(dropped), list[frozenset[str]]()
     come_or_gone = _all_names(before.values()) ^ _all_names(after.values())
     while found := [p for p in left if p.said or p.words & asked or p.names & known or _differs_like(p, alike)]:
         left = [p for p in left if p not in found]
@@ -116,7 +121,7 @@ def _moved(trees: Iterable[tuple[_Places, _Places]]) -> _Places:
 def _differing(
     path: RepoPath, was: _Places, now: _Places, instruction: str, moved: _Places, come: Collection[str]
 ) -> Iterator[_Place]:
-    said = any(f"/{path}".endswith(f"/{name}") for name in _FILE.findall(instruction))
+    said = _is_named(path, instruction)
     names = {*_NAME.findall(instruction), *_WORD.findall(" ".join(_QUOTED.findall(instruction)))}
     asked = {word for word in _words(instruction) if len(word) >= _SHORTEST}
     versions = _VERSION.findall(instruction)
@@ -151,6 +156,10 @@ def _differing(
             words=frozenset(word for token in (*differing, *also) for word in _words(token)),
             names=frozenset({*lost, *added} if texts else {last}),
         )
+
+
+def _is_named(path: RepoPath, instruction: str) -> bool:
+    return any(f"/{path}".endswith(f"/{name}") for name in _FILE.findall(instruction))
 
 
 def _words(text: str) -> set[str]:

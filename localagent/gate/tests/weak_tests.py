@@ -25,6 +25,22 @@ _FIXTURES = frozenset(  # of pytest itself: none of them reaches the repository
      "record_xml_attribute", "recwarn", "request", "self", "subtests", "testdir", "tmp_path", "tmp_path_factory",
      "tmpdir", "tmpdir_factory"}
 )  # fmt: skip
+_KEEPS_COUNT = frozenset(
+    {
+        "enumerate",
+        "items",
+        "keys",
+        "values",
+        "list",
+        "range",
+        "reversed",
+        "sorted",
+        "split",
+        "splitlines",
+        "tuple",
+        "zip",
+    }
+)
 _THERE = frozenset({"callable", "hasattr", "isinstance", "issubclass", "assertIsNotNone", "assertIsInstance"})
 
 
@@ -112,6 +128,9 @@ class _Reader:
         firm = [a for a in counting if not a.guards]
         if not firm:
             return "asserts only under a condition, which may never hold"
+        firm = [a for a in firm if not self._may_never_run(a.node, node)]
+        if not firm:
+            return "asserts only in a loop, which may have nothing to go through"
         hanging = [a for a in firm if self._hangs(a, node)]
         if not hanging:
             return "asserts only what does not hang on the repository's code"
@@ -161,12 +180,32 @@ class _Reader:
             return any(_names(part) & hanging for part in inner)
         return bool(_names(node) & hanging)
 
-    def _hanging(self, test: Function) -> set[str]:
-        """Names of a test whose values depend on the repository: what is made of such, or was handed to such."""
+    def _may_never_run(self, assertion: ast.AST, test: Function) -> bool:
+        """Whether it stands in a loop over what neither the repository's code makes nor the test writes out."""
+        for loop in (n for n in ast.walk(test) if isinstance(n, ast.For | ast.AsyncFor)):
+            within = [n for s in loop.body for n in ast.walk(s)]
+            if not any(n is assertion for n in within) or not any(isinstance(n, ast.Call) for n in ast.walk(loop.iter)):
+                continue
+            if not _names(loop.iter) & self._hanging(test, within):
+                made = {callee_name(n) for n in ast.walk(loop.iter) if isinstance(n, ast.Call)}
+                if made - _KEEPS_COUNT:
+                    return True
+        return False
+
+    def _hanging(self, test: Function, apart: Collection[ast.AST] = ()) -> set[str]:
+        """Names of a test whose values depend on the repository: what is made of such, or was handed to such.
+
+        So do those that a function of the test changes which it gives to something else: a fake that records. `apart`
+        are nodes that are not looked at, nor are fixtures of pytest then.
+        """
         names = {*self.reaching, *(_parameters(test) - _rows_of(test, apart=self.reaching))}
+        names -= _FIXTURES if apart else frozenset()
+        left_out = {id(node) for node in apart}
+        nodes = [node for node in ast.walk(test) if id(node) not in left_out]
+        names |= {name for node in nodes for name in _recorded(node, nodes)}
         while True:
             before = len(names)
-            for node in ast.walk(test):
+            for node in nodes:
                 names |= _bound_by(node, names)
             if len(names) == before:
                 return names
@@ -219,6 +258,22 @@ def _texts(node: ast.AST) -> Iterator[str]:
             yield inner.value
 
 
+def _recorded(node: ast.AST, others: Collection[ast.AST]) -> set[str]:
+    """What a function inside of a test adds to, where it is handed on: `monkeypatch.setattr("time.sleep", fake)`."""
+    given = [a for n in others if isinstance(n, ast.Call) for a in n.args]
+    if isinstance(node, ast.Lambda):
+        return _added_to(node) if any(a is node for a in given) else set()
+    if isinstance(node, Function) and any(isinstance(a, ast.Name) and a.id == node.name for a in given):
+        return _added_to(node)
+    return set()
+
+
+def _added_to(function: ast.AST) -> set[str]:
+    """The names of which a function calls a method: `seen.append(x)`."""
+    called = (n.func for n in ast.walk(function) if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute))
+    return {f.value.id for f in called if isinstance(f.value, ast.Name)}
+
+
 def _bound_by(node: ast.AST, hanging: Collection[str]) -> set[str]:
     """Names that a statement or call makes depend on some names."""
     known = set(hanging)
@@ -226,6 +281,8 @@ def _bound_by(node: ast.AST, hanging: Collection[str]) -> set[str]:
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         if node.value is not None and _names(node.value) & known:
             return {name for target in targets for name in _names(target)}
+    elif isinstance(node, Function) and any(_names(d) & known for d in node.decorator_list):
+        return {node.name} | _added_to(node)
     elif isinstance(node, ast.For | ast.AsyncFor | ast.comprehension) and _names(node.iter) & known:
         return _names(node.target)
     elif isinstance(node, ast.withitem) and node.optional_vars is not None and _names(node.context_expr) & known:
