@@ -36,11 +36,16 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Review:
-    """The gates' answer, in one line that says why and what to do. `broken`: rules that no person answers."""
+    """The gates' answer, in one line that says why and what to do. `broken`: rules that no person answers.
+
+    `paths`: the files that it speaks of; `for_person`: nothing but the yes of a person is wanting.
+    """
 
     answer: Answer
     reason: str = ""
     broken: tuple[str, ...] = ()
+    paths: frozenset[RepoPath] = frozenset()
+    for_person: bool = False
 
 
 class ChangeReview(Protocol):

@@ -142,7 +142,7 @@ class ChokePoint:
         return f"{lost} is not possible after {where}: that text speaks to a machine and is only data"
 
     def _of_change(self, after: Mapping[RepoPath, str | None], copy: WorkingCopy) -> Review:
-        """Of a change by itself; what stands against it is let be where nothing stands against all that was done.
+        """Of a change by itself; of all that was done where nothing stands against that, or what does is in its files.
 
         A test that goes with what it tested is one that is deleted, as long as it is looked at alone.
         """
@@ -151,7 +151,8 @@ class ChokePoint:
         if said.answer is Answer.ALLOW or not {*copy.writes} - {*after}:
             return said
         together = self._of_all({**copy.writes, **after}, copy)
-        return together if together.answer is Answer.ALLOW else said
+        about_this = bool(together.paths) and together.paths <= {*after}
+        return together if together.answer is Answer.ALLOW or about_this else said
 
     def _of_all(self, after: Mapping[RepoPath, str | None], copy: WorkingCopy) -> Review:
         if not after:
@@ -164,7 +165,7 @@ class ChokePoint:
             return said
         if self.person.present and self.person.approves(f"{what}: {said.reason}", detail()):
             return Review(answer=Answer.ALLOW)
-        return _denied(f"{LEFT_TO_PERSON}: {said.reason}")
+        return replace(_denied(f"{LEFT_TO_PERSON}: {said.reason}"), for_person=True)
 
 
 def is_word_of(path: RepoPath, texts: Sequence[str]) -> bool:

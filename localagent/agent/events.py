@@ -107,7 +107,7 @@ class Answered:
     """The result of a call, with what it changed: one event, so that neither stands without the other.
 
     `plan` are the steps of a `plan` call. `injected` says where a text was met that speaks to a machine. `broken` are
-    rules that what was refused would have broken, whoever asked for it.
+    rules that what was refused would have broken, whoever asked for it; `for_person`: only a person's yes was wanting.
     """
 
     call_id: str
@@ -119,6 +119,7 @@ class Answered:
     injected: str = ""
     agreement: Agreement | None = None
     broken: tuple[str, ...] = ()
+    for_person: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

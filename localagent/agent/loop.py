@@ -174,11 +174,12 @@ class Loop:
             action = tool.prepare(self.workshop, parse_arguments(tool, call.arguments))
             said = self.choke.decide(action, self.workshop.copy, self.log.whole_session)
             if said.answer is not Answer.ALLOW:
-                raise ToolRefusal(said.reason, said.broken)
+                raise ToolRefusal(said.reason, said.broken, for_person=said.for_person)
             done = action.perform()
         except ToolRefusal as no:
             text = bounded(f"refused: {no}", self.workshop.limit, "left out")
-            return replace(_answer(call, ResultKind.REFUSED, text), broken=no.broken), None
+            refused = _answer(call, ResultKind.REFUSED, text)
+            return replace(refused, broken=no.broken, for_person=no.for_person), None
         except ToolFault as fault:
             return _answer(call, ResultKind.ERROR, bounded(f"error: {fault}", self.workshop.limit, "left out")), None
         answer = _answer(call, ResultKind.DONE, done.text)

@@ -1,4 +1,4 @@
-"""Files that a model planned to change, whose changes were refused, and that stand as they were, or the place does.
+"""Changes that a model tried and that were refused: places that stand as they were, and what only a person may allow.
 
 A model may say that it is done after a part of its work was refused; whether the rest is worth anything alone, the
 tests do not always know. In a file that is otherwise changed a place counts where a person could have said yes: what
@@ -6,13 +6,14 @@ no person may allow, such as a hidden door, is not missed.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from localagent.agent.approval import is_word_of, scope_of
 from localagent.agent.events import AgentEvent, Answered, Replied, ResultKind, agreed_files, last_said
 from localagent.agent.tools.edit_tools import TOOLS
-from localagent.agent.tools.tool import Arguments, parse_arguments
-from localagent.agent.tools.working_copy import ToolFault
+from localagent.agent.tools.tool import Arguments, Workshop, parse_arguments
+from localagent.agent.tools.working_copy import ToolFault, WorkingCopy
 from localagent.domain.chat import ToolCall
 from localagent.domain.paths import RepoPath
 from localagent.errors import UsageFault
@@ -40,6 +41,27 @@ def refused_changes(
         if path in agreed or named.names(path) or is_word_of(path, texts):
             found.append(path)
     return tuple(dict.fromkeys(found))
+
+
+def with_refused(
+    events: Sequence[AgentEvent], workshop: Workshop, written: Mapping[RepoPath, str | None]
+) -> dict[RepoPath, str | None]:
+    """What the copy would hold with the changes since a person spoke that nothing but a person's yes was wanting for.
+
+    Made in their order; those that do not apply any more were given up, or made in another way.
+    """
+    since = events[last_said(events) + 1 :]
+    asked = {e.call_id for e in since if isinstance(e, Answered) and e.for_person}
+    whole = dict(written)
+    place = replace(workshop, copy=WorkingCopy(workshop.copy.base, lambda: whole))
+    for call in (c for e in since if isinstance(e, Replied) for c in e.calls if c.id in asked and c.name in _CHANGES):
+        tool = _CHANGES[call.name]
+        try:
+            action = tool.prepare(place, parse_arguments(tool, call.arguments))
+        except ToolFault:
+            continue
+        whole |= {write.path: write.text for write in action.writes}
+    return whole
 
 
 class _Change(NamedTuple):

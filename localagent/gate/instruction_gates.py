@@ -9,7 +9,6 @@ instruction name: a test that differs by a named rename, a line of dependencies 
 import ast
 import builtins
 import configparser
-import copy
 import difflib
 import keyword
 import re
@@ -31,9 +30,9 @@ from localagent.domain.policy import InstructionRules, Permission, Policy
 from localagent.gate import instructed_uses
 from localagent.gate.files import critical_paths, patch_paths
 from localagent.gate.files.editable_paths import NOT_IN_TREE
+from localagent.gate.instructed_tests import is_change_said, is_said
 from localagent.gate.tests import side_effects, tamper_rules
-from localagent.gate.tests.inventory import suite_of
-from localagent.gate.tests.renamed_tests import begin_of, begins_alike, renamed_tests
+from localagent.gate.tests.removed_features import USE
 from localagent.text.visible_text import shortened
 
 _NO_SECTION = (
@@ -48,7 +47,6 @@ _NO_NAMES = frozenset({*keyword.kwlist, *dir(builtins)})
 _PIECE = re.compile(r"\w+|\W+")
 _TERM = re.compile(r"\d+(?:\.\d+)+|\w+")  # 0.9.1 is one
 _TAKES_AWAY = re.compile(r"\b(?:remov|delet|drop|retir|get rid|take out|no longer|nobody)", re.IGNORECASE)
-_RENAMES = re.compile(r"\brenam|\bnew name", re.IGNORECASE)
 _PYPROJECT = "pyproject.toml"
 _REPORTS = frozenset({"exception", "print_exc", "format_exc", "print_exception", "format_exception"})
 _ALL_CAUGHT = re.compile(r"\bExceptions?\b|(?i:\b(?:any|every|all|whatever|no)(?: kinds? of)? (?:exception|error)s?\b)")
@@ -56,8 +54,6 @@ _SETUP_CFG, _TOX = "setup.cfg", "tox.ini"
 _NOT_BY_CONTENT = frozenset(r.id for module in (critical_paths, patch_paths, tamper_rules) for r in module.RULES)
 _REQUIREMENTS = re.compile(r"(?:[\w.-]*-)?requirements(?:-[\w.-]*)?\.(?:txt|in)")
 _ENVIRONMENTS = re.compile(r"\{[\w,.]*\}")
-_ONE_BY_ONE = re.compile(r"\b(?:generator|iterator|iterabl|yield|laz(?:y|ily)|stream|one by one)", re.IGNORECASE)
-_COROUTINE = re.compile(r"\b(?:coroutines?|async\w*|await\w*)\b", re.IGNORECASE)
 _LETS_THROUGH = frozenset(
     {"guard-gone", "condition-widened", "asks-less", "done-less", "steering-changed", "compares-looser", "check-gone"}
 )
@@ -214,13 +210,15 @@ class _InstructionContext:
                 return entry is not None and (
                     is_named_rename(entry.before, entry.after, self.instruction)
                     or _is_named_rename_at(entry.before, entry.after, finding.line, self.instruction)
-                    or _expects_what_is_said(entry.before, entry.after, finding.line, self.instruction)
+                    or is_change_said(entry, finding.line, [*self.entries.values()], self.instruction)
                 )
             case "guard-gone":
                 where = finding.message.partition(":")[0]
                 return self._speaks_of(where, finding.path, _lost_guards([*self.entries.values()], finding.path))
             case "test-gone-with-feature":
-                said = not finding.subject.startswith("-") or _is_said(finding.subject, self.instruction)
+                name = finding.subject.removeprefix(USE)
+                needs_name = name.startswith("-") or name != finding.subject
+                said = not needs_name or is_said(name, self.instruction)
                 return said and _TAKES_AWAY.search(self.instruction) is not None
             case "dependency-edit" | "test-configuration":
                 return entry is not None and self._spelled_out(entry)
@@ -397,13 +395,8 @@ def _part_that_differs(old: str, new: str) -> tuple[str, str]:
 
 
 def _is_named_rename_at(before: bytes, after: bytes, line: int, instruction: str) -> bool:
-    """Whether the one function of its name around a line differs by a named rename, whatever else the file gained.
-
-    Its own name may differ by that, too.
-    """
+    """Whether the one function of its name around a line differs by a named rename, whatever else the file gained."""
     old, new = _function_at(before, after, line)
-    if old is None or new is None:
-        old, new = _renamed_at(before, after, line, instruction, by_name=False)
     texts = ["\n".join(_lines(s)[lines_of(f)[0] - 1 : lines_of(f)[-1]]) for s, f in ((before, old), (after, new)) if f]
     return len(texts) == 2 and is_named_rename(texts[0].encode(), texts[1].encode(), instruction)
 
@@ -421,73 +414,6 @@ def _function_at(before: bytes, after: bytes, line: int) -> tuple[Function | Non
         sides.append(found)
     old, new = (found.get(at, []) for found in sides)
     return (old[0], new[0]) if len(old) == len(new) == 1 else (None, None)
-
-
-def _expects_what_is_said(before: bytes, after: bytes, line: int, instruction: str) -> bool:
-    """Whether the function around a line differs by texts and numbers that the instruction says, and by `list(...)`.
-
-    The latter where it asks for what gives its values one by one; by `asyncio.run(...)` where for a coroutine. All
-    that a test demands is demanded as before, and what follows may be new. A test may have a new name where the
-    instruction says the old one, and that it is renamed.
-    """
-    old, new = _function_at(before, after, line)
-    if old is None or new is None:
-        old, new = _renamed_at(before, after, line, instruction)
-    if old is None or new is None:
-        return False
-    calls = (("list", "tuple") if _ONE_BY_ONE.search(instruction) else ()) + (
-        ("asyncio.run",) if _COROUTINE.search(instruction) else ()
-    )
-    if calls:
-        old, new = (_Unwrapped(calls).visit(copy.deepcopy(f)) for f in (old, new))
-    if not begins_alike(old, new):
-        return False
-    was, now = ([n.value for n in ast.walk(f) if isinstance(n, ast.Constant)] for f in (old, begin_of(new, old)))
-    return all(
-        (type(a), a) == (type(b), b) or _is_said(b, instruction) or _is_said_in_part(a, b, instruction)
-        for a, b in zip(was, now, strict=True)
-    )
-
-
-def _renamed_at(
-    before: bytes, after: bytes, line: int, instruction: str, *, by_name: bool = True
-) -> tuple[Function | None, Function | None]:
-    """The test around a line of `after`, and the one that it was, which the instruction names (or not) and renames."""
-    was, now = suite_of(before), suite_of(after)
-    if was is not None and now is not None and _RENAMES.search(instruction):
-        for old, new in renamed_tests(was, now).items():
-            node = now.tests[new].node
-            if line in lines_of(node) and not (by_name and old.rpartition(".")[2] not in _WORD.findall(instruction)):
-                return was.tests[old].node, node
-    return None, None
-
-
-def _is_said(value: object, instruction: str) -> bool:
-    """Whether an instruction says a text or a number."""
-    known = isinstance(value, str | int | float) and not isinstance(value, bool) and str(value).strip() != ""
-    return known and re.search(rf"(?<![\w.]){re.escape(str(value))}(?!\w)", instruction) is not None
-
-
-def _is_said_in_part(old: object, new: object, instruction: str) -> bool:
-    """Whether two texts have words in common, and the instruction says all others, which go or come."""
-    if not (isinstance(old, str) and isinstance(new, str)):
-        return False
-    was, now = ([word.strip(",;:()'\"") for word in text.split()] for text in (old, new))
-    steps = difflib.SequenceMatcher(None, was, now, autojunk=False).get_opcodes()
-    others = [w for kind, i, j, k, n in steps if kind != "equal" for w in (*was[i:j], *now[k:n])]
-    return len(others) < len(was) + len(now) and all(_is_said(word, instruction) for word in others)
-
-
-class _Unwrapped(ast.NodeTransformer):
-    """`x` for the calls that only hand it on: `list(x)`, `tuple(x)`, `asyncio.run(x)`."""
-
-    def __init__(self, calls: Collection[str]) -> None:
-        self.calls = calls
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:
-        self.generic_visit(node)
-        made = dotted_name(node.func) in self.calls
-        return node.args[0] if made and len(node.args) == 1 and not node.keywords else node
 
 
 def _was_called_otherwise(entry: TreeChange, line: int, instruction: str) -> bool:

@@ -122,7 +122,12 @@ def facts_of(
         "proposals": [
             _proposal(*p)
             for p in zip(
-                *(itertools.count(1), result.proposals, result.proposed, proposed),
+                *(
+                    itertools.count(1),
+                    result.proposals,
+                    itertools.chain(result.proposed, itertools.repeat(None)),
+                    proposed,
+                ),
                 itertools.chain(result.confidences, itertools.repeat(None)),
                 strict=False,
             )
@@ -157,19 +162,19 @@ def _files(patch: Patch | None) -> list[dict[str, str]]:
 
 
 def _proposal(
-    number: int, candidate: Candidate, full: FullResult, diff: bytes, confidence: Confidence | None
+    number: int, candidate: Candidate, full: FullResult | None, diff: bytes, confidence: Confidence | None
 ) -> dict[str, Any]:
-    """What is attested when a person takes it: the names are those of an accepted patch's facts."""
+    """What is attested when a person takes it, no test where none ran: named as in an accepted patch's facts."""
     return {
         "number": number,
         "patch": candidate.patch.digest,
         "diff": digest_of(diff),
         "files": _files(candidate.patch),
-        "fail_to_pass": list(full.fail_to_pass),
-        "pass_to_pass": list(full.pass_to_pass),
-        "still_failing": list(full.still_failing),
-        "guard": guard_json(full.guard),
-        "checks": dict(full.checks),
+        "fail_to_pass": list(full.fail_to_pass) if full else [],
+        "pass_to_pass": list(full.pass_to_pass) if full else [],
+        "still_failing": list(full.still_failing) if full else [],
+        "guard": guard_json(full.guard if full else None),
+        "checks": dict(full.checks) if full else {},
         "confidence": short(confidence_json(confidence)),
     }
 

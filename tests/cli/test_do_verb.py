@@ -321,3 +321,36 @@ def test_what_nothing_uses_and_nobody_asked_for_is_not_accepted(repo: Repo, tmp_
         code, told, diff = _do(repo, server.socket, tmp_path, "--trust", "auto", "--assume")
     assert (code, told["outcome"], diff) == (1, "needs-person", b""), told["reason"]
     assert "PROBE, and the instruction does not name it" in told["reason"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("breaks_another", [False, True])
+def test_refused_changes_of_tests_come_as_a_proposal_where_nothing_else_fails(
+    repo: Repo, tmp_path: Path, capsys: pytest.CaptureFixture[str], *, breaks_another: bool
+) -> None:
+    if breaks_another:
+        repo.stage("tests/test_more.py", TEST.replace("test_label", "test_more"))
+        repo.commit()
+    loud: Calls = [
+        ("edit", {"path": "shop/labels.py", "old": "name.strip()", "new": "name.strip().upper()"}),
+        ("edit", {"path": "tests/test_labels.py", "old": "== 'a'", "new": "== 'A'"}),
+        *DONE * 3,
+    ]
+    with false_model_server(calls_in_turn(loud)) as server:
+        code = main(
+            [
+                "do", "label gives capitals, adapt the tests", "--repo", str(repo.folder), "--model",
+                f"unix:{server.socket}", "--report", str(tmp_path / "r.json"), "--quiet", "--trust", "auto", "--assume",
+            ]
+        )  # fmt: skip
+    told = json.loads((tmp_path / "r.json").read_text())
+    assert (code, told["outcome"]) == (1, "gave-up" if breaks_another else "needs-person"), told["reason"]
+    assert "a person has to allow it: tests/test_labels.py:5 test_label: 'a' became 'A'" in told["agent"]["refused"][0]
+    assert "what was refused in tests/test_labels.py" in told["agent"]["refused"][1]
+    if not breaks_another:
+        assert "test_label: 'a' became 'A' [test-changed]); without them no other test fails" in told["reason"]
+        patch = told["proposals"][0]["patch"]
+        assert "+    assert label(' a ') == 'A'" in patch
+        assert "+    return name.strip().upper()" in patch
+        assert main(["apply", told["task"], "--choose", "1"]) == 1
+        assert "localagent approve" in capsys.readouterr().err

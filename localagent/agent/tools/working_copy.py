@@ -16,11 +16,14 @@ class ToolFault(Exception):  # noqa: N818 - the tools' own words: what was asked
 
 
 class ToolRefusal(ToolFault):
-    """A call that was understood and may not be. `broken`: rules that it would have broken, whoever asked for it."""
+    """A call that was understood and may not be. `broken`: rules that it would have broken, whoever asked for it.
 
-    def __init__(self, reason: str, broken: tuple[str, ...] = ()) -> None:
+    `for_person`: nothing but the yes of a person is wanting.
+    """
+
+    def __init__(self, reason: str, broken: tuple[str, ...] = (), *, for_person: bool = False) -> None:
         super().__init__(reason)
-        self.broken = broken
+        self.broken, self.for_person = broken, for_person
 
 
 @dataclass(frozen=True, slots=True)

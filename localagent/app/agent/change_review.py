@@ -79,11 +79,13 @@ class GateReview:
         if not open_:
             return Review(answer=Answer.ALLOW)
         found = [f for d in open_ for f in d.findings]
+        whole = all(d.findings for d in open_) and all(f.path is not None for f in found)
+        paths = frozenset(f.path for f in found if f.path is not None and whole)
         firm = [f for f in found if f.rule not in self._rules or not self._rules[f.rule].asks_person]
         if firm or any(d.answer is Allow.ERROR for d in open_) or not found:
             broken = tuple(sorted({f.rule for f in firm}))
-            return Review(answer=Answer.DENY, reason=self._told(tuple(firm or found)), broken=broken)
-        return Review(answer=Answer.ASK, reason=self._told(tuple(found)))
+            return Review(answer=Answer.DENY, reason=self._told(tuple(firm or found)), broken=broken, paths=paths)
+        return Review(answer=Answer.ASK, reason=self._told(tuple(found)), paths=paths)
 
     def _told(self, found: tuple[Finding, ...]) -> str:
         """What was found, where, and what to do about the first."""

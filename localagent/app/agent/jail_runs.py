@@ -85,6 +85,14 @@ class JailRuns:
             return SuiteReport(outcome=SuiteOutcome.COULD_NOT_RUN, text=one_line(str(no), 800))
         return _suite_report(ran, before, frozenset(writes), whole=not tests)
 
+    def newly_failing(self, writes: Mapping[RepoPath, str | None]) -> frozenset[str]:
+        """Tests that fail on the copy and did not on the tree. AnswerIsNo, WorkerLost where that cannot be told."""
+        before = self._before if self._before is not None else self._whole_before()
+        ran = self.results(writes, ())
+        if ran.missed:
+            raise AnswerIsNo(f"{ran.missed} tests were not run for want of time", remedy="run fewer tests")
+        return frozenset(ran.bad.keys() - before.bad.keys())
+
     def _whole_before(self) -> Results:
         try:
             self._before = self.results({}, ())

@@ -31,10 +31,13 @@ from localagent.domain.review import PatchVerdict
 from localagent.domain.strength import LEAST_MUTANTS, Grade, Strength
 from localagent.domain.verification import PersonReason, Verification, VerifyVerdict
 from localagent.errors import AnswerIsNo, CannotEnforce
+from localagent.gate.tests.inventory import changed_tests
 from localagent.ports import Sink
 from localagent.repo.diff.write_diff import unified_diff
+from localagent.verify.worker.worker_client import WorkerLost
 
 _MOST_WITHOUT_TURNED = Grade("C")
+_ASKED = "asked"  # that only a person may allow something, as a kind of what the model is told once
 
 
 TESTS_ALONE = "only tests are changed, and they pass: how many faults they would notice was not measured"
@@ -68,6 +71,7 @@ class VerifyJudge:
     review: ModelReview | None = None
     agreed_tests: Callable[[], AgreedTests | None] = lambda: None
     refused: Callable[[Mapping[RepoPath, str | None]], Sequence[RepoPath]] = lambda _written: ()
+    with_refused: Callable[[Mapping[RepoPath, str | None]], Mapping[RepoPath, str | None]] = lambda written: written
     claim: Claim = Claim.ADDS
     mends: bool = True
     proof: Proof | None = None
@@ -84,7 +88,10 @@ class VerifyJudge:
             return Judgement(answer=JudgeAnswer.REFUSED, reason=why)
         quick = self.runs.run_tests(writes, ())
         if quick.outcome not in (SuiteOutcome.PASSED, SuiteOutcome.NO_TESTS):
-            return Judgement(answer=JudgeAnswer.REFUSED, reason=f"not finished, the tests fail: {quick.text}")
+            why = f"the tests fail: {quick.text}"
+            if quick.outcome is SuiteOutcome.FAILED:
+                return self._proposed(writes, why)
+            return Judgement(answer=JudgeAnswer.REFUSED, reason=f"not finished, {why}")
         for tests in (self.request.tests, tuple(agreed.files) if agreed is not None else ()):
             if tests and (why := self._named(writes, tests)):
                 return Judgement(answer=JudgeAnswer.REFUSED, reason=why)
@@ -122,6 +129,51 @@ class VerifyJudge:
                 reason = f"a patch was made and passes every check ({reason}); {left}"
         self.proof = Proof(patch=patch, verification=found, answer=answer, reason=reason, tests_alone=alone)
         return Judgement(answer=answer, reason=reason)
+
+    def _proposed(self, writes: Mapping[RepoPath, str | None], why: str) -> Judgement:
+        """A change that fails, with what was refused for want of a person, where it holds with that: never accepted.
+
+        The model is told once before. Tests come first: the rest is added only where it does not hold with them alone.
+        """
+        tests = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in self.policy.paths.tests])
+        whole = self.with_refused(writes)
+        added = {path: text for path, text in whole.items() if path not in writes or writes[path] != text}
+        refused = Judgement(answer=JudgeAnswer.REFUSED, reason=f"not finished, {why}")
+        if not added:
+            return refused
+        names = ", ".join(sorted(added))
+        if self.mends and _ASKED not in self._reported:
+            self._reported.add(_ASKED)
+            hint = f"only a person may allow what was refused in {names}; do without it, or call finish again to ask"
+            return replace(refused, reason=f"not finished, {hint}; {why}")
+        of_tests = {path: text for path, text in added.items() if tests.match_file(path.lower())}
+        theirs = self._fail_by(writes, of_tests)
+        for more in [of_tests, added] if of_tests != added else [added]:
+            patch = self.tree.patch({**writes, **more})
+            found = self._verified(unified_diff(patch), ())
+            found = replace(found, strength=_at_most_c(found))
+            answer, reason = self._answer(found)
+            if answer is JudgeAnswer.ACCEPTED:
+                hint = f"what was refused in {', '.join(sorted(more))} may be by now: do it again"
+                return replace(refused, reason=f"not finished, {hint}; {why}")
+            if answer is JudgeAnswer.NEEDS_PERSON and (found.full is not None or (theirs and more == of_tests)):
+                reason += "; without them no other test fails" if found.full is None else ""
+                self.proof = Proof(patch=patch, verification=found, answer=answer, reason=reason)
+                return Judgement(answer=answer, reason=reason)
+        return refused
+
+    def _fail_by(self, writes: Mapping[RepoPath, str | None], wanted: Mapping[RepoPath, str | None]) -> bool:
+        """Whether all tests that fail, and did not before, are those that `wanted` texts of test files would change."""
+        try:
+            failing = {name.partition("[")[0] for name in self.runs.newly_failing(writes)}
+        except (AnswerIsNo, WorkerLost):
+            return False
+        stands = {
+            path: writes[path] if path in writes else (self.tree.read(path) or b"").decode("utf-8", "replace")
+            for path in wanted
+        }
+        changed = [changed_tests(path, stands[path] or "", text or "") for path, text in wanted.items()]
+        return bool(failing) and failing <= {test for tests in changed for test in tests}
 
     def _wants_to_see(self) -> bool:
         return not self.request.assume and self.request.trust.value != "auto"

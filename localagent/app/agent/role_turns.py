@@ -24,12 +24,14 @@ from localagent.agent.events import (
     RoleLog,
     agreed_files,
     agreed_tests,
+    events_of,
     writes_of,
 )
 from localagent.agent.loop import Loop
 from localagent.agent.prompts import PLANNER as PLANNER_PROMPT
 from localagent.agent.prompts import TESTER as TESTER_PROMPT
 from localagent.agent.prompts import opening
+from localagent.agent.refused_changes import with_refused
 from localagent.agent.tools.catalogue import PLANNED_TOOLS, PLANNER_TOOLS, TESTER_TOOLS, TOOLS
 from localagent.agent.tools.tool import Workshop, parse_arguments
 from localagent.agent.tools.working_copy import WorkingCopy
@@ -111,22 +113,24 @@ class RoleTurns:
         work = PLANNED_TOOLS if files is not None else TOOLS
         copy = WorkingCopy(self.tree, writes)
         binding = lambda: agreed_files(log.events) if role == IMPLEMENTER else None  # noqa: E731
+        workshop = Workshop(
+            copy=copy,
+            search=GraphSearch(copy, lambda: indexed_facts(request.repo, session.settings)),
+            tests=self.runs,
+            judge=judge,
+            person=session.front.person,
+            limit=result_limit(session.model.context_tokens),
+            assume=request.assume,
+            made_edits=lambda: _made_edits(log.events),
+            plan_is_asked=asks_plan,
+            agreed_files=binding,
+        )
+        self.judge.with_refused = lambda written: with_refused(events_of(IMPLEMENTER, log.events), workshop, written)
         return Loop(
             model=session.model,
             opening=self._opening(role, tests),
             tools={PLANNER: PLANNER_TOOLS, TESTER: TESTER_TOOLS}.get(role, work),
-            workshop=Workshop(
-                copy=copy,
-                search=GraphSearch(copy, lambda: indexed_facts(request.repo, session.settings)),
-                tests=self.runs,
-                judge=judge,
-                person=session.front.person,
-                limit=result_limit(session.model.context_tokens),
-                assume=request.assume,
-                made_edits=lambda: _made_edits(log.events),
-                plan_is_asked=asks_plan,
-                agreed_files=binding,
-            ),
+            workshop=workshop,
             choke=ChokePoint(
                 review=review,
                 person=session.front.person,

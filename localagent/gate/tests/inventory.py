@@ -79,3 +79,17 @@ def _gather(body: list[ast.stmt], prefix: str, facts: TestInventory) -> None:
                 _gather([n for n in block if isinstance(n, (*_FUNCTIONS, ast.ClassDef))], prefix, facts)
         else:
             facts.loose.append(node)
+
+
+def changed_tests(path: str, before: str, after: str) -> frozenset[str]:
+    """Ids of the tests of a file that another text of it changes, without parameters; all where more differs."""
+    was, now = suite_of(before.encode()), suite_of(after.encode())
+    if was is None or now is None:
+        return frozenset()
+    stands = {name: ast.dump(test.node) for name, test in now.tests.items()}
+    differ = {name for name, test in was.tests.items() if stands.get(name) != ast.dump(test.node)}
+    imports = (ast.Import, ast.ImportFrom)
+    around = [[ast.dump(s) for s in suite.loose if not isinstance(s, imports)] for suite in (was, now)]
+    if around[0] != around[1] or was.others != now.others or any(not was.tests[name].is_test for name in differ):
+        differ = {*was.tests}
+    return frozenset(f"{path}::{name.replace('.', '::')}" for name in differ if was.tests[name].is_test)

@@ -1,38 +1,48 @@
 """What a patch takes out of the sources for good, and whether a test that goes tested nothing else.
 
-By the imports of the test: every name that it uses of the changed sources must stand in none of them any more; or by an
-option of a command, `--name`, which it gives and is called after. Not told: tests that reach what they test by other
-ways, as by fixtures; these stay tests that are gone.
+By the imports of the test: every name that it uses of the changed sources must stand in none of them any more; by an
+option of a command, `--name`, which it gives and is called after; or by what is removed and called like it, which a
+function that it imports used and uses no more. Not told: tests that reach what they test by other ways, as by fixtures;
+these stay tests that are gone.
 """
 
 import ast
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from localagent.code.names import ASSIGNING, bound_name, imports_of
 from localagent.code.regions import DoesNotParse, decode_source, parse, walk
-from localagent.code.spans import Function
+from localagent.code.spans import Definition, Function
 from localagent.domain.edit import FileChange
 from localagent.gate.tests.inventory import suite_of
+from localagent.gate.tests.moved_tests import moved_tests
 from localagent.gate.tests.renamed_tests import renamed_tests
 
 WHOLE = "*"
+USE = "the use of "
+"""Begins what is told of a test that went with the use of a removed thing."""
+_LEAST = 4  # letters of a name after which a test is called
 _OPTION = re.compile(r"--[a-z][a-z0-9-]+")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Removed:
-    """What sources lose. `names`: by the module's dotted path, with `*` where all of it goes; `options` of commands."""
+    """What sources lose. `names`: by the module's dotted path, with `*` where all of it goes; `options` of commands.
+
+    `uses`: by module and function, the names of removed things that it used before, and uses no more.
+    """
 
     names: Mapping[str, frozenset[str]]
     options: frozenset[str] = frozenset()
+    uses: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
 
 
 def removed(files: list[FileChange]) -> Removed:
     """The names and options that changed sources have nowhere any more. A source that does not parse loses none."""
     found: dict[str, frozenset[str]] = {}
     had, have = set[str](), set[str]()
+    bodies: dict[tuple[str, str], list[set[str]]] = {}
     for file in files:
         module = file.path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
         try:
@@ -42,9 +52,23 @@ def removed(files: list[FileChange]) -> Removed:
         before, after = map(_bound, trees)
         had |= _options(trees[0])
         have |= _options(trees[1])
+        for tree in trees:
+            for name, used in _uses(tree):
+                bodies.setdefault((module, name), []).append(used)
         if before - after:
             found[module] = frozenset(before - after) | ({WHOLE} if not file.after.strip() else frozenset())
-    return Removed(names=found, options=frozenset(had - have))
+    gone = {module.rpartition(".")[2] for module, names in found.items() if WHOLE in names}
+    gone |= {name for names in found.values() for name in names}
+    uses = {at: frozenset((sides[0] - sides[1]) & gone) for at, sides in bodies.items() if len(sides) == 2}
+    return Removed(names=found, options=frozenset(had - have), uses=uses)
+
+
+def _uses(tree: ast.Module) -> Iterator[tuple[str, set[str]]]:
+    """The names that each function and class of a module uses."""
+    for node in tree.body:
+        if isinstance(node, Definition):
+            names = (getattr(n, "id", None) or getattr(n, "attr", None) for n in walk(node))
+            yield node.name, {name for name in names if isinstance(name, str)}
 
 
 def _options(tree: ast.AST) -> set[str]:
@@ -58,22 +82,37 @@ def _bound(tree: ast.Module) -> set[str]:
 
 
 def gone_tests(sources: list[FileChange], tests: list[FileChange]) -> frozenset[str]:
-    """Ids of tests, without parameters, that changed files lose: to new names, or with all that they tested."""
+    """Ids of tests, without parameters, that changed files lose: to other names, files, or with what they tested."""
     lost = removed(sources)
     found: set[str] = set()
+    moved = moved_tests(tests, sources)
     for file in tests:
         before, after = suite_of(file.before), suite_of(file.after)
         if before is not None and after is not None:
             now = renamed_tests(before, after)
             gone = [t for name, t in before.tests.items() if t.is_test and name not in after.tests]
-            gone = [t for t in gone if t.name in now or gone_with(t.node, before.loose, lost)]
+            along = moved.get(file.path, ())
+            gone = [t for t in gone if t.name in {*now, *along} or gone_with(t.node, before.loose, lost)]
             found |= {f"{file.path}::{t.name.replace('.', '::')}" for t in gone}
     return frozenset(found)
 
 
 def gone_with(test: Function, imports: list[ast.stmt], lost: Removed) -> str:
     """What a test tested, if all of that is removed; "" if anything of it stays, or nobody can tell."""
-    return _gone_option(test, lost.options) or _gone_names(test, imports, lost.names)
+    return _gone_option(test, lost.options) or _gone_names(test, imports, lost.names) or _gone_use(test, imports, lost)
+
+
+def _gone_use(test: Function, imports: list[ast.stmt], lost: Removed) -> str:
+    """The removed thing after which a test is called, where what it tests used that and does no more."""
+    used = {n.id for n in walk(test) if isinstance(n, ast.Name)}
+    for name, dotted, wanted, _ in (found for node in imports for found in imports_of(node)):
+        for (module, function), words in lost.uses.items() if name in used and wanted else ():
+            if function == wanted and f".{module}".endswith(f".{dotted.lstrip('.')}"):
+                parts = f"_{test.name}_"
+                told = [w for w in words if len(w) >= _LEAST and f"_{w.strip('_').lower()}_" in parts]
+                if told:
+                    return f"{USE}{max(told, key=len)}"
+    return ""
 
 
 def _gone_option(test: Function, options: Collection[str]) -> str:

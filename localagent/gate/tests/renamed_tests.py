@@ -1,6 +1,7 @@
 """Tests that stand under another name: what each did is done there first, in the same words.
 
-Texts and numbers may be others; what that means is for who compares the two. Not told: tests of another class.
+Texts and numbers may be others, and names by what made the test's own name another one; what that means is for who
+compares the two. Not told: tests of another class.
 """
 
 import ast
@@ -8,6 +9,7 @@ import copy
 
 from localagent.code.spans import Function
 from localagent.gate.tests.inventory import TestInventory
+from localagent.gate.tests.replacements import Replacement, between
 
 
 def renamed_tests(before: TestInventory, after: TestInventory) -> dict[str, str]:
@@ -20,11 +22,18 @@ def renamed_tests(before: TestInventory, after: TestInventory) -> dict[str, str]
     for old in gone:
         inside = old.name.rpartition(".")[0]
         for new in come:
-            if new.name.rpartition(".")[0] == inside and begins_alike(old.node, new.node):
+            if new.name.rpartition(".")[0] == inside and _is_renamed(old.node, new.node):
                 found[old.name] = new.name
                 come.remove(new)
                 break
     return found
+
+
+def _is_renamed(old: Function, new: Function) -> bool:
+    """Whether a test does what another one did, by the same names or by those that its own new name leads to."""
+    if begins_alike(old, new):
+        return True
+    return any(begins_alike(_Renamed(by).visit(copy.deepcopy(old)), new) for by in between(old.name, new.name))
 
 
 def begins_alike(old: Function, new: Function) -> bool:
@@ -50,3 +59,18 @@ class _Blank(ast.NodeTransformer):
 
     def visit_Constant(self, _node: ast.Constant) -> ast.Constant:
         return ast.Constant(value=None)
+
+
+class _Renamed(ast.NodeTransformer):
+    """Every identifier by a replacement."""
+
+    def __init__(self, by: Replacement) -> None:
+        self._by = by
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        """Texts stay: they may differ in any way."""
+        for name in ("id", "attr", "arg", "name", "asname"):
+            value = getattr(node, name, None)
+            if isinstance(value, str):
+                setattr(node, name, self._by.apply(value))
+        return super().generic_visit(node)

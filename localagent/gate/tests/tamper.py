@@ -7,7 +7,7 @@ Not seen: data files of tests, and helpers that are imported from elsewhere.
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import pathspec
 
@@ -30,8 +30,9 @@ from localagent.gate.tests.assertions import (
 from localagent.gate.tests.equivalence import judges_alike
 from localagent.gate.tests.inventory import SEPARATOR, Test, TestInventory, shown, suite_of
 from localagent.gate.tests.mocked_names import shadowed
+from localagent.gate.tests.moved_tests import moved_tests
 from localagent.gate.tests.removed_features import Removed, gone_with, removed
-from localagent.gate.tests.renamed_tests import renamed_tests
+from localagent.gate.tests.renamed_tests import begin_of, begins_alike, renamed_tests
 from localagent.gate.tests.side_effects import reaches
 from localagent.gate.tests.tamper_rules import (
     CASES,
@@ -71,14 +72,17 @@ class Tamper:
     def review(self, change: GateInput) -> Decision:
         """Deny if what judges is made weaker, or differs so that only a person can tell."""
         found: list[Finding] = []
-        lost = removed([f for f in change.sources_changed if not self._tests.match_file(_plain(f.path))])
+        tests = [f for f in change.changes if f.path.is_python and self._tests.match_file(_plain(f.path))]
+        sources = [f for f in change.sources_changed if not self._tests.match_file(_plain(f.path))]
+        lost, moved = removed(sources), moved_tests(tests, sources)
         renamed = {e.path: e.source for e in change.entries}
         for file in change.changes:
             name = _plain(file.path)
             if self._configuration.match_file(name) and file.before != file.after:
                 found.append(CONFIGURED.finding(file.path, 0, f"{file.path} says how tests run"))
             elif file.path.is_python and self._tests.match_file(name):
-                found += _review(file, renamed.get(file.path, file.path), lost, routine=self._routine)
+                source = renamed.get(file.path, file.path)
+                found += _review(file, source, lost, moved.get(file.path, ()), routine=self._routine)
             elif file.before and file.before != file.after and self._tests.match_file(name):
                 found.append(CHANGED.finding(file.path, 0, f"{file.path}: what tests read differs"))
         return decide(self.name, found)
@@ -101,7 +105,9 @@ def _holds_no_tests(path: str, *suites: TestInventory) -> bool:
     return "test" not in folders and not any(t.is_test or _is_fixture(t.node) for s in suites for t in s.tests.values())
 
 
-def _review(file: FileChange, source: str, lost: Removed, *, routine: bool) -> Iterator[Finding]:
+def _review(
+    file: FileChange, source: str, lost: Removed, moved: Collection[str], *, routine: bool
+) -> Iterator[Finding]:
     before, after = suite_of(file.before), suite_of(file.after)
     if before is None or after is None:
         return  # what does not parse is refused by another gate, or is mended here
@@ -128,7 +134,7 @@ def _review(file: FileChange, source: str, lost: Removed, *, routine: bool) -> I
             continue
         if name in after.tests:
             yield from (say(rule, node, f"{name}: {what}") for rule, node, what in _compared(test, after.tests[name]))
-        elif test.is_test:
+        elif test.is_test and name not in moved:
             body = ast.dump(ast.Module(body=test.node.body, type_ignores=[]))
             if bodies[body] > 0:
                 bodies[body] -= 1
@@ -164,7 +170,25 @@ def _stood(node: ast.AST, where: ast.AST) -> bool:
 
 
 def _compared(before: Test, after: Test) -> Iterator[tuple[Rule, ast.AST, str]]:
-    """What became of a function that is there before and after; what is plainly weaker comes first and alone."""
+    """What became of a function that is there before and after: one thing where only texts and numbers differ."""
+    told = list(_differences(before, after))
+    other = next(_other_values(before.node, after.node), None) if {rule for rule, *_ in told} == {CHANGED} else None
+    yield from told if other is None else [other]
+
+
+def _other_values(before: Function, after: Function) -> Iterator[tuple[Rule, ast.AST, str]]:
+    """Texts and numbers that became others, where nothing else of a function did."""
+    if not begins_alike(before, after):
+        return
+    old, new = ([n for n in ast.walk(f) if isinstance(n, ast.Constant)] for f in (before, begin_of(after, before)))
+    said = {ast.get_docstring(before, clean=False)}
+    for was, now in zip(old, new, strict=True):
+        if ast.dump(was) != ast.dump(now) and was.value not in said:
+            yield CHANGED, now, f"{shortened(repr(was.value), 60)} became {shortened(repr(now.value), 60)}"
+
+
+def _differences(before: Test, after: Test) -> Iterator[tuple[Rule, ast.AST, str]]:
+    """What differs; what is plainly weaker comes first and alone."""
     if ast.dump(before.node) == ast.dump(after.node):
         return
     told = (
