@@ -54,6 +54,9 @@ class Proof:
     tests_alone: bool = False
 
 
+_ASSUMED = frozenset({"demand"})  # shortfalls of which a model's word that nothing is missing does under `assume`
+
+
 @dataclass(kw_only=True)
 class VerifyJudge:
     """`PatchJudge` by the verification of patches. `mends`: whoever made the change can be told what it lacks."""
@@ -114,7 +117,9 @@ class VerifyJudge:
             if self.mends and new:
                 reason = f"not finished, {'; '.join(f'{s.what}; {s.remedy}' for s in new)}"
                 return Judgement(answer=JudgeAnswer.REFUSED, reason=reason)
-            answer, reason = JudgeAnswer.NEEDS_PERSON, f"{'; '.join(s.what for s in short)}: {reason}"
+            if any(s.kind not in _ASSUMED for s in short) or not self.request.assume:
+                answer = JudgeAnswer.NEEDS_PERSON
+            reason = f"{'; '.join(s.what for s in short)}: {reason}"
         if agreed is not None and agreed.files:
             reason += f"; {told_of(agreed)}"
             if answer is JudgeAnswer.ACCEPTED and (weak := _unnoticed(found)):
