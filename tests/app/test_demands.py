@@ -3,7 +3,7 @@
 import pytest
 
 from localagent.app.agent.demands.changed_tree import ChangedTree
-from localagent.app.agent.demands.unanswered import unanswered_demands
+from localagent.app.agent.demands.unmet_demands import unanswered_demands
 from localagent.domain.paths import RepoPath
 
 CODE = '''import logging

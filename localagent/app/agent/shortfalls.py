@@ -8,7 +8,7 @@ from pathlib import Path
 import pathspec
 
 from localagent.app.agent.demands.changed_tree import ChangedTree
-from localagent.app.agent.demands.unanswered import unanswered_demands
+from localagent.app.agent.demands.unmet_demands import unanswered_demands
 from localagent.app.agent.idle_statements import idle_statements
 from localagent.app.agent.request import DoRequest
 from localagent.app.agent.snapshot_tree import SnapshotTree
