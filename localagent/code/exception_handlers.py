@@ -18,6 +18,7 @@ BROAD_NAMES = frozenset({"Exception", "BaseException", "ExceptionGroup", "BaseEx
 _NARROW = frozenset(dir(builtins)) - BROAD_NAMES
 _NEVER = frozenset({"TYPE_CHECKING"})
 _MOST_STEPS = 6
+_WITH = (ast.With, ast.AsyncWith)
 
 
 class BlockEnd(StrEnum):
@@ -69,6 +70,19 @@ def ends_of(body: list[ast.stmt]) -> frozenset[BlockEnd]:
         if BlockEnd.FALLS not in ends:
             return frozenset(found)
     return frozenset(found | {BlockEnd.FALLS})
+
+
+def raises_again(handler: ast.ExceptHandler) -> bool:
+    """Whether every path of a handler ends in `raise` alone, or in `raise ... from` what was caught.
+
+    A raise inside of `with` does not count: what it opens may be `contextlib.suppress`.
+    """
+    raises = [node for s in handler.body for node in ast.walk(s) if isinstance(node, ast.Raise)]
+    held = {id(n) for s in handler.body for w in ast.walk(s) if isinstance(w, _WITH) for n in ast.walk(w)}
+    plain = all(
+        node.exc is None or (isinstance(node.cause, ast.Name) and node.cause.id == handler.name) for node in raises
+    )
+    return plain and not any(id(n) in held for n in raises) and ends_of(handler.body) == {BlockEnd.RAISES}
 
 
 def _ends(node: ast.stmt) -> frozenset[BlockEnd]:

@@ -11,12 +11,13 @@ import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from localagent.code.exception_handlers import raises_again
 from localagent.code.names import callee_name, dotted_name, imports_of, last_name
 from localagent.code.source_text import parse_or_none
 from localagent.code.spans import lines_of
 from localagent.domain.gate import Finding
 from localagent.domain.paths import RepoPath
-from localagent.gate import instructed_calls
+from localagent.gate import instructed_answers, instructed_calls
 
 _ELSEWHERE = re.compile(
     r"/\w|~(?:/|\w|$)|\\\\|\w:[\\/]|(?:.*/)?\.\.(?:/|$)"
@@ -141,8 +142,9 @@ _AGAIN = ("write-files", "process-state", "surroundings")  # what a file does al
 _GUARDS = r"(?i).*(?:verif|ssl|tls|secur|auth|csrf|host|escap|trust|permi|cert|sign|sanit|admin|encrypt|debug|pass)"
 RULES = frozenset(
     {kind.rule for kind in _KINDS}
-    | {"dynamic-access", "magic-value", "trigger-added", "runs-unasked", "run-text", "special-cases-test"}
+    | {"dynamic-access", "magic-value", "trigger-added", "runs-unasked", "run-text"}
     | instructed_calls.RULES
+    | instructed_answers.RULES
 )
 """The rules of which some uses are answered."""
 
@@ -156,14 +158,14 @@ def is_use_asked_for(finding: Finding, path: RepoPath, before: bytes, source: by
         return _variable_named(tree, finding.line, instruction)
     if finding.rule == "magic-value" or finding.subject == _ON_INPUT:
         return _is_listed(tree, finding, instruction)
+    if finding.rule in instructed_answers.RULES:
+        return instructed_answers.is_answer_stated(tree, finding.line, instruction)
     if finding.rule in instructed_calls.RULES:
         return instructed_calls.is_call_instructed(finding, path, tree, instruction)
     if finding.rule == "runs-unasked" and re.fullmatch(r"__\w+__", finding.subject):
         return finding.subject in instruction  # a hook of Python, by its name
     if finding.rule == "runs-unasked":
         return finding.subject == _EXIT and path.name == _ENTRY and _starts_program(tree, finding.line, path)
-    if finding.rule == "special-cases-test":
-        return _is_said_table(tree, finding.line, instruction)
     kind, _, name = finding.subject.partition(" ")
     if finding.rule == "run-text":
         return name == "importlib.reload" and _TEST.fullmatch(path.name) is not None and _reloads_own(tree)
@@ -201,7 +203,7 @@ def is_use_asked_for(finding: Finding, path: RepoPath, before: bytes, source: by
             reads and _reads_attribute(tree, finding.line, instruction)
         )
     if finding.rule == "lets-be" and name == "builtins.BaseException":
-        return _is_annotation(tree, finding.line, "BaseException") or _raises_again(tree, finding.line)
+        return _is_annotation(tree, finding.line, name.partition(".")[2]) or _is_raised_again(tree, finding.line)
     if finding.rule in _AGAIN and _is_used(before, name):
         return any(kind.is_named(finding, name) for kind in _KINDS)
     return any(kind.is_asked(finding, name, instruction) for kind in _KINDS)
@@ -221,18 +223,6 @@ def _is_annotation(tree: ast.Module, line: int, name: str) -> bool:
     inside = {id(n) for one in types for n in ast.walk(one)}
     named = [n for n in nodes if isinstance(n, ast.Name) and n.id == name and n.lineno == line]
     return bool(named) and all(id(n) in inside for n in named)
-
-
-def _raises_again(tree: ast.Module, line: int) -> bool:
-    """Whether a line is of a handler that clears up and raises what it caught again, whatever happens in it."""
-    handlers = [n for n in ast.walk(tree) if isinstance(n, ast.ExceptHandler) and n.lineno == line]
-    leaves = (ast.Return, ast.Break, ast.Continue, ast.Yield, ast.YieldFrom)
-    return bool(handlers) and all(
-        isinstance(h.body[-1], ast.Raise)
-        and h.body[-1].exc is None
-        and not any(isinstance(n, leaves) for s in h.body for n in ast.walk(s))
-        for h in handlers
-    )
 
 
 def _reloads_own(tree: ast.Module) -> bool:
@@ -257,6 +247,14 @@ def _reloads_own(tree: ast.Module) -> bool:
             for c in calls
         )
     )
+
+
+def _is_raised_again(tree: ast.Module, line: int) -> bool:
+    """Whether all that a line catches is raised again, whatever else its handlers do."""
+    caught = [n for n in ast.walk(tree) if isinstance(n, ast.ExceptHandler) and n.type and line in lines_of(n.type)]
+    inside = {id(n) for handler in caught for n in ast.walk(handler.type or handler)}
+    named = [n for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id == "BaseException" and n.lineno == line]
+    return bool(named) and all(id(n) in inside for n in named) and all(map(raises_again, caught))
 
 
 def _is_used(source: bytes, name: str) -> bool:
@@ -382,19 +380,6 @@ def _is_listed(tree: ast.Module, finding: Finding, instruction: str) -> bool:
     compared = finding.subject == _ON_INPUT or subject in map(repr, texts)
     known = {*re.findall(r"[\w.-]*\w", instruction)}
     return bool(texts) and compared and all(text in known for text in texts)
-
-
-def _is_said_table(tree: ast.Module, line: int, instruction: str) -> bool:
-    """Whether a line is of a table of words that the instruction says, some of which mean yes and the others no."""
-    known = {*re.findall(r"[\w.-]*\w", instruction)}
-    tables = [n for n in ast.walk(tree) if isinstance(n, ast.Dict) and line in lines_of(n)]
-    return bool(tables) and all(
-        {True, False} == {v.value for v in table.values if isinstance(v, ast.Constant) and isinstance(v.value, bool)}
-        and all(isinstance(v, ast.Constant) and isinstance(v.value, bool) for v in table.values)
-        and all(isinstance(k, ast.Constant) and (k.value == "" or str(k.value) in known) for k in table.keys)
-        and len(table.keys) >= 4
-        for table in tables
-    )
 
 
 def _asks_clock(function: ast.AST) -> bool:

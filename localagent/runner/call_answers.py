@@ -18,11 +18,14 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 from .behaviour_probe import on_purpose
 from .failures import bounded
 from .safe_repr import ADDRESS, TEXT_LIMIT, show
+from .structural_key import instance_dict
 
 CALL_SECONDS = 0.05
 LINES_LIMIT = 400
 VALUES_LIMIT = 300  # of a generator
 AWAITED_SECONDS = 0.5
+CONSTRUCTOR = "__init__"
+STATE_LIMIT = 40  # attributes of an object
 _TRACED_TIMES = 4  # as long a call may take while its lines are noted
 _COROUTINE, _ASYNC_GENERATOR = 0x80, 0x200  # inspect.CO_COROUTINE, CO_ASYNC_GENERATOR
 
@@ -90,12 +93,14 @@ def call_answer(
     """One record: `k` (ok, late, refused, raised, skipped), `t` what it says, `d` a digest, `p` properties.
 
     `r` is a digest of what was returned or raised alone, without what became of the arguments, `v` of the value alone,
-    "" where there is none; `l` are the lines it ran, where they were noted. `look` tells a value's structure, "" where
-    it is too large. `given` is what it told of the arguments; `held_by` tells the properties of a result. The call is
-    made on these very arguments: `hear_time_limit` first.
+    "" where there is none; `l` are the lines it ran, where they were noted; `s` is the `made_state` of what a
+    constructor made. `look` tells a value's structure, "" where it is too large. `given` is what it told of the
+    arguments; `held_by` tells the properties of a result. The call is made on these very arguments: `hear_time_limit`
+    first.
     """
     way = LineRecorder(function) if traced else None
     held: Dict[str, bool] = {}
+    state: Dict[str, str] = {}
     random.seed(0)
     said = value = ""
     try:
@@ -114,6 +119,9 @@ def call_answer(
         signal.setitimer(signal.ITIMER_PROF, 2 * CALL_SECONDS)
         held = _held(held_by, result)
         answer = said + " " + changed
+        if own and function.__name__ == CONSTRUCTOR:
+            state = made_state(args[0], (args[1:], kwargs), look)
+            text = bounded(text, TEXT_LIMIT // 2) + ", made " + bounded(show(args[0]), TEXT_LIMIT // 2)
         if changed != given and not held.get("arguments unchanged", True):
             text = bounded(text, TEXT_LIMIT // 2) + ", arguments then " + bounded(show(args[own:]), TEXT_LIMIT // 2)
     except TooLong:
@@ -132,7 +140,17 @@ def call_answer(
     whole, alone = digest(kind[:2] + answer)[:24], digest(kind[:2] + (said if kind == "ok" else answer))[:12]
     lines = [] if way is None else sorted(way.lines)
     shown = bounded(ADDRESS.sub("", text), TEXT_LIMIT)
-    return {"k": kind, "t": shown, "d": whole, "r": alone, "p": held, "l": lines, "v": value}
+    return {"k": kind, "t": shown, "d": whole, "r": alone, "p": held, "l": lines, "v": value, "s": state}
+
+
+def made_state(made: Any, others: Any, look: Callable[[Any], str]) -> Dict[str, str]:
+    """Digests of an object's attributes by their names, and of all else by "". Empty where it cannot be told whole."""
+    attributes = instance_dict(made)
+    if type(attributes) is not dict or len(attributes) > STATE_LIMIT:
+        return {}
+    texts = {str(name): look(value) for name, value in attributes.items()}
+    texts[""] = look((others, type(made).__qualname__))
+    return {name: digest(text)[:12] for name, text in texts.items()} if all(texts.values()) else {}
 
 
 class _Suspended(Exception):  # noqa: N818 - named for what happened

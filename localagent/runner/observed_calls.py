@@ -11,7 +11,7 @@ import dis
 import types
 from typing import Any, Dict, FrozenSet, List, Optional, Sequence, Tuple
 
-from .call_answers import digest
+from .call_answers import CONSTRUCTOR, digest, made_state
 from .call_capture import RESUMED, arguments_of, without_defaults
 from .failures import bounded
 from .safe_repr import ADDRESS, TEXT_LIMIT, show
@@ -78,8 +78,14 @@ class ObservedCalls:
         if frame.f_code.co_flags & RESUMED and at in _GIVES:
             self._go_on(call, value)
             return
+        answer: Dict[str, Any]
         if value is None and at not in _RETURNS:
-            answer = {"k": "raised", "t": "raises", "d": digest("raised")[:24], "r": digest("raised")[:12]}
+            answer = {
+                "k": "raised",
+                "t": "raises",
+                "d": digest("raised")[:24],
+                "r": digest("raised")[:12],
+            }
         else:
             said, left = self._shape(value), self._shape(call.arguments)
             if not said or not left:
@@ -87,7 +93,15 @@ class ObservedCalls:
             single = "" if call.frame.f_code.co_flags & _GENERATOR else digest(said)[:12]
             said = "".join([*call.values, said])
             text = bounded(ADDRESS.sub("", show(value)), TEXT_LIMIT)
-            answer = {"k": "ok", "t": text, "d": digest(said + " " + left)[:24], "r": digest(said)[:12], "v": single}
+            answer = {
+                "k": "ok",
+                "t": text,
+                "d": digest(said + " " + left)[:24],
+                "r": digest(said)[:12],
+                "v": single,
+            }
+            if call.frame.f_code.co_name == CONSTRUCTOR and call.arguments:
+                answer["s"] = made_state(call.arguments[0][1], call.arguments[1:], self._shape)
         self.records[call.key] = {**call.record, "run": {**answer, "p": {}, "l": []}}
 
     def _go_on(self, call: _OpenCall, value: Any) -> None:

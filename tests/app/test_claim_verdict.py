@@ -156,3 +156,11 @@ def test_what_speaks_against_a_fix_stands_in_its_first_line() -> None:
     line = first_line(replace(one, strength=weak))
     assert line.startswith("Patch turns its tests, and there is more to it than they show: 1 fail-to-pass")
     assert line.endswith("; only checks turned, and no mutant was put to them: C at most")
+
+
+def test_files_that_could_not_be_imported_are_told_as_such() -> None:
+    turned = Evidence(turned=("tests/test_b.py::test_a", "tests/test_b.py::test_b", "tests/test_c.py::test_d"))
+    said = shown(
+        case(Claim.ADDS, ("collect:tests/test_b.py", "tests/test_c.py::test_d"), 0, 9, {Basis.TESTS}, evidence=turned)
+    )
+    assert "2 fail-to-pass (a file that could not be imported before, with 2 tests), 1 pass-to-pass" in said.reason

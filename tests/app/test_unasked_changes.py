@@ -149,3 +149,27 @@ def test_what_a_file_defined_that_is_named_to_go_is_known() -> None:
     words = "Get rid of `pkg/other.py`."
     more = {**before, RepoPath("pkg/other.py"): b"Z = 1\n"}
     assert unasked_changes(more, elsewhere, words) == ("pkg/mod.py:1: f",)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words", "found"),
+    [
+        ("to_text(line)", "line", "Delete pkg/compat.py.", ()),
+        ("compat.to_text(line)", "line", "Delete pkg/compat.py.", ()),
+        ("to_text(line + '!') * 2", "(line + '!') * 2", "Delete pkg/compat.py.", ()),
+        ("to_text(line + '!') * 2", "line + '!' * 2", "Delete pkg/compat.py.", ("pkg/show.py:2: show",)),
+        ("[to_text(x) for x in line]", "line", "Delete pkg/compat.py.", ()),
+        ("[to_text(x) for x in line]", "line[1:]", "Delete pkg/compat.py.", ("pkg/show.py:2: show",)),
+        ("to_text(line)", "line.strip()", "Delete pkg/compat.py.", ("pkg/show.py:2: show",)),
+        ("to_text(line)", "''", "Delete pkg/compat.py.", ("pkg/show.py:2: show",)),
+        ("other.to_text(line)", "line", "Delete pkg/compat.py.", ("pkg/show.py:2: show",)),
+        ("line", "to_text(line)", "Delete pkg/compat.py.", ("pkg/show.py:2: show",)),
+        ("to_text(line)", "line", "Take out what is old.", ("pkg/show.py:2: show",)),
+    ],
+)
+def test_what_follows_from_a_deleted_file_is_no_change(old: str, new: str, words: str, found: tuple[str, ...]) -> None:
+    show = "import os\ndef show(line):\n    return {}\n"
+    compat, path = RepoPath("pkg/compat.py"), RepoPath("pkg/show.py")
+    before = {PATH: BEFORE.encode(), path: show.format(old).encode(), compat: b"def to_text(x):\n    return x\n"}
+    after = {PATH: ASKED.encode(), path: show.format(new).encode()}
+    assert unasked_changes(before, after, f"{WORDS} {words}") == found

@@ -504,3 +504,76 @@ def test_a_table_of_words_for_yes_and_no_that_the_instruction_says_is_no_special
     assert "special-cases-test" in rules(table, "Accept yes and no.")
     assert "special-cases-test" in rules(table.replace("'off': False", "'off': 0"), "Accept yes/on and no/off.")
     assert "special-cases-test" in rules("def load(x):\n    return {'yes': True}.get(x, False)\n", "Accept yes and no.")
+
+
+LIST = "Accept yes/on and no/off and the empty string; everything else is a ConversionError."
+FLAGS = (
+    'FLAGS = {"yes": True, "on": True, "no": False, "off": False, "": False}\n\n\ndef flag(text):\n'
+    "    if text not in FLAGS:\n        raise ValueError(text)\n    return FLAGS[text]\n"
+)
+BRANCHES = (
+    'def flag(text):\n    if text in ("yes", "on"):\n        return True\n    if text in ("no", "off", ""):\n'
+    "        return False\n    raise ValueError(text)\n"
+)
+OF_FLAGS = (
+    'def test_flag():\n    assert flag("yes") is True\n    assert flag("no") is False\n    assert flag("si") is True\n'
+)
+HEAD = (
+    'def answer(request):\n    response = route(request)\n    if request.method == "HEAD":\n'
+    '        response.body = b""\n    return response\n'
+)
+OF_HEAD = "def test_head():\n    assert answer(Request('HEAD')).body == b''\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "test", "instruction", "allowed"),
+    [
+        (FLAGS, OF_FLAGS, LIST, True),
+        (BRANCHES, OF_FLAGS, LIST, True),
+        (HEAD, OF_HEAD, "HEAD is answered by the GET route with an empty body.", True),
+        (FLAGS.replace('"": False', '"si": True'), OF_FLAGS, LIST, False),  # which the test alone says
+        (FLAGS.replace("raise ValueError(text)", "return bool(text)"), OF_FLAGS, LIST, False),
+        (BRANCHES.replace("raise ValueError(text)", "return old(text)"), OF_FLAGS, LIST, False),
+        (BRANCHES.replace("raise ValueError(text)", "return False"), OF_FLAGS, LIST, False),
+        (FLAGS, OF_FLAGS, "flag('yes'), flag('on'), flag('no') and flag('off') are wrong, so is flag('').", False),
+        (BRANCHES.replace('("yes", "on")', '("yes",)'), OF_FLAGS, LIST, False),
+        (HEAD.replace('b""', 'b"x"'), OF_HEAD.replace("b''", "b'x'"), "HEAD has an empty body, x.", False),
+        (HEAD, OF_HEAD, "Mend the empty body. HEAD is a method.", False),
+        (HEAD, OF_HEAD, "The body of HEAD comes out as x instead of empty.", False),
+        (HEAD, OF_HEAD, "answer('HEAD') has an empty body.", False),
+    ],
+)
+def test_answers_that_the_instruction_lists_are_no_special_cases(
+    text: str, test: str, instruction: str, allowed: bool
+) -> None:
+    was = "def flag(text):\n    return old(text)\n\n\ndef answer(request):\n    return route(request)\n"
+    found = _rules(instruction, _change("pkg/new.py", was, text), _change("tests/test_new.py", None, test))
+    assert (not found & {"special-cases-test", "literal-answers"}) is allowed
+
+
+SAFE = (
+    "import contextlib\nimport os\nimport tempfile\n\n\ndef save(path, text):\n"
+    "    fd, made = tempfile.mkstemp(dir=path)\n    try:\n        with os.fdopen(fd, 'w') as file:\n"
+    "            file.write(text)\n        os.replace(made, path)\n    except BaseException as fault:\n        {}\n"
+)
+TIDY = "with contextlib.suppress({}):\n            os.unlink(made)\n        raise"
+
+
+@pytest.mark.parametrize(
+    ("handler", "allowed"),
+    [
+        ("os.unlink(made)\n        raise", True),
+        ("os.unlink(made)\n        raise ValueError(path) from fault", True),
+        (TIDY.format("FileNotFoundError"), True),
+        ("os.unlink(made)\n        if text:\n            raise", False),
+        ("os.unlink(made)\n        if text:\n            return\n        raise", False),
+        ("try:\n            raise\n        finally:\n            return", False),
+        ("os.unlink(made)\n        raise ValueError(path) from None", False),
+        (TIDY.format("Exception"), False),
+        (TIDY.format("OSError").replace("os.unlink(made)\n        raise", "raise"), False),
+    ],
+)
+def test_a_handler_that_always_raises_again_lets_nothing_be(handler: str, allowed: bool) -> None:
+    change = _change("pkg/new.py", None, SAFE.format(handler))
+    found = _rules("save writes to a temporary file, which is removed where that fails.", change)
+    assert (not found & {"lets-be", "suppress", "broad-except", "broad-except-at-times"}) is allowed

@@ -37,6 +37,10 @@ def _why(text: str) -> str:
         "def test_a(tmp_path):\n    mean(tmp_path)\n    for x in tmp_path.iterdir():\n        assert x.name == '1'\n",
         "def test_a(monkeypatch):\n    seen = []\n    monkeypatch.setattr('time.sleep', lambda s: seen.append(s))\n"
         "    mean([1])\n    assert seen == [1]\n",
+        "def test_a(monkeypatch):\n    seen = []\n\n    def fake(x):\n        seen.append(x)\n\n"
+        "    monkeypatch.setattr('shop.clock.sleep', fake)\n    mean([1])\n    assert seen == [1]\n",
+        "def test_a():\n    seen = []\n\n    @shop.on('x')\n    def hear(x):\n        seen.append(x)\n\n"
+        "    shop.tell(1)\n    assert seen == [1]\n",
         "def test_a(till):\n    assert till.mean([1]) == 1\n",  # of conftest.py
         "@pytest.fixture\ndef m(till):\n    return till.mean([1])\n\n\ndef test_a(m, tmp_path):\n    assert m == 2\n",
     ],
@@ -60,6 +64,16 @@ def test_a_test_that_shows_something_is_let_be(text: str) -> None:
         ("def test_a():\n    pytest.skip('x')\n    assert mean([1]) == 1\n", "is skipped"),
         ("pytestmark = pytest.mark.xfail\n\n\ndef test_a():\n    assert mean([1]) == 1\n", "is skipped"),
         ("def test_a():\n    x = 1\n    mean([1])\n    assert x == 2\n", "does not hang on"),
+        (
+            "def test_a(monkeypatch):\n    seen = []\n\n    def fake(x):\n        seen.append(x)\n\n"
+            "    monkeypatch.setattr('shop.clock.sleep', fake)\n    fake(1)\n    mean([1])\n    assert seen == [1]\n",
+            "does not hang on",
+        ),
+        (
+            "def test_a():\n    seen = []\n\n    def fake(x):\n        seen.append(x)\n\n"
+            "    seen.append(1)\n    mean([1])\n    assert seen == [1]\n",
+            "does not hang on",
+        ),
         ("def test_a():\n    mean([1])\n    pytest.fail('to do')\n", "does not hang on"),
         (
             "def test_a(tmp_path):\n    for x in list(tmp_path.iterdir()):\n        assert mean(x) == 1\n",

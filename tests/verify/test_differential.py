@@ -193,3 +193,27 @@ def test_functions_are_reached_however_tests_come_to_them() -> None:
     told = {(d.function, d.old, d.new) for d in found.differences}
     warns = ", warns DeprecationWarning"
     assert told >= {("by", "6", "7"), ("greet", "5", "6"), ("old", f"6{warns}", f"7{warns}")}, told
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("more", "read", "told"),
+    [
+        ("self.tax = tax", "", False),
+        ("self.tax = tax", "def of(cart):\n    return getattr(cart, 'tax', 1)\n", True),  # which stood before
+        ("self.tax = tax", "def of(cart):\n    return vars(cart)\n", True),
+        ("self.items = [tax]", "", True),
+        ("self.tax, self.items = tax, [1]", "", True),
+    ],
+)
+def test_a_new_attribute_that_nobody_knew_is_no_other_answer(more: str, read: str, told: bool) -> None:
+    after = CART.replace(
+        "(self):\n        self.items = []", f"(self, *, tax=2):\n        self.items = []\n        {more}"
+    )
+    found = compared(
+        {"cart.py": CART, "other.py": read, "test_cart.py": CART_TESTS},
+        {"cart.py": after, "other.py": read, "test_cart.py": CART_TESTS},
+        "test_cart.py::test_total",
+    )
+    assert bool(found.differences) is told, found
+    assert all(d.old != d.new and "made Cart(items=[" in d.new for d in found.differences)

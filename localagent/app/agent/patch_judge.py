@@ -40,14 +40,18 @@ _MOST_WITHOUT_TURNED = Grade("C")
 _ASKED = "asked"  # that only a person may allow something, as a kind of what the model is told once
 
 
+TESTS_ALONE = "only tests are changed, and they pass: how many faults they would notice was not measured"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Proof:
-    """What the last judgement rests on."""
+    """What the last judgement rests on. `tests_alone`: nothing but tests is changed."""
 
     patch: Patch
     verification: Verification
     answer: JudgeAnswer
     reason: str
+    tests_alone: bool = False
 
 
 @dataclass(kw_only=True)
@@ -99,7 +103,9 @@ class VerifyJudge:
             found = self._verified(diff, apart)
             self._last = diff, apart, replace(found, strength=_at_most_c(found))
         found = self._last[2]
-        answer, reason = self._answer(found)
+        known = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in self.policy.paths.tests])
+        alone = bool(writes) and all(known.match_file(path.lower()) for path in writes)
+        answer, reason = self._answer(found, tests_alone=alone)
         reason += "; tests outside the specification fail as before" if apart else ""
         lacks = shortfalls(found, writes, self.request, self.tree, self.policy, self.refused(writes))
         if answer is JudgeAnswer.ACCEPTED and (short := list(lacks)):
@@ -121,7 +127,7 @@ class VerifyJudge:
                 answer = JudgeAnswer.NEEDS_PERSON
                 left = "you have not taken it" if self.person.present else "a person has to take it"
                 reason = f"a patch was made and passes every check ({reason}); {left}"
-        self.proof = Proof(patch=patch, verification=found, answer=answer, reason=reason)
+        self.proof = Proof(patch=patch, verification=found, answer=answer, reason=reason, tests_alone=alone)
         return Judgement(answer=answer, reason=reason)
 
     def _proposed(self, writes: Mapping[RepoPath, str | None], why: str) -> Judgement:
@@ -181,11 +187,13 @@ class VerifyJudge:
         except AnswerIsNo as no:
             return f"the tests that were named cannot be run: {no}"
 
-    def _answer(self, found: Verification) -> tuple[JudgeAnswer, str]:
+    def _answer(self, found: Verification, *, tests_alone: bool = False) -> tuple[JudgeAnswer, str]:
         said = f"{found.headline}: {found.reason}" if found.headline else found.reason
         match found.verdict:
             case VerifyVerdict.VERIFIED | VerifyVerdict.CHARACTERIZED:
                 return JudgeAnswer.ACCEPTED, said
+            case VerifyVerdict.UNPROVEN if self.request.assume and _gates_allow(found) and tests_alone:
+                return JudgeAnswer.ACCEPTED, f"{TESTS_ALONE}: {said}"
             case VerifyVerdict.UNPROVEN if self.request.assume and _gates_allow(found):
                 return JudgeAnswer.ACCEPTED, f"the tests pass as before, and none shows the change itself: {said}"
             case VerifyVerdict.CANNOT_ENFORCE:

@@ -23,7 +23,7 @@ from localagent.agent.events import (
     writes_of,
 )
 from localagent.agent.tools.dialogue_tools import NO_TEST_SAID
-from localagent.app.agent.patch_judge import Proof, told_of
+from localagent.app.agent.patch_judge import TESTS_ALONE, Proof, told_of
 from localagent.app.agent.request import DoRequest
 from localagent.app.agent.snapshot_tree import SnapshotTree
 from localagent.domain.claim import Claim
@@ -107,7 +107,8 @@ def not_shown(proof: Proof | None, agreed: AgreedTests | None = None) -> list[st
         return []
     full, strength = proof.verification.full, proof.verification.strength
     preserves = proof.verification.claim is Claim.PRESERVES
-    found = [] if preserves or (full is not None and full.fail_to_pass) else [NO_TEST]
+    untold = TESTS_ALONE if proof.tests_alone else NO_TEST
+    found = [] if preserves or (full is not None and full.fail_to_pass) else [untold]
     found += list(strength.limits) if strength is not None else []
     found += [told_of(agreed)] if agreed is not None and agreed.files and agreed.by is not AgreedBy.PERSON else []
     return list(dict.fromkeys(found))

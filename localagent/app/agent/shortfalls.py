@@ -71,8 +71,8 @@ def shortfalls(
     if spare := unused_additions(before, code, others, request.instruction):
         what = f"nothing uses {spare[0]}, and the instruction does not name it"
         yield Shortfall(kind="use", what=what, remedy="use it, or take it out")
-    gone = {path: tree.read(path) for path, text in writes.items() if text is None and path.is_python}
-    if beside := unasked_changes({**before, **gone}, own, request.instruction):
+    deleted = {path: tree.read(path) for path, text in writes.items() if text is None}
+    if beside := unasked_changes({**before, **deleted}, own, request.instruction):
         what = f"{beside[0]} is altered, and nothing in the instruction speaks of it"
         yield Shortfall(kind="place", what=what, remedy="leave it as it was, or call finish if it has to be so")
     if beside := code_beside_text(before, code, request.instruction):

@@ -5,8 +5,9 @@ One that went to another file is held against what it was. A place was asked for
 two words of it, or its file (but not for a key, nor for what went there: that tells where to, not what else); where a
 word or a version of what differs in it is the instruction's; where a line that differs says the name of such a place,
 or a name that such a place brought or lost; or where it differs by words that differ in such a place too. By words,
-not by resolution. Imports are left to the gates. Not seen: what else differs in a place that was asked for. Where no
-place was, the words tell nothing, and none is named.
+not by resolution. Imports are left to the gates. What follows from a deleted file that was named is none, as `x` where
+`f(x)` stood. Not seen: what else differs in a place that was asked for. Where no place was, the words tell nothing, and
+none is named.
 """
 
 import ast
@@ -16,7 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from localagent.app.agent.setting_keys import setting_keys
-from localagent.code.names import last_name
+from localagent.code.names import dotted_name, last_name
 from localagent.code.source_text import parse_or_none
 from localagent.domain.paths import RepoPath
 
@@ -36,6 +37,7 @@ _TEXT_ALONE = re.compile(
     r"|\bno code(?: changes?)?(?=[.,;:)]|$)|\bno (?:change|difference)s? at run-? ?time\b",
     re.IGNORECASE,
 )
+_DEFINES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _NAMED = re.compile(r"(?:async )?def |@|[\w.]+ = ")
 _Places = dict[str, tuple[int, list[str]]]  # the lines of each by its name, and where it begins
 _EVERYWHERE = re.compile(  # words that say nothing of a place
@@ -64,15 +66,14 @@ def unasked_changes(
 ) -> tuple[str, ...]:
     """`PATH:LINE: NAME` of each that stood before. The files are no tests; None: there was no such file.
 
-    What stands in `before` alone is gone; where the instruction names it, what it defined was asked to go.
+    Files of `before` that are not in `after` were deleted.
     """
     asked = {word for word in _words(instruction) if len(word) >= _SHORTEST}
     asked |= {word for quoted in _QUOTED.findall(instruction) for word in _words(quoted)}
     left = [*_all_differing(before, after, instruction)]
     dropped = [path for path in before.keys() - after.keys() if _is_named(path, instruction)]
-    known = {name.rpartition(".")[2] for path in dropped for name in _places(path, before[path] or b"")}
-    count, alike = len(left) + len(dropped), list[frozenset[str]]()
-    come_or_gone = _all_names(before.values()) ^ _all_names(after.values())
+    count, known, alike = len(left) + len(dropped), set[str](), list[frozenset[str]]()
+    come_or_gone = _all_names(before.get(path) for path in after) ^ _all_names(after.values())
     while found := [p for p in left if p.said or p.words & asked or p.names & known or _differs_like(p, alike)]:
         left = [p for p in left if p not in found]
         alike += [p.words for p in found if not p.new]
@@ -101,8 +102,37 @@ def _all_differing(
     come = {
         n.rpartition(".")[2] for path, (was, now) in trees.items() if path.is_python for n in now.keys() - was.keys()
     }
+    lost = _lost_names({p: t or b"" for p, t in before.items() if p not in after}, instruction)
     for path, (was, now) in trees.items():
-        yield from _differing(path, was, now, instruction, moved, come)
+        follows = _following(path, before.get(path) or b"", after[path], lost)
+        yield from (
+            p
+            for p in _differing(path, was, now, instruction, moved, come)
+            if not (p.name in follows and p.names & lost)
+        )
+
+
+def _lost_names(deleted: Mapping[RepoPath, bytes], instruction: str) -> frozenset[str]:
+    """The functions and classes of deleted sources that the instruction names, also as `module.name`."""
+    named = {path: text for path, text in deleted.items() if path.is_python and path.name in instruction}
+    found = set[str]()
+    for path, text in named.items():
+        tree = parse_or_none(text)
+        names = {n.name for n in ast.walk(tree) if isinstance(n, _DEFINES)} if tree is not None else set()
+        found |= names | {f"{path.name.partition('.')[0]}.{name}" for name in names}
+    return frozenset(found)
+
+
+def _following(path: RepoPath, before: bytes, after: bytes, lost: Collection[str]) -> set[str]:
+    """The last names of the places that are alike where calls of what is lost are their one argument."""
+    names = _all_names([after])
+    lost = {name for name in lost if name.rpartition(".")[2] not in names}
+    if not lost or not path.is_python or not before:
+        return set()
+    was, now = (_places(path, source, lost) for source in (before, after))
+    alike = Counter(name.rpartition(".")[2] for name, (_, lines) in now.items() if was.get(name, (0, []))[1] == lines)
+    every = Counter(name.rpartition(".")[2] for name in now)
+    return {name for name, count in alike.items() if every[name] == count}
 
 
 def _differs_like(place: _Place, others: Iterable[frozenset[str]]) -> bool:
@@ -172,10 +202,10 @@ def _all_names(sources: Iterable[bytes | None]) -> set[str]:
     return {name for source in sources for name in _WORD.findall((source or b"").decode("utf-8", "replace"))}
 
 
-def _places(path: RepoPath, source: bytes) -> _Places:
+def _places(path: RepoPath, source: bytes, lost: Collection[str] = ()) -> _Places:
     """The places of a file; one of data that are no settings is one place without a name.
 
-    So is a source that is nested too deep to be written out again.
+    So is a source that is nested too deep to be written out again. `lost`: functions that are not called any more.
     """
     if source and (keys := setting_keys(path, source)) is not None:
         return {name: (0, [line]) for name, line in keys.items()}
@@ -183,13 +213,14 @@ def _places(path: RepoPath, source: bytes) -> _Places:
     if not path.is_python:
         return whole if _DATA.fullmatch(path.name) else {}
     try:
-        return _written_out(source)
+        return _written_out(source, lost)
     except RecursionError:
         return whole
 
 
-def _written_out(source: bytes) -> _Places:
+def _written_out(source: bytes, lost: Collection[str]) -> _Places:
     tree, found = parse_or_none(source), _Places()
+    tree = _Without(lost).visit(tree) if tree is not None and lost else tree
     for name, node in _statements(_Bare().visit(tree).body, "") if tree is not None else ():
         found.setdefault(name, (node.lineno, []))[1].extend(map(str.strip, ast.unparse(node).splitlines()))
     return found
@@ -240,3 +271,21 @@ class _Bare(ast.NodeTransformer):
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
         node.returns = None
         return self.generic_visit(node)
+
+
+class _Without(ast.NodeTransformer):
+    """`x` for `f(x)`, `f` being lost, and `xs` for `[x for x in xs]`, which that may leave."""
+
+    def __init__(self, lost: Collection[str]) -> None:
+        self._lost = lost
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        alone = len(node.args) == 1 and not node.keywords and not isinstance(node.args[0], ast.Starred)
+        return node.args[0] if alone and dotted_name(node.func) in self._lost else node
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
+        self.generic_visit(node)
+        first = node.generators[0]
+        plain = len(node.generators) == 1 and not (first.ifs or first.is_async)
+        return first.iter if plain and ast.unparse(node.elt) == ast.unparse(first.target) else node

@@ -12,7 +12,7 @@ from localagent.domain.claim import Claim
 from localagent.domain.outcome import FullResult
 from localagent.domain.strength import LEAST_MUTANTS, Strength
 from localagent.domain.verification import Basis, Differential, VerifyVerdict
-from localagent.verify.checks.test_selection import CHECK_PREFIX
+from localagent.verify.checks.test_selection import CHECK_PREFIX, COLLECT_PREFIX
 
 _SAY_WHAT_FOR = "say what it is for (--claim), or bring a test that fails without it"
 
@@ -72,7 +72,18 @@ class Case:
         """The comparison in a line."""
         full = self.full
         same = "" if self.changes else "no statement that runs outside tests is changed; "
-        return f"{same}{len(full.fail_to_pass)} fail-to-pass, {len(full.pass_to_pass)} pass-to-pass, 0 pass-to-fail"
+        to_pass = f"{len(full.fail_to_pass)} fail-to-pass{self._collected}"
+        return f"{same}{to_pass}, {len(full.pass_to_pass)} pass-to-pass, 0 pass-to-fail"
+
+    @property
+    def _collected(self) -> str:
+        """Which of those that turned are files whose tests could not be imported, and how many these hold."""
+        files = {i.removeprefix(COLLECT_PREFIX) for i in self.full.fail_to_pass if i.startswith(COLLECT_PREFIX)}
+        if not files:
+            return ""
+        tests = sum(test.partition("::")[0] in files for test in self.evidence.turned)
+        what = "a file that" if len(files) == 1 else f"{len(files)} files that"
+        return f" ({what} could not be imported before, with {tests} test{'s' * (tests != 1)})"
 
     @property
     def tail(self) -> str:

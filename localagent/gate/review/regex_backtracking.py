@@ -49,10 +49,11 @@ class _Group:
         self.whole = whole
 
 
-def is_slow(pattern: str) -> bool:
-    """Whether a pattern plainly allows one text to be matched in very many ways."""
+def slow_time(pattern: str) -> str:
+    """`exponential` or `polynomial` if a pattern plainly lets one text be matched in so many ways, else ""."""
     if len(pattern) > _MOST_TEXT:
-        return False
+        return ""
+    found = ""
     groups = [_Group()]
     closed: _Group | None = None
     for hit in _TOKEN.finditer(pattern):
@@ -64,20 +65,20 @@ def is_slow(pattern: str) -> bool:
                 groups.append(_Group(whole=text in _LOOKS))
         elif kind == "close":
             if len(groups) == 1:
-                return False
+                return found
             closed = groups.pop()
             groups[-1].rows[-1].append(_joined(closed))
         elif kind == "bar":
             groups[-1].rows.append([])
         elif kind == "many":
             if row and _repeated(row, text, inside):
-                return True
+                return "exponential"
         else:
             held = _matched_characters(kind, text)
             row.append(_Part(held, empty=not held))
         if _is_row_of_repeats(groups[-1].rows[-1]):
-            return True
-    return False
+            found = "polynomial"
+    return found
 
 
 def _repeated(row: list[_Part], text: str, inside: _Group | None) -> bool:

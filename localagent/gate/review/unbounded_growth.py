@@ -1,7 +1,7 @@
 """Sign: work, memory or processes that grow without a bound that anybody could see.
 
 Loops that nothing leaves, calls of oneself that get no further, caches that forget nothing, patterns that take
-exponential time, combinations of everything, numbers that double. Not seen: how large inputs are.
+exponential or polynomial time, combinations of everything, numbers that double. Not seen: how large inputs are.
 """
 
 import ast
@@ -16,7 +16,7 @@ from localagent.code.spans import Function
 from localagent.code.string_folding import values_of
 from localagent.gate.core.rule import PLAIN, became, inserted, question
 from localagent.gate.review.recursion import calls_itself_again
-from localagent.gate.review.regex_backtracking import is_slow
+from localagent.gate.review.regex_backtracking import slow_time
 from localagent.gate.review.source_change import Signs, Source, newly
 from localagent.gate.review.unbounded_caches import FILLS, base_of, forgetless
 
@@ -40,6 +40,7 @@ GROWTH = question(
         inserted("for y in x:\n        z = z + z"),
         inserted("while x:\n        x = x ** 2"),
         inserted("y = re.compile(r'(?:a+)+b')"),
+        inserted("y = re.compile(r'.*,?.*,?.*')"),
         inserted("y = list(itertools.permutations(x))"),
         inserted("y = list(product(x, repeat=x.n))"),
         inserted("y = 1 << x"),
@@ -155,12 +156,10 @@ def _called(source: Source, node: ast.Call) -> Iterator[str]:
     elif name in _PATTERNS and node.args:
         first = source.stands_for(node.args[0])
         texts = values_of(first) or ()
-        if any(
-            is_slow(text if isinstance(text, str) else text.decode("latin-1"))
-            for text in texts
-            if isinstance(text, str | bytes)
-        ):
-            yield "a pattern that takes exponential time"
+        written = (text.decode("latin-1") if isinstance(text, bytes) else text for text in texts)
+        slow = {slow_time(text) for text in written if isinstance(text, str)} - {""}
+        if slow:
+            yield f"a pattern that takes {min(slow)} time: its repeats can share one text in many ways"
     elif name in _COMBINES and not _is_measured(node):
         yield f"{name} of everything"
     elif name == "sleep" and node.args and _number(node.args[0]) >= _LONG:

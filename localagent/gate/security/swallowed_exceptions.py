@@ -9,7 +9,7 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 
-from localagent.code.exception_handlers import BlockEnd, catches_everything, ends_of, names_of_types
+from localagent.code.exception_handlers import BlockEnd, catches_everything, ends_of, names_of_types, raises_again
 from localagent.code.name_uses import NameUse, bindings_with, find_uses, module_bindings, within
 from localagent.code.regions import SourceFile, UnitSource
 from localagent.domain.gate import Decision, Finding
@@ -113,8 +113,28 @@ def _suppressions(region: ChangedRegion, others: list[UnitSource]) -> Iterator[F
     outer = bindings_with(region.file, others) if others else module_bindings(region.file)
     uses = within(region.file, before).uses if before else Counter[NameUse]()
     seen, had = 0, uses[NameUse("call", "contextlib.suppress")]
+    cleaning = _around_clean_up(after)
     for use, node in find_uses(after.tree, outer):
-        if use.kind == "call" and use.name == "contextlib.suppress":
+        if use.kind == "call" and use.name == "contextlib.suppress" and id(node) not in cleaning:
             seen += 1
             if seen > had:
                 yield SUPPRESS.finding(region.path, after.line_of(node), SUPPRESS.why)
+
+
+def _around_clean_up(snippet: UnitSource) -> set[int]:
+    """The ids of what `with` opens inside a handler that raises again on every path, where nothing in it raises.
+
+    What is caught there is a fault of tidying up, not the one that is handled. Types that stand for everything do not
+    count.
+    """
+    known = names_of_types(snippet.nodes)
+    again = [h for h in _nodes(snippet) if raises_again(h)]
+    return {
+        id(item.context_expr)
+        for handler in again
+        for node in ast.walk(handler)
+        if isinstance(node, ast.With)
+        for item in node.items
+        if isinstance(item.context_expr, ast.Call)
+        and not any(catches_everything(a, known) for a in item.context_expr.args)
+    }

@@ -259,12 +259,16 @@ def _texts(node: ast.AST) -> Iterator[str]:
 
 
 def _recorded(node: ast.AST, others: Collection[ast.AST]) -> set[str]:
-    """What a function inside of a test adds to, where it is handed on: `monkeypatch.setattr("time.sleep", fake)`."""
+    """What a function inside of a test adds to, where it is handed on: `monkeypatch.setattr("time.sleep", fake)`.
+
+    Not one that the test calls itself.
+    """
     given = [a for n in others if isinstance(n, ast.Call) for a in n.args]
     if isinstance(node, ast.Lambda):
         return _added_to(node) if any(a is node for a in given) else set()
     if isinstance(node, Function) and any(isinstance(a, ast.Name) and a.id == node.name for a in given):
-        return _added_to(node)
+        called = {n.func.id for n in others if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+        return _added_to(node) if node.name not in called else set()
     return set()
 
 

@@ -5,7 +5,7 @@ Pure: nothing is asked here. What is compared is what both trees were asked and 
 
 import ast
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,7 +34,7 @@ from localagent.verify.worker.worker_messages import Malformed, clean, exactly, 
 DIFFERENCES_SHOWN = 50
 HELD_LEAST = 5
 _TEXT, _CALLS = 600, 20_000
-_LINES, _ARGUMENTS = 400, 20
+_LINES, _ARGUMENTS, _STATE = 400, 20, 50
 _IN_PLACE = "in-place"
 _ORIGINS = {
     "seen": InputOrigin.TESTED,
@@ -109,9 +109,11 @@ class Comparison:
         *,
         lost: str = "",
         missed: Mapping[int, str] | None = None,
+        known: Callable[[str], bool] | None = None,
     ) -> None:
+        """`known`: whether code that stood before says a name. A new attribute of another name is no other answer."""
         self._twins, self._before, self._after, self._lost = twins, before, after, lost
-        self._missed = missed or {}
+        self._missed, self._known = missed or {}, known
 
     def result(self) -> Differential:
         """The differential."""
@@ -165,6 +167,9 @@ class Comparison:
                 was=old.answer,
                 now=new.answer,
             )
+            more = pair.more_attributes
+            if more and self._known is not None and not any(map(self._known, more)):
+                pair = replace(pair, now=replace(pair.now, digest=pair.was.digest))
             pairs[old.function].append(pair)
         return pairs
 
@@ -309,7 +314,12 @@ def _answer(record: object) -> CallAnswer:
     if kind not in _KINDS:
         raise Malformed("an answer of a kind that there is not")
     return CallAnswer(
-        kind=CallOutcome(kind), text=text, digest=clean(told.get("d"), 40), alone=clean(told.get("r"), 40), held=held
+        kind=CallOutcome(kind),
+        text=text,
+        digest=clean(told.get("d"), 40),
+        alone=clean(told.get("r"), 40),
+        held=held,
+        state={clean(name, 80): clean(state, 40) for name, state in list(mapping(told.get("s", {})).items())[:_STATE]},
     )
 
 

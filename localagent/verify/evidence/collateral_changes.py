@@ -10,7 +10,7 @@ do. What is careless (arguments whose relations are broken) may be an input that
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from localagent.domain.claim import DifferenceKind, FunctionEffect
@@ -41,13 +41,18 @@ class CallOutcome(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CallAnswer:
-    """One answer. `digest` is of all that it did, `alone` of what was returned or raised; `exception` its type, ""."""
+    """One answer. `digest` is of all that it did, `alone` of what was returned or raised; `exception` its type, "".
+
+    `state` are digests of the attributes of the object that a constructor made, and of its arguments by ""; empty for
+    other functions, and where they are not known.
+    """
 
     kind: CallOutcome
     text: str
     digest: str
     alone: str
     held: Mapping[str, bool]
+    state: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def exception(self) -> str:
@@ -82,6 +87,13 @@ class AnswerPair:
     def differs(self) -> bool:
         """Whether old and new disagree."""
         return self.was.digest != self.now.digest
+
+    @property
+    def more_attributes(self) -> frozenset[str]:
+        """The attributes that an object has after and had not before, if that is all in which the answers differ."""
+        was, now = self.was.state, self.now.state
+        alike = self.was.alone == self.now.alone and all(now.get(name) == state for name, state in was.items())
+        return frozenset(now.keys() - was.keys()) if was and alike and self.differs else frozenset()
 
     @property
     def misfit(self) -> bool:

@@ -7,7 +7,9 @@ disagreement is a fault, or anything of functions that no test reaches and whose
 
 import ast
 import concurrent.futures as cf
+import itertools
 import math
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,6 +19,8 @@ from localagent.code.source_text import parse_or_none
 from localagent.domain.outcome import Baseline, Outcome
 from localagent.domain.paths import RepoPath
 from localagent.domain.verification import Differential, InputOrigin
+from localagent.errors import UsageFault
+from localagent.jail.files.transfer import read_regular
 from localagent.text.visible_text import shortened
 from localagent.verify.baseline import test_discovery
 from localagent.verify.evidence.behaviour_diff import Comparison, TreeCall, Twin, calls_of, missed_of
@@ -52,6 +56,10 @@ def inverse_name(name: str) -> str:
 TESTS_LIMIT = 40
 FUNCTIONS_LIMIT = 30
 EXAMPLES, LEAST_EXAMPLES, EXAMPLES_IN_ALL = 200, 50, 1_200
+_SOURCES, _SOURCE_BYTES = 2_000, 1_000_000
+_WORD = re.compile(rb"\w+")
+_TEST = re.compile(r"test_.*\.py|.*_test\.py|conftest\.py")
+_EVERY_ATTRIBUTE = frozenset({b"__dict__", b"vars", b"asdict", b"astuple", b"getmembers", b"pickle", b"__getstate__"})
 _FIRST_SHARE = 0.55  # of the time, for the first of two trees that are asked one after the other
 PROBE = RepoPath("test_localagent_probe.py")
 
@@ -184,7 +192,12 @@ class Differ:
         before, after = self._sides
         why = [reason for side in self._sides if (reason := side.lost or side.unasked)]
         found = Comparison(
-            self._twins, before.calls, after.calls, lost=next(iter(why), ""), missed={**after.missed, **before.missed}
+            self._twins,
+            before.calls,
+            after.calls,
+            lost=next(iter(why), ""),
+            missed={**after.missed, **before.missed},
+            known=_KnownNames(before.rooms.place.store, [f.before for f in self._files]),
         ).result()
         return replace(found, notes=tuple(dict.fromkeys((*self._notes, *why))))
 
@@ -313,6 +326,31 @@ class Differ:
         )
 
     # -- comparing
+
+
+class _KnownNames:
+    """Whether sources of a tree, or some texts, say a name, or go through whatever attributes an object has.
+
+    Tests do not count: those of the patch may lie in the tree, and what they look at they judge themselves.
+    A tree of too many sources, or one that cannot be read, knows every name.
+    """
+
+    def __init__(self, store: Path, texts: Sequence[bytes]) -> None:
+        self._store, self._texts = store, texts
+        self._found: frozenset[bytes] | None = None
+
+    def __call__(self, name: str) -> bool:
+        if self._found is None:
+            sources = (path for path in self._store.rglob("*.py") if not _TEST.fullmatch(path.name))
+            paths = list(itertools.islice(sources, _SOURCES + 1))
+            try:
+                texts = [read_regular(path, _SOURCE_BYTES) for path in paths]
+            except UsageFault:
+                texts = []
+            whole = len(texts) == len(paths) <= _SOURCES
+            words = frozenset(word for text in (*self._texts, *texts) for word in _WORD.findall(text))
+            self._found = words if whole else _EVERY_ATTRIBUTE
+        return name.encode() in self._found or not self._found.isdisjoint(_EVERY_ATTRIBUTE)
 
 
 def _region_key(path: RepoPath, region: FunctionRegion) -> tuple[str, int, str]:
