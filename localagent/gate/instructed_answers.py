@@ -42,8 +42,8 @@ def _is_listed(tree: ast.Module, table: ast.Dict, said: str) -> bool:
     """Whether a table is of words that are said, and each function that uses it has no other answer."""
     keys = [key.value if isinstance(key, ast.Constant) else None for key in table.keys]
     values = [value.value if isinstance(value, ast.Constant) else () for value in table.values]
-    plain = all(isinstance(v, bool) or v is None or _is_said(v, said) for v in values)
-    if len(keys) < _LEAST or not plain or not all(_is_said(key, said) for key in keys):
+    plain = all(isinstance(v, bool) or v is None or _is_stated(v, said) for v in values)
+    if len(keys) < _LEAST or not plain or not all(_is_stated(key, said) for key in keys):
         return False
     names = {t.id for n in ast.walk(tree) if isinstance(n, ast.Assign) and n.value is table
              for t in n.targets if isinstance(t, ast.Name)}  # fmt: skip
@@ -85,7 +85,7 @@ def _asks_for_listed(test: ast.expr, lists: Mapping[str, ast.expr], said: str) -
     listed = lists.get(ast.unparse(test.comparators[0]), test.comparators[0])
     items = listed.elts if isinstance(listed, ast.Tuple | ast.List | ast.Set) else []
     texts = [item.value if isinstance(item, ast.Constant) else None for item in items]
-    return len(texts) >= _LEAST and all(_is_said(text, said) for text in texts)
+    return len(texts) >= _LEAST and all(_is_stated(text, said) for text in texts)
 
 
 def _is_one_sentence(ask: ast.If | ast.IfExp, said: str) -> bool:
@@ -97,8 +97,8 @@ def _is_one_sentence(ask: ast.If | ast.IfExp, said: str) -> bool:
         return False
     joins = isinstance(ask.test.ops[0], ast.In) and isinstance(ask.test.left, ast.Constant)
     return any(
-        all(_is_said(text, sentence) and text != "" for text in asked)
-        and all((_is_empty(a) and _EMPTY.search(sentence)) or (joins and _holds_said(a, sentence)) for a in answers)
+        all(_is_stated(text, sentence) and text != "" for text in asked)
+        and all((_is_empty(a) and _EMPTY.search(sentence)) or (joins and _states(a, sentence)) for a in answers)
         for sentence in _SENTENCE.split(said)
         if not _EXAMPLE.search(sentence)
     )
@@ -111,13 +111,13 @@ def _is_empty(node: ast.expr) -> bool:
     return not any(isinstance(n, ast.Constant | ast.Name | ast.Call) for n in ast.walk(node))
 
 
-def _holds_said(node: ast.expr, sentence: str) -> bool:
+def _states(node: ast.expr, sentence: str) -> bool:
     """A display of words that are said, which goes where another word that is said stands."""
     items = node.elts if isinstance(node, ast.Tuple | ast.List | ast.Set) else []
-    return bool(items) and all(isinstance(e, ast.Constant) and e.value and _is_said(e.value, sentence) for e in items)
+    return bool(items) and all(isinstance(e, ast.Constant) and e.value and _is_stated(e.value, sentence) for e in items)
 
 
-def _is_said(value: object, text: str) -> bool:
+def _is_stated(value: object, text: str) -> bool:
     """Whether a text of one word stands in another one by itself, or is empty and called so."""
     if value == "" and isinstance(value, str):
         return re.search(r"\bempty\b|''|\"\"", text) is not None

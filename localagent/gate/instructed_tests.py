@@ -29,7 +29,7 @@ _PLAIN = (ast.Constant, ast.Name, ast.Attribute, ast.Tuple, ast.List, ast.Dict, 
           ast.unaryop)  # fmt: skip
 
 
-def is_change_said(entry: TreeChange, line: int, entries: Sequence[TreeChange], instruction: str) -> bool:
+def is_change_stated(entry: TreeChange, line: int, entries: Sequence[TreeChange], instruction: str) -> bool:
     """Whether the function of a test file around a line differs from what it was by what the instruction says alone.
 
     All that a test demands is demanded as before; what follows may be new. `entries`: the whole change.
@@ -50,13 +50,13 @@ def is_change_said(entry: TreeChange, line: int, entries: Sequence[TreeChange], 
     names = [*found.names]
     if old.name != new.name and not (_RENAMES.search(instruction) and old.name in re.findall(r"\w+", instruction)):
         names.append((old.name, new.name))
-    said = (is_said(b, instruction) or is_said_in_part(a, b, instruction) for a, b in found.values)
+    said = (is_stated(b, instruction) or is_stated_in_part(a, b, instruction) for a, b in found.values)
     rest = [pair for pair, is_there in zip(found.values, said, strict=True) if not is_there]
     texts = [(a, b) for a, b in found.values if isinstance(a, str) and isinstance(b, str)]
     if not {*rest} <= {*texts}:
         return False
     changed = [*texts, *names]
-    return _follow([pair for pair in changed if pair in rest or pair in names], changed, _words(old), instruction)
+    return _follow([pair for pair in changed if pair in rest or pair in names], changed, _tokens(old), instruction)
 
 
 def _functions_at(entry: TreeChange, line: int) -> tuple[Function | None, Function | None]:
@@ -80,7 +80,7 @@ def _bare(function: Function) -> Function:
     return bare
 
 
-def _words(function: Function) -> list[str]:
+def _tokens(function: Function) -> list[str]:
     """The names and texts in a function, its own name and docstring left out."""
     values = (v for n in ast.walk(_bare(function)) for f, v in ast.iter_fields(n) if f not in _LEFT_OUT)
     return [v for v in values if isinstance(v, str)]
@@ -181,7 +181,7 @@ def _newly_required(
             (had, _), (has, required) = was[name], now[name]
             gained = frozenset(has) - frozenset(had)
             kept = tuple(p for p in has if p not in gained)
-            if gained and gained <= required and kept == had and all(is_said(p, instruction) for p in gained):
+            if gained and gained <= required and kept == had and all(is_stated(p, instruction) for p in gained):
                 found[name] = has, gained
     every = [name for entry in entries for name, _ in _parameters(entry.after)]
     return {name: what for name, what in found.items() if every.count(name) == 1}
@@ -250,20 +250,20 @@ def _is_plain(value: ast.expr) -> bool:
     return all(isinstance(n, _PLAIN) for n in ast.walk(value))
 
 
-def is_said(value: object, instruction: str) -> bool:
+def is_stated(value: object, instruction: str) -> bool:
     """Whether an instruction says a text or a number."""
     known = isinstance(value, str | int | float) and not isinstance(value, bool) and str(value).strip() != ""
     return known and re.search(rf"(?<![\w.]){re.escape(str(value))}(?!\w)", instruction) is not None
 
 
-def is_said_in_part(old: object, new: object, instruction: str) -> bool:
+def is_stated_in_part(old: object, new: object, instruction: str) -> bool:
     """Whether two texts have words in common, and the instruction says all others, which go or come."""
     if not (isinstance(old, str) and isinstance(new, str)):
         return False
     was, now = ([word.strip(",;:()'\"") for word in text.split()] for text in (old, new))
     steps = difflib.SequenceMatcher(None, was, now, autojunk=False).get_opcodes()
     others = [w for kind, i, j, k, n in steps if kind != "equal" for w in (*was[i:j], *now[k:n])]
-    return len(others) < len(was) + len(now) and all(is_said(word, instruction) for word in others)
+    return len(others) < len(was) + len(now) and all(is_stated(word, instruction) for word in others)
 
 
 class _Unwrapped(ast.NodeTransformer):

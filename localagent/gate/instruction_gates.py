@@ -30,7 +30,7 @@ from localagent.domain.policy import InstructionRules, Permission, Policy
 from localagent.gate import instructed_uses
 from localagent.gate.files import critical_paths, patch_paths
 from localagent.gate.files.editable_paths import NOT_IN_TREE
-from localagent.gate.instructed_tests import is_change_said, is_said
+from localagent.gate.instructed_tests import is_change_stated, is_stated
 from localagent.gate.tests import side_effects, tamper_rules
 from localagent.gate.tests.removed_features import USE
 from localagent.text.visible_text import shortened
@@ -210,7 +210,7 @@ class _InstructionContext:
                 return entry is not None and (
                     is_named_rename(entry.before, entry.after, self.instruction)
                     or _is_named_rename_at(entry.before, entry.after, finding.line, self.instruction)
-                    or is_change_said(entry, finding.line, [*self.entries.values()], self.instruction)
+                    or is_change_stated(entry, finding.line, [*self.entries.values()], self.instruction)
                 )
             case "guard-gone":
                 where = finding.message.partition(":")[0]
@@ -218,7 +218,7 @@ class _InstructionContext:
             case "test-gone-with-feature":
                 name = finding.subject.removeprefix(USE)
                 needs_name = name.startswith("-") or name != finding.subject
-                said = not needs_name or is_said(name, self.instruction)
+                said = not needs_name or is_stated(name, self.instruction)
                 return said and _TAKES_AWAY.search(self.instruction) is not None
             case "dependency-edit" | "test-configuration":
                 return entry is not None and self._spelled_out(entry)

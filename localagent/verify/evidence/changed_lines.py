@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from localagent.code.source_text import parse_or_none
-from localagent.code.spans import Definition, all_blocks, head_end
+from localagent.code.spans import Definition, all_blocks, head_end, last_line
 from localagent.domain.paths import RepoPath
 from localagent.verify.worker import function_regions
 from localagent.verify.worker.function_regions import FunctionRegion
@@ -237,7 +237,7 @@ def _alike_at_both_ends(old: Sequence[bytes], new: Sequence[bytes]) -> tuple[int
 
 def _innermost(tree: ast.Module, lines: frozenset[int]) -> frozenset[int]:
     """The lines of the smallest definition that holds all of some lines."""
-    spans = [(n.lineno, n.end_lineno or n.lineno) for n in ast.walk(tree) if isinstance(n, Definition)]
+    spans = [(n.lineno, last_line(n)) for n in ast.walk(tree) if isinstance(n, Definition)]
     holding = [(last - first, first, last) for first, last in spans if first <= min(lines) and max(lines) <= last]
     if not holding:
         return frozenset()

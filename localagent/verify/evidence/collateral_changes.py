@@ -171,7 +171,7 @@ def is_one_change(pairs: Sequence[AnswerPair]) -> bool:
     if len(changed) < LEAST_PAIRS or any(p.now.kind is not CallOutcome.OK for p in changed):
         return False
     many = len({p.was.alone for p in changed}) >= LEAST_ANSWERS and len({p.now.alone for p in changed}) == 1
-    return many and _asked_for_little(pairs)
+    return many and _seldom_demanded(pairs)
 
 
 def is_most_changed(pairs: Sequence[AnswerPair]) -> bool:
@@ -180,10 +180,10 @@ def is_most_changed(pairs: Sequence[AnswerPair]) -> bool:
     steady = any(p.origin in (InputOrigin.DEMANDED, InputOrigin.TESTED) and not p.differs for p in known)
     if len(known) < LEAST_PAIRS or steady or not any(p.origin is InputOrigin.DEMANDED for p in pairs):
         return False
-    return sum(p.differs for p in known) > MOST * len(known) and _asked_for_little(pairs)
+    return sum(p.differs for p in known) > MOST * len(known) and _seldom_demanded(pairs)
 
 
-def _asked_for_little(pairs: Sequence[AnswerPair]) -> bool:
+def _seldom_demanded(pairs: Sequence[AnswerPair]) -> bool:
     demanded = {p.parts for p in pairs if p.differs and p.origin is InputOrigin.DEMANDED}
     return len(demanded) < LEAST_DEMANDED
 

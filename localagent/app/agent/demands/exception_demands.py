@@ -44,14 +44,14 @@ def exceptions(instruction: str, change: ChangedTree) -> Iterator[str]:
     for sentence in sentences(instruction):
         for found in _NAME.finditer(sentence):
             name, before = found[1], sentence[: found.start()]
-            if name in told or _NOT_ASKED.search(before) or _is_told(name, before, sentence, instruction):
+            if name in told or _NOT_ASKED.search(before) or _is_described(name, before, sentence, instruction):
                 continue
             told.add(name)
             if not _is_raised(name, change):
                 yield f"{name}, which nothing new raises"
 
 
-def _is_told(name: str, before: str, sentence: str, instruction: str) -> bool:
+def _is_described(name: str, before: str, sentence: str, instruction: str) -> bool:
     """Whether a sentence says what happens today: it has no word of wanting before the name, and another one has."""
     if not _TODAY.search(before) or _WANTED.search(before):
         return False
