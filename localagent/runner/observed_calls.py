@@ -101,6 +101,8 @@ class ObservedCalls:
                 "v": single,
             }
             if call.frame.f_code.co_name == CONSTRUCTOR and call.arguments:
+                made = ", made " + bounded(show(call.arguments[0][1]), TEXT_LIMIT // 2)
+                answer["t"] = bounded(text, TEXT_LIMIT // 2) + ADDRESS.sub("", made)
                 answer["s"] = made_state(call.arguments[0][1], call.arguments[1:], self._shape)
         self.records[call.key] = {**call.record, "run": {**answer, "p": {}, "l": []}}
 
