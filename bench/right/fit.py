@@ -57,6 +57,7 @@ BY_HAND = {
     "near-rival": (-0.5, 0.0),
     "leaves-failing": (-2.0, 0.0),
     "same-answer": (-2.5, 0.0),
+    "unnoticed": (-1.5, 0.0),
 }
 AT = (0.7, 0.8, 0.9, 0.95, 0.97)
 _RESAMPLED = 2000

@@ -28,6 +28,7 @@ _WORTH_TELLING = 0.15  # of a change of the log-odds
 _MOST = 0.995
 _MOST_DOUBTED = 0.69  # with one of these: below what any shipped policy accepts
 _DOUBTS = ("hard-contradictions", "near-rival", "leaves-failing")
+_NOTICED_LEAST = 0.4  # of the mutants: below, the tests hardly notice what stands on the changed lines
 _MAX_BYTES = 1 << 20
 _LARGEST = 1e6  # of a number in the file
 
@@ -118,6 +119,12 @@ def strength_signals(assessment: Assessment | None) -> dict[str, Signal]:
         "mutants-killed": Signal(
             value=_share(killed),
             text=f"the tests notice {killed.part} of {killed.whole} mutants of the changed lines" if killed else "",
+        ),
+        "unnoticed": Signal(
+            value=float(killed is not None and _share(killed) < _NOTICED_LEAST),
+            text=f"the tests pass with {killed.whole - killed.part} of {killed.whole} mutants of the changed lines, too"
+            if killed is not None
+            else "",
         ),
         "lines-covered": Signal(
             value=_share(strength.lines),

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from localagent.domain.claim import Claim
+from localagent.domain.claim import Claim, FunctionEffect
 from localagent.domain.claim_limits import claim_limits
 from localagent.domain.edit import Candidate
 from localagent.domain.outcome import Baseline, FullResult, TestResult
@@ -149,7 +149,9 @@ class _Assessor:
                 others=self._ask.others,
             )
             by_checks = all(i.startswith(CHECK_PREFIX) for i in self._ask.full.fail_to_pass)
-            limits = claim_limits(Claim.FIXES, near, by_checks=by_checks)
+            # That most answers change is told by the collateral: here rivals were searched, and are weighed.
+            few = tuple(c for c in near.function_changes if c.effect is not FunctionEffect.MOST_CHANGED)
+            limits = claim_limits(Claim.FIXES, replace(near, function_changes=few), by_checks=by_checks)
             if self._same_answer:
                 reason = f"all {self._same_answer} inputs get the same answer, as the tests do: a constant would pass"
                 limits += (Limit(most=Grade.C, reason=reason),)

@@ -155,3 +155,12 @@ def test_strength_that_was_not_measured_says_so() -> None:
     assert "6 of 8 mutants" in found["mutants-killed"].text
     few = graded(lines=Share(part=2, whole=2), mutants=Share(part=1, whole=2), functions=None, unknown={})
     assert strength_signals(Assessment(strength=few))["mutants-known"].value == 0.0
+
+
+def test_what_the_tests_hardly_notice_and_one_answer_to_all_are_doubts() -> None:
+    lines, functions = Share(part=1, whole=1), Share(part=1, whole=1)
+    for killed, doubt in ((3, 1.0), (4, 0.0)):
+        weak = graded(lines=lines, mutants=Share(part=killed, whole=10), functions=functions, unknown={})
+        assert strength_signals(Assessment(strength=weak))["unnoticed"].value == doubt
+        assert strength_signals(Assessment(strength=weak, same_answer=40))["same-answer"].value == 1.0
+        assert strength_signals(Assessment(strength=weak))["same-answer"].value == 0.0
