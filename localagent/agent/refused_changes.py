@@ -2,7 +2,7 @@
 
 A model may say that it is done after a part of its work was refused; whether the rest is worth anything alone, the
 tests do not always know. In a file that is otherwise changed a place counts where a person could have said yes: what
-no person may allow, such as a hidden door, is not missed.
+no person may allow, such as a hidden door, is not missed, nor is anything of a model that was contained.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from localagent.agent.approval import is_word_of, scope_of
+from localagent.agent.containment import is_contained
 from localagent.agent.events import AgentEvent, Answered, Replied, ResultKind, agreed_files, last_said
 from localagent.agent.tools.edit_tools import TOOLS
 from localagent.agent.tools.tool import Arguments, Workshop, parse_arguments
@@ -31,12 +32,13 @@ def refused_changes(
     texts, agreed = [instruction, *plan], agreed_files(events) or frozenset()
     named = scope_of(texts)
     tried = [t for e in since if isinstance(e, Replied) for c in e.calls if (t := _tried(c, results)) is not None]
-    found = []
+    found, contained = [], is_contained(events)
     for at, change in enumerate(tried):
         if change.result.kind is not ResultKind.REFUSED:
             continue
         path = change.path
-        if path in written and (change.result.broken or _went_through(change, tried[at + 1 :], written[path] or "")):
+        vain = contained or change.result.broken
+        if path in written and (vain or _went_through(change, tried[at + 1 :], written[path] or "")):
             continue
         if path in agreed or named.names(path) or is_word_of(path, texts):
             found.append(path)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from support.agent_builder import Gates, calls, session
 
 from localagent.agent.agent_ports import Answer, Review
-from localagent.agent.events import PersonSaid, ResultKind
+from localagent.agent.events import Answered, PersonSaid, ResultKind
 from localagent.agent.refused_changes import refused_changes
 from localagent.domain.paths import RepoPath
 
@@ -66,3 +66,16 @@ def test_what_no_person_may_allow_is_not_missed_in_a_file_that_is_otherwise_chan
     s = session([calls(other), calls(REFUSED)], gates=Never(broken=("hidden-door",)))
     s.run()
     assert refused_changes(s.log.events, "return it in mod.py", s.writes) == ()
+
+
+def test_what_a_contained_model_was_refused_is_not_missed_in_a_file_that_is_otherwise_changed() -> None:
+    other = ("edit", {"path": "pkg/mod.py", "old": "f(x) + 1", "new": "f(x) + 2"})
+    s = session([calls(other), calls(REFUSED)], gates=Never())
+    s.run()
+    doors = tuple(
+        Answered(call_id=f"d{n}", tool="edit", kind=ResultKind.REFUSED, text="no", broken=(f"door-{n}",))
+        for n in range(5)
+    )
+    said = "return it in mod.py"
+    assert refused_changes((*s.log.events, *doors[:4]), said, s.writes) == (MOD,)
+    assert refused_changes((*s.log.events, *doors), said, s.writes) == ()
