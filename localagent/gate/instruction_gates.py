@@ -374,24 +374,14 @@ def is_named_rename(before: bytes, after: bytes, instruction: str) -> bool:
     """Whether two texts are one but for a name that became another, both of which the instruction names.
 
     A name that was not there, else an expectation could become another one that stands beside it. The old one may have
-    stayed in other places. It may be a part of longer names: `APP_PORT` becomes `SHOP_PORT` by `APP_` and `SHOP_`.
+    stayed in other places.
     """
     old, new = (_PIECE.findall(text.decode("utf-8", "replace")) for text in (before, after))
     if len(old) != len(new):
         return False
     names = {*re.findall(r"[A-Za-z_]\w{2,}", instruction)} - _NO_NAMES
-    names |= {name.strip("_") for name in names}
     changed = {(a, b) for a, b in zip(old, new, strict=True) if a != b}
-    return len({_part_that_differs(a, b) for a, b in changed}) == 1 and all(
-        b not in old and {*_part_that_differs(a, b)} <= names for a, b in changed
-    )
-
-
-def _part_that_differs(old: str, new: str) -> tuple[str, str]:
-    """The one part, between underscores, in which two names differ; else both whole."""
-    parts = [*zip(old.split("_"), new.split("_"), strict=False)]
-    differing = [(a, b) for a, b in parts if a != b]
-    return differing[0] if old.count("_") == new.count("_") and len(differing) == 1 else (old, new)
+    return len(changed) == 1 and all(a in names and b in names and b not in old for a, b in changed)
 
 
 def _is_named_rename_at(before: bytes, after: bytes, line: int, instruction: str) -> bool:
