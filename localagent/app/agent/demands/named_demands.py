@@ -30,21 +30,6 @@ _BUT = re.compile(
     r"\b(?:today|currently|at the moment|but|instead|expects?|claims?|complains?|although|wrongly|ends? in)\b"
 )
 _WORD_OF_TEXT = re.compile(r"[a-z]{2,}")
-_ITEM = r"(?:`\W[^`() ]+`|'[^']+'|[\w./-]*[\d_][\w./-]*\w|[A-Z]{3,})"
-_ITEMS = re.compile(rf"{_ITEM}(?:, {_ITEM})*,? (?:and|or) {_ITEM}(?! (?:are|is|were|was)\b)")
-_LIMIT = re.compile(
-    r"\b(?:to|at most|at least|default|exceeds?|requires?(?: Python)?|version|maximum(?: of)?"
-    r"|minimum(?: of)?|up to|limit(?: of)?"
-    r"|within|release) `?(\d[\d_]*(?:\.\d+)*)`?(?!\w)"
-)
-_TOLD = re.compile(
-    r"\b(?:example|e\.g\.|gone|no longer|nobody|drop|remove|since|about|now|today|says)\b", re.IGNORECASE
-)
-_WANTED = re.compile(
-    r"\b(?:should|must|may|can|will|set|raise|add|allow|require|refuse|limit|at most"
-    r"|at least|default|is|are|prepare|pin)\b",
-    re.IGNORECASE,
-)
 _SETTING = re.compile(r"`([a-z_]\w*): ?[^`]+`")
 _IN_JSON = re.compile(rf"\bJSON\b[^`]*\b(?:gets?|has|have|contains?|with) ({LIST})")
 _GENERIC = re.compile(rb"\b(?:asdict|_asdict|__dict__|vars|getattr|model_dump|__slots__)\b")
@@ -56,7 +41,6 @@ _TO_LOG = re.compile(
 _NO_LEVELS = re.compile(r"\b(?:no|not|n't) (?:\w+ ){0,3}?(?:handlers?|levels?)\b", re.IGNORECASE)
 _TO_WARN = re.compile(r"\bdeprecat(?:e|ed|ion)\b", re.IGNORECASE)
 _GOES = re.compile(r"\b(?:remove|drop|delete|gone|go away|goes away)\b", re.IGNORECASE)
-_MANY = 10
 
 
 def options(instruction: str, change: ChangedTree) -> Iterator[str]:
@@ -101,32 +85,6 @@ def messages(instruction: str, change: ChangedTree) -> Iterator[str]:
             continue
         if not (_BUT.search(unquoted(quote.sentence)) and all(change.stood(w) for w in words)):
             yield f"the text `{quote.text}`"
-
-
-def lists(instruction: str, change: ChangedTree) -> Iterator[str]:
-    """Values of a list that the change lacks, while it has another one; none of them stood before."""
-    for found in _ITEMS.finditer(instruction):
-        items = [text.strip("`'") for text in re.findall(_ITEM, found[0])]
-        new = [text for text in items if not change.stood(text)]
-        lacking = [text for text in new if text not in change.all_lines]
-        if len(lacking) < len(new):
-            yield from (f"`{text}`, beside the rest of the list" for text in lacking)
-
-
-def numbers(instruction: str, change: ChangedTree) -> Iterator[str]:
-    """Limits and versions that no new line says; one more or less, and a multiple of one, count as the same."""
-    plain = re.sub(r"`([^`]+)`", lambda q: q[0] if re.fullmatch(r"[\d_.]+", q[1]) else "``", instruction)
-    values = {*re.findall(r"\d+(?:\.\d+)*", change.all_lines.replace("_", ""))}
-    whole = {int(v) for v in values if v.isdigit() and len(v) < 20}
-    for sentence in sentences(plain):
-        if _TOLD.search(sentence) or not _WANTED.search(sentence):
-            continue
-        for text in _LIMIT.findall(sentence):
-            value = text.replace("_", "").strip(".")
-            number = int(value) if value.isdigit() and len(value) < 20 else 0
-            near = number and any(abs(n - number) <= 1 or (n and n % number == 0) for n in whole)
-            if value not in values and not near and (number >= _MANY or "." in value):
-                yield f"the value {value}"
 
 
 def keys(instruction: str, change: ChangedTree) -> Iterator[str]:
