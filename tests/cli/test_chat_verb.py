@@ -94,6 +94,7 @@ def test_an_instruction_is_shown_and_applied(repo: Repo, tmp_path: Path) -> None
         assert (repo.folder / "shop/extra.py").read_text() == "# mine\n"
         (repo.folder / "shop/extra.py").unlink()
         terminal.type("/apply", "begins a new patch")
+        terminal.until("\n> ")  # before the prompt, the terminal's own driver takes ^D
         assert (repo.folder / "shop/extra.py").exists()
         os.write(terminal.ours, b"\x04")
         assert terminal.process.wait(SECONDS) == 0
