@@ -11,6 +11,7 @@ confirmed hypotheses that name it and that do not, seconds.
 """
 
 import argparse
+import ast
 import dataclasses
 import difflib
 import json
@@ -40,16 +41,23 @@ def causes(case):
     """(path, line) of every line that the repair changes; of an insertion the lines around it."""
     found = set()
     for path, right in case.oracle.items():
-        old, new = case.files[path].splitlines(), right.splitlines()
+        old, new, notes = case.files[path].splitlines(), right.splitlines(), texts_alone(case.files[path])
         for tag, i1, i2, _, _ in difflib.SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
             if tag in ("replace", "delete"):
-                changed = [i for i in range(i1, i2) if old[i].strip()]
-                text = "\n".join(old[i1:i2])
-                if tag == "replace" or not text.lstrip().startswith(('"""', "'''")):
-                    found |= {(path, i + 1) for i in changed if '"""' not in text}
+                found |= {(path, i + 1) for i in range(i1, i2) if old[i].strip() and i + 1 not in notes}
             elif tag == "insert":
                 found |= {(path, i1), (path, i1 + 1)}
     return found
+
+
+def texts_alone(source):
+    """The lines of statements that are only a text: docstrings and notes."""
+    try:
+        tree = ast.parse(source)
+    except SyntaxError:
+        return set()
+    alone = [n for n in ast.walk(tree) if isinstance(n, ast.Expr) and isinstance(n.value, ast.Constant)]
+    return {line for n in alone if isinstance(n.value.value, str) for line in range(n.lineno, n.end_lineno + 1)}
 
 
 def rank(ranked, wanted):

@@ -16,7 +16,7 @@ from localagent.errors import UsageFault
 from localagent.fs.atomic_files import RecordDamaged, read_bounded, write_private
 from localagent.text.strict_json import canonical, load
 
-_SCHEMA = 2
+_SCHEMA = 3
 _MOST_BYTES = 16 << 20
 
 
@@ -43,7 +43,7 @@ class ResultCache:
             {
                 "problem": run.problem,
                 "seen": {n: [seen.outcome.value, seen.kind] for n, seen in run.seen.items()},
-                "ran": run.ran,
+                "ran": {path: sorted(lines) for path, lines in run.ran.items()},
                 "imported": run.imported,
             }
             for run in runs
@@ -61,5 +61,6 @@ def _run_of(value: Any) -> TreeRun:
         str(name): SymptomObservation(outcome=Outcome(outcome), kind=str(kind))
         for name, (outcome, kind) in value["seen"].items()
     }
-    ran, imported = (tuple(RepoPath(path) for path in value[name]) for name in ("ran", "imported"))
+    ran = {RepoPath(path): frozenset(int(line) for line in lines) for path, lines in value["ran"].items()}
+    imported = tuple(RepoPath(path) for path in value["imported"])
     return TreeRun(seen=seen, problem=str(value["problem"]), ran=ran, imported=imported)

@@ -51,8 +51,11 @@ def todays_lines(hunk: RevertedHunk, today: bytes) -> TodaysLines | None:
 class HunkLocalizer:
     """Another localizer, with the lines of the first way of each file in front: as suspicious as any."""
 
-    def __init__(self, localizer: Localizer, ways: Sequence[Sequence[RevertedHunk]]) -> None:
+    def __init__(
+        self, localizer: Localizer, ways: Sequence[Sequence[RevertedHunk]], why: str = "changed by the first bad commit"
+    ) -> None:
         self._localizer, self._hunks = localizer, [hunk for way in least_ways(ways) for hunk in way]
+        self._why = why
 
     def localize(self, baseline: Baseline, sources: Sources) -> tuple[Suspicion, ...]:
         """Most suspicious first."""
@@ -60,14 +63,13 @@ class HunkLocalizer:
         lines = {key for hunk in self._hunks for key in _suspicious(hunk, sources) if key[0] not in baseline.test_files}
         best = ranked[0].score if ranked else 1.0
         raised = [
-            replace(x, score=best, why=f"{x.why}; changed by the first bad commit")
+            replace(x, score=best, why=f"{x.why}; {self._why}")
             for x in ranked
             if any((x.path, n) in lines for n in range(x.line, x.end_line + 1))
         ]
         named = {(x.path, n) for x in ranked for n in range(x.line, x.end_line + 1)}
         added = [
-            Suspicion(path=path, line=n, end_line=n, score=best, why="changed by the first bad commit")
-            for path, n in sorted(lines - named)
+            Suspicion(path=path, line=n, end_line=n, score=best, why=self._why) for path, n in sorted(lines - named)
         ]
         known = {(x.path, x.line, x.end_line) for x in raised}
         return (*raised, *added, *(x for x in ranked if (x.path, x.line, x.end_line) not in known))
@@ -89,21 +91,24 @@ def _stands(hunk: RevertedHunk, sources: Sources) -> bool:
     return at is not None and at.whole
 
 
-def revert_edits(ways: Sequence[Sequence[RevertedHunk]], sources: Sources) -> Iterator[Edit]:
-    """An edit for each way, of those of its hunks that still stand; those alone that leave another file that parses."""
+def revert_edits(ways: Sequence[Sequence[RevertedHunk]], sources: Sources, note: str = "") -> Iterator[Edit]:
+    """An edit for each way, of those of its hunks that still stand; those alone that leave another file that parses.
+
+    `note` says in their place what they are, where they are not of the first bad commit.
+    """
     made: set[tuple[RepoPath, bytes]] = set()
     for way in ways:
         if not way or (path := way[0].path) not in sources:
             continue
         source = sources[path]
         found = [(hunk, at) for hunk in way if (at := todays_lines(hunk, source)) is not None and at.whole]
-        edit = _edit(path, source, found) if found else None
+        edit = _edit(path, source, found, note) if found else None
         if edit is not None and (key := (path, edit.apply(source))) not in made:
             made.add(key)
             yield edit
 
 
-def _edit(path: RepoPath, source: bytes, part: Sequence[tuple[RevertedHunk, TodaysLines]]) -> Edit | None:
+def _edit(path: RepoPath, source: bytes, part: Sequence[tuple[RevertedHunk, TodaysLines]], note: str) -> Edit | None:
     lines = lines_of(source)
     offsets = [0]
     for line in lines:
@@ -119,7 +124,7 @@ def _edit(path: RepoPath, source: bytes, part: Sequence[tuple[RevertedHunk, Toda
         line=ordered[0][1].start + 1,
         end_line=max(at.start + 1 for _, at in ordered),
         prior=_PRIOR,
-        note=f"{len(part)} change{'s' * (len(part) > 1)} of the first bad commit taken back",
+        note=note or f"{len(part)} change{'s' * (len(part) > 1)} of the first bad commit taken back",
     )
     after = edit.apply(source)
     return edit if after != source and parse_or_none(after) is not None else None

@@ -29,13 +29,13 @@ class TreeRun:
     """What one run showed, by id. `problem`: why nothing could be run, "" where something was.
 
     `lost`: that was the jail's or the machine's fault, and may be otherwise another time. Of a traced run,
-    `ran` are the files of which failing tests executed lines, `imported` the others that were loaded for them.
+    `ran` are the lines (from 1) that failing tests executed, by file, `imported` other files that were loaded for them.
     """
 
     seen: Mapping[str, SymptomObservation] = field(default_factory=dict)
     problem: str = ""
     lost: bool = False
-    ran: tuple[RepoPath, ...] = ()
+    ran: Mapping[RepoPath, frozenset[int]] = field(default_factory=dict)
     imported: tuple[RepoPath, ...] = ()
 
     @property

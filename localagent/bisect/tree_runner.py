@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from localagent.bisect.symptom import (
     refused_status,
 )
 from localagent.domain.outcome import Outcome
+from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
 from localagent.domain.task import Snapshot, Task
 from localagent.errors import AnswerIsNo
@@ -78,7 +80,7 @@ class TreeRunner:
 
     def _in(self, worker: JailWorker, place: WorkerSpec, until: float, trace: bool) -> TreeRun:
         found = self._tests(worker, place, until, trace) if self.task.tests else TreeRun()
-        seen, ran_files, imported = dict(found.seen), set(found.ran), set(found.imported)
+        seen, failing = dict(found.seen), [found.ran]
         for command in self.task.checks:
             words = check_commands.split(command)
             words = (place.executable, *words[1:]) if words[0] in ("python", "python3") else words
@@ -94,8 +96,9 @@ class TreeRunner:
             name = CHECK_PREFIX + command
             seen[name] = observed(name, ran.outcome, failure)
             if not ran.outcome.good:
-                ran_files.update(ran.lines or ())
-        return TreeRun(seen=seen, ran=tuple(sorted(ran_files)), imported=tuple(sorted(imported - ran_files)))
+                failing.append(ran.lines or {})
+        every = _together(failing)
+        return TreeRun(seen=seen, ran=every, imported=tuple(p for p in found.imported if p not in every))
 
     def _tests(self, worker: JailWorker, place: WorkerSpec, until: float, trace: bool) -> TreeRun:
         collecting = Collecting(place, self.task)
@@ -120,11 +123,19 @@ class TreeRunner:
         for item in collection.items:
             if item.id not in results:
                 seen[item.id] = SymptomObservation(outcome=Outcome.TIMED_OUT, kind="TimeLimit")
-        failing = [result for result in results.values() if not result.outcome.good]
-        ran = {path for result in failing for path in result.lines or ()}
+        failing = [result.lines or {} for result in results.values() if not result.outcome.good]
         if collection.errors:  # what a file that is not collected needs is what was imported for it
-            ran |= set(collection.import_lines)
-        return TreeRun(seen=seen, ran=tuple(ran), imported=tuple(collection.import_lines))
+            failing.append(collection.import_lines)
+        return TreeRun(seen=seen, ran=_together(failing), imported=tuple(sorted(collection.import_lines)))
+
+
+def _together(runs: Iterable[Mapping[RepoPath, frozenset[int]]]) -> dict[RepoPath, frozenset[int]]:
+    """The lines that any of the runs executed, files in order."""
+    found: dict[RepoPath, frozenset[int]] = {}
+    for lines in runs:
+        for path, numbers in lines.items():
+            found[path] = found.get(path, frozenset()) | numbers
+    return dict(sorted(found.items()))
 
 
 class RunningJails:

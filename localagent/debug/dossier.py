@@ -11,6 +11,7 @@ from localagent.debug.exception_meanings import meaning_of
 from localagent.debug.explanation import Explanation, change_text
 from localagent.debug.explanation_text import explanation_json, explanation_text
 from localagent.debug.value_outcomes import ValueExperiment, ValueOutcome
+from localagent.domain.bisection import HunkSummary
 from localagent.domain.failure_run import FailureRun, FrameValues, WrittenValue
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
@@ -23,6 +24,7 @@ MOST_SUSPECTS = 10
 MOST_FRAMES = 8
 MOST_LOCALS = 8
 MOST_WRITES = 12
+MOST_HUNK_LINES = 8
 
 
 class HypothesisOutcome(StrEnum):
@@ -63,7 +65,8 @@ class Dossier:
     """Everything known of one failure. `failing` counts all failing tests of the run.
 
     `sources`: the text of each line that is named, by `path:line`. `tried`: how many changes were run, None where there
-    was no time. `quoted`: tracebacks that the failure's message holds, of a child process
+    was no time. `uncommitted`: the least of the changes since the last commit without which the test passes.
+    `quoted`: tracebacks that the failure's message holds, of a child process
     for one.
     """
 
@@ -79,6 +82,7 @@ class Dossier:
     hypotheses: tuple[Hypothesis, ...]
     tried: int | None
     seconds: float
+    uncommitted: tuple[HunkSummary, ...] = ()
     quoted: tuple[Explanation, ...] = ()
 
 
@@ -122,6 +126,7 @@ def _head(d: Dossier) -> Iterator[str]:
 def _sections(d: Dossier) -> Iterator[tuple[str, list[str]]]:
     for title, body in (
         ("Where to look first", look_first(d)),
+        ("Changed since the last commit, and without that the test passes", _uncommitted(d)),
         ("Frames, outermost first", _frames(d)),
         ("Threads of the test that an exception ended", _threads(d)),
         ("A traceback in the message", chain.from_iterable(explanation_text(q).split("\n") for q in d.quoted)),
@@ -139,6 +144,10 @@ def _sections(d: Dossier) -> Iterator[tuple[str, list[str]]]:
 def look_first(d: Dossier) -> Iterator[str]:
     """The statements that most speaks for, and what: experiments before ranks. What was not shown is said."""
     confirmed = _by_line(h for h in d.hypotheses if h.outcome is HypothesisOutcome.CONFIRMED)
+    if d.uncommitted and not confirmed:
+        yield "what you changed since the last commit; without that the test passes:"
+        yield from _uncommitted(d)
+        return
     for same in confirmed:
         yield _line(d, same[0].path, same[0].line)
         yield f"    {_changed(same[0])}"
@@ -203,6 +212,16 @@ def _line(d: Dossier, path: RepoPath, line: int) -> str:
 
 def _changed(one: Hypothesis) -> str:
     return f"changed ({one.experiment}), {one.shown}"
+
+
+def _uncommitted(d: Dossier) -> Iterator[str]:
+    for hunk in d.uncommitted:
+        yield f"{hunk.path}:{hunk.line}"
+        for mark, text in (("-", hunk.before), ("+", hunk.after)):
+            lines = text.splitlines()
+            yield from (f"  {mark} {shortened(line, 160)}" for line in lines[:MOST_HUNK_LINES])
+            if len(lines) > MOST_HUNK_LINES:
+                yield f"  {mark} ... {len(lines) - MOST_HUNK_LINES:,} more lines"
 
 
 def _frames(d: Dossier) -> Iterator[str]:
@@ -293,6 +312,7 @@ def dossier_json(d: Dossier) -> dict[str, Any]:
             "after": ":".join(map(str, d.departure.after)),
             "passing": ":".join(map(str, d.departure.passing_line)),
         },
+        "uncommitted": [{"path": h.path, "line": h.line, "before": h.before, "after": h.after} for h in d.uncommitted],
         "values": [
             {"path": v.forced.path, "line": v.forced.line, "forced": v.forced.what, "origin": v.forced.origin,
              "outcome": v.outcome.value, "shown": v.sentence}

@@ -43,7 +43,7 @@ def last_changes(git: Git, path: RepoPath, lines: Iterable[int], now: bytes) -> 
     blamed: dict[int, LineChange] = {}
     if ranges:
         try:
-            out = _blame(git, path, ranges)
+            out = _blame(git, path, "--line-porcelain", *ranges, "HEAD")
         except LocalagentError:
             return {}
         blamed = _parsed(out.decode("utf-8", "replace"))
@@ -54,7 +54,30 @@ def last_changes(git: Git, path: RepoPath, lines: Iterable[int], now: bytes) -> 
     }
 
 
-def _blame(git: Git, path: RepoPath, ranges: Sequence[str]) -> bytes:
+def commits_of_lines(
+    git: Git, path: RepoPath, revision: str, goods: Sequence[str], *, first_parent: bool
+) -> Mapping[int, str]:
+    """By line (from 1) of a file as of a revision the commit that last changed it; of those that no good one holds.
+
+    GitSaysNoError where the file is not there.
+    """
+    options = ("--first-parent",) if first_parent else ()
+    out = _blame(git, path, "--incremental", *options, revision, *(f"^{good}" for good in goods))
+    found: dict[int, str] = {}
+    outside: set[str] = set()
+    entry = ["", "0", "0", "0"]
+    for row in out.decode("utf-8", "replace").split("\n"):
+        words = row.split(" ")
+        if len(words) == 4 and len(words[0]) in (40, 64):
+            entry = words
+        elif row == "boundary":  # told with a commit's first entry
+            outside.add(entry[0])
+        elif words[0] == "filename" and entry[0] not in outside:  # the last row of an entry
+            found |= dict.fromkeys(range(int(entry[2]), int(entry[2]) + int(entry[3])), entry[0])
+    return found
+
+
+def _blame(git: Git, path: RepoPath, *options: str) -> bytes:
     """What git answers, asked from the root: a `.mailmap` is read from the working directory, and may be a FIFO."""
     folder = git.path("--git-dir")
     prefix = git.asks("rev-parse", "--show-prefix")
@@ -62,7 +85,7 @@ def _blame(git: Git, path: RepoPath, ranges: Sequence[str]) -> bytes:
         return b""
     at_root = ("-c", "mailmap.file=/dev/null", f"--git-dir={folder}", "blame", "--no-ignore-revs-file")
     name = prefix.removesuffix(b"\n").decode("utf-8", "surrogateescape") + path
-    return git.at(Path("/")).run(*at_root, "--no-textconv", "--line-porcelain", *ranges, "HEAD", "--", name)
+    return git.at(Path("/")).run(*at_root, "--no-textconv", *options, "--", name)
 
 
 def _carried(then: list[bytes], now: list[bytes]) -> Mapping[int, int]:

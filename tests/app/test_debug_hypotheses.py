@@ -1,8 +1,11 @@
 """What experiments show: only what passed every check, alone, and is suspected first, is confirmed."""
 
+from dataclasses import replace
+
 import pytest
 
 from localagent.app.debug.debug import hypotheses_of
+from localagent.bisect.revert_edits import REVERT
 from localagent.domain.edit import Candidate, Edit, Patch
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.paths import RepoPath
@@ -14,6 +17,22 @@ BASELINE = Baseline(tests=(), failing=("a", "b"), passing=("c",))
 def candidate(number: int, line: int) -> Candidate:
     edit = Edit(path=RepoPath("m.py"), splices=(), operator="x", line=line, end_line=line, prior=0.0, note="< -> <=")
     return Candidate(number=number, patch=Patch(changes=()), edits=(edit,), cost=0.0)
+
+
+def test_what_takes_back_an_uncommitted_change_is_confirmed_whatever_else_passes() -> None:
+    back = candidate(1, 5)
+    back = replace(back, edits=(replace(back.edits[0], operator=REVERT),))
+    suspects = [Suspicion(path=RepoPath("m.py"), line=n, end_line=n, score=1.0) for n in (9, 5)]
+    result = TaskResult(
+        verdict=Verdict.LOW_CONFIDENCE,
+        reason="",
+        exit=1,
+        proposals=(candidate(2, 9), back),
+        proposed=(full(), full()),
+    )
+    told = hypotheses_of(result, BASELINE, suspects)
+    assert [(h.line, h.outcome.value) for h in told] == [(5, "confirmed"), (9, "possible")]
+    assert told[1].shown.endswith("; taking back what is not committed does that, too")
 
 
 def full(*still_failing: str) -> FullResult:

@@ -82,6 +82,30 @@ def test_the_dossier_of_a_failing_test(
 
 
 @pytest.mark.long
+def test_the_uncommitted_change_that_breaks_the_test_comes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    repo = Repo(tmp_path / "r")
+    good = CART.replace("each + 1", "each")
+    repo.stage("pkg/cart.py", good)
+    repo.stage("pkg/test_cart.py", TESTS)
+    repo.commit("one")
+    repo.write("pkg/cart.py", "MOST = 9\n\n\n" + good.replace("price * count", "price + count"))
+    assert main(["debug", "--repo", str(repo.folder / "pkg"), "--json", "--max-seconds", "20"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    (hunk,) = told["uncommitted"]
+    assert (hunk["path"], hunk["line"], hunk["after"]) == ("cart.py", 5, "    return price + count\n")
+    assert told["suspects"][0]["line"] == 5
+    assert told["look_first"][0].startswith(("cart.py:5 ", "what you changed since the last commit"))
+    repo.write("pkg/cart.py", CART)
+    repo.git("commit", "-qam", "broken")
+    repo.write("pkg/cart.py", f"MOST = 9\n\n\n{CART}")
+    assert main(["debug", "--repo", str(repo.folder / "pkg"), "--json", "--max-seconds", "20"]) == 0
+    assert json.loads(capsys.readouterr().out)["uncommitted"] == []  # it fails without the change, too
+
+
+@pytest.mark.long
 def test_after_the_baseline_jails_answer_in_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     repo = Repo(tmp_path / "r")

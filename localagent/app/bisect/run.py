@@ -152,7 +152,10 @@ class _Bisecting:
         graph = CommitGraph(parents=self._parents(self.goods, first_parent=self.request.first_parent))
         self.commits = len(graph)
         first_parent = self.request.first_parent
-        prior = guilty_prior(self.parts.git, self.bad, self.goods, graph, self.traced, first_parent=first_parent)
+        prior = guilty_prior(
+            self.parts.git, self.bad, self.goods, graph, self.traced,
+            carried=self.parts.tests.files, first_parent=first_parent,
+        )  # fmt: skip
         self.bisection = search = Bisection(graph, self.bad, prior, self.at_bad)
         for commit, verdict in log.verdicts:
             if commit in graph and commit != self.bad:

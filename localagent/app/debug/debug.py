@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from localagent.app.debug.explain import history_of
+from localagent.app.debug.uncommitted import uncommitted_changes, uncommitted_hunks
 from localagent.app.debug.value_experiments import nearest_passing, value_experiments
 from localagent.app.execute.known_secrets import open_sanitizer
 from localagent.app.fix.failure_slice import failure_slice
@@ -17,6 +18,7 @@ from localagent.app.policies import open_policy
 from localagent.app.reproduce.request import path_of
 from localagent.app.review.patch_tests import ProofRequest, TestedSnapshot, open_tested_snapshot
 from localagent.app.settings import Settings
+from localagent.bisect.revert_edits import REVERT, HunkLocalizer, revert_edits, reverted_files
 from localagent.debug.departure import Departure, departure_of
 from localagent.debug.dossier import MOST_SUSPECTS, Dossier, Hypothesis, HypothesisOutcome, Suspect, counted
 from localagent.debug.dynamic_slice import accesses
@@ -25,6 +27,7 @@ from localagent.debug.forced_values import observed_run
 from localagent.debug.frame_mapping import FrameMapper
 from localagent.debug.tracebacks import parse_tracebacks
 from localagent.debug.value_outcomes import ValueExperiment, most_telling, with_experiments
+from localagent.domain.bisection import RevertedHunk
 from localagent.domain.edit import Candidate, Edit
 from localagent.domain.failure_run import FailureRun, FrameValues, WrittenValue
 from localagent.domain.outcome import Baseline, Failure, FullResult
@@ -40,6 +43,7 @@ from localagent.repair.acceptance.acceptance import MORE_AFTER_FIRST
 from localagent.repair.acceptance.confidence_model import load_confidence
 from localagent.repair.search.repair_task import Repair
 from localagent.repair.search.state import Parts
+from localagent.repo.git import Git
 from localagent.report.repair_reasons import causes_remedy
 from localagent.text.secret_redaction import Sanitizer
 from localagent.text.visible_text import shortened
@@ -52,10 +56,12 @@ MOST_CHANGED = 20  # statements: to enumerate changes of more takes time that th
 TRACED_CPU_SECONDS = 20.0
 TRACED_PASSING = 3
 VALUES_SHARE = 0.25
+REVERTS_SHARE = 0.25
 SEARCH_SHARE = 0.8
 PROGRESS_SECONDS = 5.0
 MOST_QUOTED = 2
 LEAST_SHARE = 0.1  # of the first statement's score: what scores less merely ran
+_UNCOMMITTED = "without its change since the last commit the test passes"
 _BUILT_ON = 8.0  # nats that a second edit costs: what one statement does is asked of all suspicious ones first
 
 
@@ -117,11 +123,19 @@ def _debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
         def left() -> float:
             return request.max_seconds - (time.monotonic() - begin)
 
+        changes = tuple(uncommitted_changes(baseline, test, Git(request.repo.resolve(), {}), ground.sources))
+        if changes:
+            told.stage(f"taking back what is not committed of {counted(len(changes), 'file')}")
+        spared = (1 - REVERTS_SHARE) * left()
+        new = uncommitted_hunks(ground, baseline, test, changes, lambda: left() - spared)
         told.stage("forcing other values at suspicious statements, one at a time")
         values = run_value_experiments(ground, baseline, test, located, left)
         ranked = with_experiments(located.ranked, values)
+        if new is not None:
+            ranked = HunkLocalizer(_Ranked(ranked), new.reverts, _UNCOMMITTED).localize(baseline, ground.sources)
         told.stage("trying changes at suspicious statements, one at a time")
-        result = experiments(ground, baseline, ranked, settings, policy, told, left)
+        reverts = () if new is None else new.reverts
+        result = experiments(ground, baseline, ranked, settings, policy, told, left, reverts)
         sanitizer = open_sanitizer()
         run = _redacted(located.run, sanitizer)
         failure = replace(failure, message=sanitizer.clean_text(failure.message).text)
@@ -137,6 +151,7 @@ def _debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
                 replace(s, suspicion=replace(s.suspicion, why=sanitizer.clean_text(s.suspicion.why).text))
                 for s in _suspects(_that_ran(ranked, baseline), ground.sources, request.repo)
             ),
+            uncommitted=() if new is None else new.hunks,
             values=tuple(_clean(one, sanitizer) for one in most_telling(values, MOST_HYPOTHESES)),
             hypotheses=hypotheses_of(result, baseline, ranked),
             tried=None if result is None else result.verified,
@@ -237,8 +252,12 @@ def experiments(
     policy: Policy,
     sink: Sink,
     left: Callable[[], float],
+    reverts: Sequence[Sequence[RevertedHunk]] = (),
 ) -> TaskResult | None:
-    """Small changes at suspicious statements, each run against the failing tests and the tests that run it."""
+    """Small changes at suspicious statements, each run against the failing tests and the tests that run it.
+
+    `reverts` are tried first.
+    """
     if left() < 3:
         return None
     weights, ranker = open_order(settings)
@@ -255,6 +274,8 @@ def experiments(
         confidence=load_confidence(settings.models_dir / "confidence.json"),
         context=lambda _path, _baseline: "",
         beside=MORE_AFTER_FIRST,
+        given=tuple(revert_edits(reverts, ground.sources, "as in the last commit")),
+        reverted=reverted_files(reverts, ground.sources),
     )
     budget = Budget(max_candidates=MOST_CANDIDATES, max_seconds=SEARCH_SHARE * left(), jobs=2)
     return Repair(replace(ground.task, budget=budget, choosing=Choosing.FIRST), parts).run()
@@ -279,11 +300,15 @@ def hypotheses_of(result: TaskResult | None, baseline: Baseline, ranked: Sequenc
     order = sorted((*passing, *others), key=rank)
     alone = all(_beside(c, order[0]) for c in order)
     first = bool(order) and rank(order[0]) < MOST_CONFIRMED_RANK
+    taken_back = [c for c in passing if all(e.operator == REVERT for e in c.edits)]
+    order.sort(key=lambda c: c not in taken_back)
     found: list[Hypothesis] = []
     for candidate in order:
-        best = _lines_of(candidate) == _lines_of(order[0])
+        best = candidate in taken_back if taken_back else _lines_of(candidate) == _lines_of(order[0])
         elsewhere = (
-            "a change at another statement does that, too"
+            "taking back what is not committed does that, too"
+            if taken_back and not best
+            else "a change at another statement does that, too"
             if not alone
             else "a change of the line beside it does that, too"
             if len({_lines_of(c) for c in order}) > 1
@@ -294,7 +319,7 @@ def hypotheses_of(result: TaskResult | None, baseline: Baseline, ranked: Sequenc
         if not passing:
             elsewhere += "; the other tests were not all run with it"
         shown = _passing(baseline) if candidate in passing else f"{_turned(baseline)}, and what else runs it still does"
-        confirmed = bool(passing) and alone and first and best
+        confirmed = bool(passing) and best and (bool(taken_back) or (alone and first))
         found += _of(
             candidate,
             HypothesisOutcome.CONFIRMED if confirmed else HypothesisOutcome.POSSIBLE,
