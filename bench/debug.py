@@ -25,7 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from casefile import Case, read_all
 
 from localagent.app import Settings
-from localagent.app.debug.debug import chosen_failure, experiments, hypotheses_of, localized, run_value_experiments
+from localagent.app.debug.chosen_test import chosen_failure
+from localagent.app.debug.debug import experiments, hypotheses_of, localized, run_value_experiments
 from localagent.app.policies import open_policy
 from localagent.app.review.patch_tests import ProofRequest, open_tested_snapshot
 from localagent.debug.value_outcomes import with_experiments

@@ -28,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a test as pytest names it, or a file with a traceback (default: the first test that fails)",
     )
     parser.add_argument("--check", default="", metavar="CMD", help="a command that must exit 0 (no shell)")
+    parser.add_argument("--run", action="store_true", help="of a traceback: run the tests and find one that fails so")
     parser.add_argument("--repo", type=Path, default=Path(), metavar="DIR", help="the repository (default: .)")
     parser.add_argument("--python", default="", metavar="PY", help="the project's interpreter or virtual environment")
     parser.add_argument("--max-seconds", type=float, default=60.0, metavar="S", help="time limit in seconds (60)")
@@ -45,17 +46,25 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     if faults:
         raise UsageFault(faults)
     text = trace_text(args.what) if args.what and not args.what.endswith(".py") else None
-    if text is not None and (args.what == "-" or parse_tracebacks(text)):
+    trace = text if text is not None and (args.what == "-" or parse_tracebacks(text)) else None
+    if args.run and trace is None:
+        raise UsageFault(["--run: goes with a traceback (`localagent debug app.log --run`)"])
+    if trace is not None and not args.run:
         if args.html is not None:
             raise UsageFault(["--html: only the dossier of a test or command is written as a page"])
-        found = explain_text(text, args.what, args.repo, settings)
+        found = explain_text(trace, args.what, args.repo, settings)
         if args.json:
             render.json({"explanations": [explanation_json(one) for one in found]})
         else:
             render.text("\n\n".join(explanation_text(one) for one in found))
         return 0
     request = DebugRequest(
-        repo=args.repo, test=args.what, check=args.check, python=args.python, max_seconds=args.max_seconds
+        repo=args.repo,
+        test="" if trace is not None else args.what,
+        check=args.check,
+        trace=trace or b"",
+        python=args.python,
+        max_seconds=args.max_seconds,
     )
     dossier = debug(request, settings, PlainSink(render, quiet=args.json))
     if args.html is not None:

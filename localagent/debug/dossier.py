@@ -1,5 +1,6 @@
 """The dossier of one failing test as a value, as text and as JSON."""
 
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -135,6 +136,7 @@ def _sections(d: Dossier) -> Iterator[tuple[str, list[str]]]:
         ("Suspicious statements", _suspects(d)),
         ("Values that were forced, one at a time", (one.sentence for one in d.values)),
         ("Changes that were tried, and what became of the tests", _hypotheses(d)),
+        ("What to do next", next_steps(d)),
     ):
         told = list(body)
         if told:
@@ -172,6 +174,19 @@ def look_first(d: Dossier) -> Iterator[str]:
         yield _line(d, path, line)
         if first[path, line]:
             yield f"    {first[path, line]}"
+
+
+def next_steps(d: Dossier) -> Iterator[str]:
+    """Commands that go on from here. Of a command or of files that are not collected only the repair."""
+    kind, _, name = d.test.partition(":")
+    if kind in ("check", "collect"):
+        yield f"localagent fix --{'check' if kind == 'check' else 'test'} {shlex.quote(name)}"
+        return
+    test = shlex.quote(d.test)
+    yield f"localagent fix --test {test}        # look for a repair"
+    if not d.uncommitted:
+        yield f"localagent bisect --test {test}     # find the commit that broke it, if it passed before"
+    yield f"localagent reproduce {test}         # the smallest program that still fails so"
 
 
 def _tried(d: Dossier) -> str:
@@ -303,6 +318,7 @@ def dossier_json(d: Dossier) -> dict[str, Any]:
         ],
         "look_first": list(look_first(d)),
         "tried": d.tried,
+        "next_steps": list(next_steps(d)),
         "quoted": [explanation_json(q) for q in d.quoted],
         "writes": [{"path": w.path, "line": w.line, "name": w.name, "value": w.value} for w in d.writes],
         "departure": None

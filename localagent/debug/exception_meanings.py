@@ -192,7 +192,7 @@ _ROWS = (
     _row(
         "TypeError",
         r"unsupported operand type\(s\) for (?P<name>.+?): '(?P<other>[\w.]+)' and '(?P<third>[\w.]+)'",
-        "`{name}` was asked of a `{other}` and a `{third}`.",
+        "`{name}` does not work between the types `{other}` and `{third}`.",
         "where the value of the unexpected type comes from: text that was not converted, None, a tuple "
         "from a stray comma",
     ),

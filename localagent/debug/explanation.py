@@ -4,7 +4,7 @@ Each fact names its place. Nothing runs and nothing is guessed: what the text of
 """
 
 import ast
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from localagent.code.names import callee_name
@@ -57,6 +57,7 @@ def explain_traceback(traceback: Traceback, mapper: FrameMapper, sources: Source
     facts = [
         *_chain(traceback, mapper),
         *_raised_at(mapped),
+        *(_callers(mapper.map(surfaced.frames)[:-1]) if surfaced is not origin else ()),
         *_meaning(meaning),
         *_values(origin, at, sources),
         *_last_change(at, history),
@@ -110,15 +111,20 @@ def _raised_at(mapped: tuple[MappedFrame, ...]) -> Iterator[Fact]:
             yield Fact(label=label, sentence=_where(frame), path=frame.path, line=frame.line)
     if not here:
         yield Fact(label="note", sentence="none of its frames is a file of this repository")
-    earlier = here[:-1][-MOST_FRAMES:]
-    for frame in reversed(earlier):
-        yield Fact(label="called from", sentence=_where(frame), path=frame.path, line=frame.line)
+    yield from _callers(here[:-1])
     outside = len(mapped) - len(here)
     if outside and here:
         yield Fact(label="note", sentence=f"{outside} of {len(mapped)} frames lie outside this repository")
     repeated = max((f.frame.repeated for f in mapped), default=0)
     if repeated:
         yield Fact(label="note", sentence=f"one frame is repeated {repeated} more times: a call of itself")
+
+
+def _callers(frames: Sequence[MappedFrame]) -> Iterator[Fact]:
+    """The frames here, innermost first."""
+    here = [f for f in frames if f.path is not None]
+    for frame in reversed(here[-MOST_FRAMES:]):
+        yield Fact(label="called from", sentence=_where(frame), path=frame.path, line=frame.line)
 
 
 def _where(frame: MappedFrame) -> str:

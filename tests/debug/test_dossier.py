@@ -1,6 +1,7 @@
 """A dossier as text and as a page says the same, and what comes from outside is escaped."""
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 from support.traced_program import PATH, traced
@@ -16,6 +17,7 @@ from localagent.debug.dossier import (
     dossier_text,
     look_first,
 )
+from localagent.domain.bisection import HunkSummary
 from localagent.domain.outcome import Failure, Frame
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Suspicion
@@ -84,7 +86,26 @@ def test_where_nothing_can_be_blamed_the_place_in_the_tests_is_told_and_frames_t
     assert text[0] == "test_m.py cannot be collected; 2 other tests fail, too"
     assert "  no statement outside the tests can be blamed; it fails here:" in text
     assert "  test_m.py:2  f()" in text
-    assert text[-3:] == ["  test_m.py:9, in t", "  test_m.py:2, in f, 30 times in a row; the last one:", "      f()"]
+    at = text.index("  test_m.py:9, in t")
+    assert text[at + 1 : at + 3] == ["  test_m.py:2, in f, 30 times in a row; the last one:", "      f()"]
+    assert text[-1] == "  localagent fix --test test_m.py"
+
+
+def test_a_change_since_the_last_commit_is_told_before_hints_and_what_to_do_next_at_the_end() -> None:
+    hunk = HunkSummary(path=RepoPath("m.py"), line=4, before="x = 1\n", after="\n".join(map(str, range(12))))
+    dossier = Dossier(
+        test="t.py::test_a b", failure=Failure(exception="KeyError", message="k"), failing=1, run=None, sources={},
+        writes=(), departure=None, suspects=(), values=(), hypotheses=(), tried=3, seconds=1.0, uncommitted=(hunk,),
+    )  # fmt: skip
+    first = list(look_first(dossier))
+    assert first[:4] == [
+        "what you changed since the last commit; without that the test passes:", "m.py:4", "  - x = 1", "  + 0",
+    ]  # fmt: skip
+    assert first[-1] == "  + ... 4 more lines"
+    text = dossier_text(dossier)
+    assert "localagent reproduce 't.py::test_a b' " in text
+    assert "localagent bisect" not in text  # it is not committed
+    assert "localagent bisect --test" in dossier_text(replace(dossier, uncommitted=()))
 
 
 def test_an_exception_that_ends_a_thread_is_told_with_its_frames_and_values(tmp_path: Path) -> None:

@@ -41,6 +41,18 @@ def history(path: RepoPath, lines: tuple[int, ...]) -> dict[int, LineChange]:
     }
 
 
+def test_of_a_chain_the_callers_of_what_surfaced_are_told_as_well() -> None:
+    chained = TRACE.replace(b"run\n    return greet", b"<x>\n    return greet") + (
+        b"\nThe above exception was the direct cause of the following exception:\n\n"
+        b"Traceback (most recent call last):\n"
+        b'  File "/srv/app.py", line 11, in run\n    return greet("ann", "bob")\n'
+        b'  File "/srv/app.py", line 7, in greet\n    return profile.name + other.text\nValueError: no\n'
+    )
+    (trace,) = parse_tracebacks(chained)
+    found = explain_traceback(trace, FrameMapper(SOURCES), SOURCES, history)
+    assert ("called from", "in run", 11) in {(f.label, f.sentence, f.line) for f in found.facts}
+
+
 def test_a_traceback_is_explained_with_places() -> None:
     (trace,) = parse_tracebacks(TRACE)
     found = explain_traceback(trace, FrameMapper(SOURCES), SOURCES, history)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from localagent.app.debug.chosen_test import NAME_ONE, chosen_failure, traced_test
 from localagent.app.debug.explain import history_of
 from localagent.app.debug.uncommitted import uncommitted_changes, uncommitted_hunks
 from localagent.app.debug.value_experiments import nearest_passing, value_experiments
@@ -35,7 +36,7 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
 from localagent.domain.task import Budget, Choosing, Event, Suspicion, TaskResult
 from localagent.edit.space import open_edit_space
-from localagent.errors import AnswerIsNo, UsageFault
+from localagent.errors import AnswerIsNo
 from localagent.gate.repair_gates import open_gate_chain
 from localagent.localize.fuse import SpectrumLocalizer
 from localagent.ports import Sink, Sources
@@ -44,7 +45,6 @@ from localagent.repair.acceptance.confidence_model import load_confidence
 from localagent.repair.search.repair_task import Repair
 from localagent.repair.search.state import Parts
 from localagent.repo.git import Git
-from localagent.report.repair_reasons import causes_remedy
 from localagent.text.secret_redaction import Sanitizer
 from localagent.text.visible_text import shortened
 from localagent.verify.baseline.test_discovery import NoTests
@@ -67,11 +67,15 @@ _BUILT_ON = 8.0  # nats that a second edit costs: what one statement does is ask
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DebugRequest:
-    """What to look into. `test`: a test's id or a pytest argument, "" for the first that fails; `check`: a command."""
+    """What to look into. `test`: a test's id or a pytest argument, "" for the first that fails; `check`: a command.
+
+    `trace`: a text with a traceback; the first test that fails as its last one does is meant.
+    """
 
     repo: Path
     test: str = ""
     check: str = ""
+    trace: bytes = b""
     python: str = ""
     max_seconds: float = 60.0
 
@@ -86,18 +90,12 @@ class Localized:
     passing: Mapping[str, FailureRun]
 
 
-_REMEDY = (
-    "name a test that fails (`localagent debug tests/test_it.py::test_one`), a command with --check, or a traceback "
-    "(`localagent debug FILE`, or `-` for standard input)"
-)
-
-
 def debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
     """The dossier. AnswerIsNo where nothing fails or nothing can be run, UsageFault for a test that is not there."""
     try:
         return _debug(request, settings, sink)
     except NoTests as no:
-        raise AnswerIsNo(f"{no} in {request.repo.resolve()}", remedy=_REMEDY) from None
+        raise AnswerIsNo(f"{no} in {request.repo.resolve()}", remedy=NAME_ONE) from None
 
 
 def _debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
@@ -116,7 +114,8 @@ def _debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
     with open_tested_snapshot(proof, settings, policy, sink) as ground:
         baseline = ground.verifier.baseline()
         ground.verifier.worker_pool.until = begin + answers_due(request.max_seconds)
-        test, failure = chosen_failure(baseline, request.test)
+        wanted = traced_test(request.trace, baseline, ground.sources) if request.trace else request.test
+        test, failure = chosen_failure(baseline, wanted)
         told.stage(f"{len(baseline.passing)} pass, {len(baseline.failing)} fail; tracing {test}")
         located = localized(ground, baseline, test)
 
@@ -185,31 +184,6 @@ class _Progress:
 
     def _emit(self, kind: str, **data: str) -> None:
         self._sink.emit(Event(kind=kind, at_seconds=round(time.monotonic() - self._begin, 3), data=data))
-
-
-def chosen_failure(baseline: Baseline, wanted: str) -> tuple[str, Failure]:
-    """The failing test that is meant, else the first. AnswerIsNo where it does not fail."""
-    failures: dict[str, Failure] = {t.id: t.failure for t in baseline.tests if t.failure is not None}
-    failures |= dict(baseline.collect_failures)
-    failures |= {f"check:{c.command}": c.failure for c in baseline.checks if c.failure is not None}
-    every = {t.id for t in baseline.tests} | set(failures)
-    if "::" in wanted and not baseline.collect_failures and not any(_selects(wanted, name) for name in every):
-        raise UsageFault(f"{wanted}: no such test is collected", remedy="name it as `pytest --collect-only -q` does")
-    known = [name for name in baseline.failing if name in failures]
-    named = [name for name in known if "::" not in wanted or _selects(wanted, name)]
-    if not named:
-        if baseline.causes:
-            raise AnswerIsNo(
-                "; ".join(cause.sentence for cause in baseline.causes), remedy=causes_remedy(baseline.causes)
-            )
-        flaky = f"; {len(baseline.flaky)} change from run to run" if baseline.flaky else ""
-        raise AnswerIsNo(f"{wanted or 'every test'} passes here{flaky}", remedy=_REMEDY)
-    return named[0], failures[named[0]]
-
-
-def _selects(wanted: str, name: str) -> bool:
-    """Whether a pytest argument with `::` means a test: by its id, without its parameters, or by its class."""
-    return name == wanted or name.startswith((f"{wanted}[", f"{wanted}::"))
 
 
 def localized(ground: TestedSnapshot, baseline: Baseline, test: str) -> Localized:

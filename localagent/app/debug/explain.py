@@ -1,11 +1,13 @@
 """`explain`: a traceback, a line, a rule's id or a task's id in plain sentences. Nothing of the repository runs."""
 
 import re
+import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from localagent.app.policies import open_policy
+from localagent.app.reproduce.request import test_in_trace
 from localagent.app.settings import Settings
 from localagent.debug.explanation import Explanation, Fact, History, explain_line, explain_traceback
 from localagent.debug.frame_mapping import FrameMapper
@@ -57,7 +59,21 @@ def explain_text(text: bytes, name: str, repo: Path, settings: Settings) -> tupl
         sources = SourceMap(take_snapshot(repo, scratch / "store"))
         mapper = FrameMapper(sources, str(repo.resolve()))
         history = history_of(repo, sources)
-        return tuple(explain_traceback(one, mapper, sources, history) for one in found[-MOST_SHOWN:])
+        told = [explain_traceback(one, mapper, sources, history) for one in found[-MOST_SHOWN:]]
+        if told[-1].path is not None:
+            told[-1] = replace(told[-1], facts=(*told[-1].facts, _next_step(text, name, sources)))
+        return tuple(told)
+
+
+def _next_step(text: bytes, name: str, sources: Mapping[RepoPath, bytes]) -> Fact:
+    """What finds out more: the test of the traceback, or a search for one."""
+    try:
+        test = test_in_trace(text.decode("utf-8", "replace"), sources)
+    except AnswerIsNo:
+        sentence = f"`localagent debug {shlex.quote(name)} --run` looks for a test that fails in this way"
+    else:
+        sentence = f"`localagent debug {shlex.quote(test)}` runs that test and looks for the cause"
+    return Fact(label="what to do", sentence=sentence)
 
 
 def history_of(repo: Path, sources: Mapping[RepoPath, bytes]) -> History:
