@@ -8,7 +8,7 @@ import itertools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from localagent.bisect.carried_tests import CarriedTests, renamed_specs
 from localagent.bisect.result_cache import ResultCache
@@ -104,11 +104,20 @@ class CommitJudge:
         first = self._in_version(lay, order[0], symptom, wanting, running)
         if first.verdict is not CommitVerdict.SKIP or not lay.own_tests():
             return first
+        if not own_first and self._is_broken(lay):
+            return first
         other = self._in_version(lay, order[1], symptom, wanting, running)
         told = replace(other if other.verdict is not CommitVerdict.SKIP else first, runs=first.runs + other.runs)
         if told.version is TestVersion.OWN and told.verdict is not CommitVerdict.SKIP:
             self._by_own.append(lay.commit)
         return told
+
+    def _is_broken(self, lay: "_Lay") -> bool:
+        """Whether tests are not collected for a file apart from them: the commit's own would find it so, too."""
+        runs = self._cache.runs(lay.key(TestVersion.CARRIED))
+        beside = {PurePosixPath(path).parent for path in self._tests.files}
+        places = runs[-1].uncollected if runs else ()
+        return any(place is not None and PurePosixPath(place).parent not in beside for place in places)
 
     def _leads_to(self, commit: str, newer: str) -> bool:
         return self._git.asks("merge-base", "--is-ancestor", commit, newer) is not None

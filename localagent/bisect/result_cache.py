@@ -42,7 +42,7 @@ class ResultCache:
         told = [
             {
                 "problem": run.problem,
-                "seen": {n: [seen.outcome.value, seen.kind] for n, seen in run.seen.items()},
+                "seen": {n: [seen.outcome.value, seen.kind, seen.place or ""] for n, seen in run.seen.items()},
                 "ran": {path: sorted(lines) for path, lines in run.ran.items()},
                 "imported": run.imported,
             }
@@ -58,8 +58,10 @@ class ResultCache:
 
 def _run_of(value: Any) -> TreeRun:
     seen = {
-        str(name): SymptomObservation(outcome=Outcome(outcome), kind=str(kind))
-        for name, (outcome, kind) in value["seen"].items()
+        str(name): SymptomObservation(
+            outcome=Outcome(outcome), kind=str(kind), place=RepoPath(place) if place else None
+        )
+        for name, (outcome, kind, place) in value["seen"].items()
     }
     ran = {RepoPath(path): frozenset(int(line) for line in lines) for path, lines in value["ran"].items()}
     imported = tuple(RepoPath(path) for path in value["imported"])

@@ -18,10 +18,14 @@ _SKIP_STATUS = {125: "asks to be skipped (exit status 125)", 126: "cannot be run
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SymptomObservation:
-    """One test, check or file. `kind` is how it failed: an exception's type, and its message for a file; "" if good."""
+    """One test, check or file. `kind` is how it failed: an exception's type, and its message for a file; "" if good.
+
+    `place`: the innermost file of the repository where it failed, if known.
+    """
 
     outcome: Outcome
     kind: str = ""
+    place: RepoPath | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,6 +43,13 @@ class TreeRun:
     imported: tuple[RepoPath, ...] = ()
 
     @property
+    def uncollected(self) -> tuple[RepoPath | None, ...]:
+        """Where each file failed that cannot be collected."""
+        return tuple(
+            seen.place for name, seen in self.seen.items() if name.startswith(COLLECT_PREFIX) and not seen.outcome.good
+        )
+
+    @property
     def bad(self) -> dict[str, str]:
         """How the bad ones failed."""
         return {name: seen.kind for name, seen in self.seen.items() if not seen.outcome.good}
@@ -49,7 +60,8 @@ def observed(name: str, outcome: Outcome, failure: Failure | None) -> SymptomObs
     if outcome.good or failure is None:
         return SymptomObservation(outcome=outcome, kind="" if outcome.good else outcome.value)
     message = f": {failure.steady}" if name.startswith(COLLECT_PREFIX) else ""
-    return SymptomObservation(outcome=outcome, kind=f"{failure.exception or outcome.value}{message}")
+    place = next((frame.path for frame in reversed(failure.frames) if frame.path is not None), None)
+    return SymptomObservation(outcome=outcome, kind=f"{failure.exception or outcome.value}{message}", place=place)
 
 
 def refused_status(status: int) -> str:

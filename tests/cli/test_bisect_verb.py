@@ -122,6 +122,21 @@ def test_a_moved_module_is_judged_by_the_test_as_it_was_then() -> None:
         assert "own" in {judged["version"] for judged in told["judged"].values()}
 
 
+def test_a_commit_that_does_not_parse_is_not_run_again_with_its_own_tests() -> None:
+    with home({}) as h:
+        repo = Repo(h.repo)
+        commits: list[str] = []
+        for n, text in enumerate((GOOD, "def (:\n", BAD)):
+            repo.stage("pkg/adder.py", text)
+            repo.stage("tests/test_adder.py", TEST.replace("from adder", "from pkg.adder") + f"# {n}\n")
+            repo.stage("conftest.py", "")
+            repo.commit(f"{n}")
+            commits.append(repo.git("rev-parse", "HEAD").decode().strip())
+        code, told = bisect(h, "--test", "tests/test_adder.py", "--good", commits[0], "--no-hunks")
+        assert (code, told["end"]) == (1, "undecided")
+        assert (told["judged"][commits[1]]["verdict"], told["judged"][commits[1]]["runs"]) == ("skip", 1)
+
+
 def test_answers_that_are_no(tmp_path: Path) -> None:
     with home({}) as h:
         commits = history(Repo(h.repo), guilty=0, count=2)
