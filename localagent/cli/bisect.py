@@ -75,6 +75,10 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
         render.text(bisect_text(result))
         if result.remedy:
             render.note(f"  what to do: {result.remedy}")
+        elif result.end is BisectEnd.FOUND and not args.fix:
+            render.note(
+                "  what to do: `localagent bisect --resume --fix` looks for a repair that starts from this commit"
+            )
         for warning in result.warnings:
             render.note(f"warning: {warning}")
     if args.fix and result.end is BisectEnd.FOUND:

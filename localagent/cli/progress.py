@@ -99,7 +99,8 @@ def _judged(data: Mapping[str, Any]) -> str:
     """A bisection's verdict on one commit, and how much is left."""
     left = ""
     if data.get("suspects"):
-        many = f"{data['suspects']:,} of {data['commits']:,} commits are likely, about {data['steps']} steps"
+        steps = f"{data['steps']} step{'s' * (data['steps'] != 1)}"
+        many = f"{data['suspects']:,} of {data['commits']:,} commits are likely, about {steps}"
         left = f"; {many if data['suspects'] > 1 else 'one commit is likely'}"
     reason = one_line(str(data.get("reason")), 100)
     failed, runs = data.get("failed", 0), data.get("failed", 0) + data.get("passed", 0)

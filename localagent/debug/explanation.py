@@ -184,11 +184,17 @@ def statement_at(source: bytes, line: int) -> ast.AST | None:
     for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, ast.stmt) and node.lineno <= line <= head_end(node):
             best = node if best is None or node.lineno >= best.lineno else best
-    if isinstance(best, ast.If | ast.While):
-        return best.test
-    if isinstance(best, ast.For | ast.AsyncFor):
-        return ast.comprehension(target=best.target, iter=best.iter, ifs=[], is_async=0)
-    return best
+    match best:
+        case ast.If(test=head) | ast.While(test=head) | ast.Match(subject=head):
+            return head
+        case ast.For() | ast.AsyncFor():
+            return ast.comprehension(target=best.target, iter=best.iter, ifs=[], is_async=0)
+        case ast.With(items=items) | ast.AsyncWith(items=items):
+            return ast.Tuple(elts=[item.context_expr for item in items], ctx=ast.Load())
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Try() | ast.TryStar():
+            return None
+        case _:
+            return best
 
 
 def _last_change(at: MappedFrame | None, history: History) -> Iterator[Fact]:

@@ -24,8 +24,9 @@ def near_lines(near: Mapping[str, Any], *, most: int, whole: bool = False) -> It
     of_whom = f" to {many} function{'s' * (many != 1)}" if whole else ""
     demanded = f", {near['demanded']} differ as the repaired tests require" if near["demanded"] else ""
     others = len(near["differences"]) + near["differences_left_out"]
+    other = "other " if near["demanded"] else ""
     explained = f" ({near['explained']} explained by these)" if near.get("explained") else ""
-    yield f"old against new: {near['inputs']} inputs{of_whom}{demanded}, {others} other differences{explained}"
+    yield f"old against new: {near['inputs']} inputs{of_whom}{demanded}, {others} {other}differences{explained}"
     yield from (f"  {_function_change(change)}" for change in near.get("function_changes", ()))
     lines, told = merged(_difference(one, whole=whole) for one in near["differences"])
     yield from lines[:most]

@@ -87,6 +87,8 @@ def test_a_line_is_explained_by_what_it_reads_and_who_calls() -> None:
     assert ("reads", "`profile`, assigned above", 6) in facts
     assert ("reads", "`other`, a parameter", 5) in facts
     assert ("called at", "a call of `greet`", 11) in facts
+    head = explain_line(PATH, 5, SOURCES, history)
+    assert [f.label for f in head.facts] == ["function", "called at", "last changed"]  # what its body reads is not said
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,18 @@ def test_an_import_may_change_and_objects_need_not_cross() -> None:
     assert all(d.call.startswith("Cart.total(Cart(items=[") for d in found.differences)
 
 
+@pytest.mark.long
+def test_what_a_method_does_to_its_object_is_told() -> None:
+    after = CART.replace("append(price)", "append(price + 1)")
+    found = compared(
+        {"cart.py": CART, "test_cart.py": CART_TESTS},
+        {"cart.py": after, "test_cart.py": CART_TESTS},
+        "test_cart.py::test_total",
+    )
+    told = [(d.old, d.new) for d in found.differences]
+    assert ("None, object then Cart(items=[3])", "None, object then Cart(items=[4])") in told, told
+
+
 @pytest.mark.slow
 def test_what_disagrees_with_itself_does_not_count() -> None:
     before = {"m.py": "import os\n\n\ndef f(n: int):\n    return os.urandom(4)\n"}

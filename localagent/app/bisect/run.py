@@ -288,7 +288,8 @@ class _Bisecting:
 
     def _searched(self, search: Bisection) -> BisectResult:
         """The answer that the verdicts give, once the commit that is found was confirmed."""
-        self._stage(f"searching {self.commits:,} commits, about {steps_left(search.likely())} steps")
+        steps = steps_left(search.likely())
+        self._stage(f"searching {self.commits:,} commits, about {steps} step{'s' * (steps != 1)}")
         state = self.search.bisect(search)
         for commit, judgement in self.judged.items():
             if judgement.counts.failed and judgement.counts.passed:
