@@ -155,7 +155,8 @@ def look_first(d: Dossier) -> Iterator[str]:
         yield f"    {_changed(same[0])}"
         if len(same) > 1:
             others = "; ".join(h.experiment for h in same[1:])
-            yield f"    so does {counted(len(same) - 1, 'other change')} there: {others}"
+            does = "does" if len(same) == 2 else "do"
+            yield f"    so {does} {counted(len(same) - 1, 'other change')} there: {others}"
     if confirmed:
         return
     hints = [(h.path, h.line, _changed(h)) for h in d.hypotheses if h.outcome is _POSSIBLE]
