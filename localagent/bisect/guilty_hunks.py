@@ -1,8 +1,8 @@
 """Which hunks of the first bad commit matter: the smallest set that makes the tests fail when laid over its parent.
 
-Files are reduced first, then the hunks of those that are left, then, in Python, the tokens and statements of these. A
-hunk is a stretch of differing lines; a file that is new, gone, or no text is one hunk. Parts that do not fail in the
-same way count as passing.
+Files are reduced first, then the hunks of those that are left, then, in Python, the tokens and statements of these:
+to parts that make a program of the parent and leave one of the commit. A hunk is a stretch of differing lines; a file
+that is new, gone, or no text is one hunk. Parts that do not fail in the same way count as passing.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -105,9 +105,13 @@ class _SplitFile:
         rest = [part for part in (*self.parts, *self.others) if part not in some]
         return replace(self.change, after=without(_as_file(self.change), rest).before)
 
+    def without_parts(self, some: Sequence[PatchPart]) -> bytes:
+        """The commit's own file without some of the parts."""
+        return without(_as_file(self.change), some).before
+
     def taken_back(self, some: Sequence[PatchPart]) -> tuple[ChangedHunk, ...]:
         """What some of the parts are to the commit's own file."""
-        return hunks_of([replace(self.change, before=without(_as_file(self.change), some).before)])
+        return hunks_of([replace(self.change, before=self.without_parts(some))])
 
 
 class _CountedRuns:
@@ -156,7 +160,8 @@ def minimal_hunks(
 
     def fails_with(some: Sequence[tuple[_SplitFile, PatchPart]]) -> bool:
         made = with_parts(some)
-        programs = all(parse_or_none(change.after) is not None for change in made)
+        left = (s.without_parts([part for of, part in some if of is s]) for s in split)
+        programs = all(parse_or_none(text) is not None for text in (*(change.after for change in made), *left))
         return programs and runs.fails((*applied(whole), *made))
 
     needed = minimise([(s, part) for s in split for part in s.parts], fails_with, lambda: runs.below(most))

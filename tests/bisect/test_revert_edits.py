@@ -49,6 +49,22 @@ def test_of_a_hunk_with_a_wanted_feature_the_part_that_matters_is_found_and_take
     assert reverted_files(found.reverts, {M: today}) == {(M, repaired[0])}
 
 
+def test_a_part_without_which_the_commit_is_no_program_does_not_stand_for_the_whole() -> None:
+    before = b"def label(a, home):\n    if is_abroad(a, home):\n        return a.country.upper()\n"
+    after = (
+        b"def label(a, home):\n    for hook in HOOKS:\n        hook(a)\n"
+        b"    if a.country != home:\n        return a.country.upper()\n"
+    )
+
+    def fails(changes: Sequence[TreeChange]) -> bool:  # `is_abroad(a.country != home)` raises the same
+        return any(b"a.country != home" in c.after for c in changes)
+
+    found = minimal_hunks(hunks_of([change(before, after)]), fails)
+    assert [(h.before, h.after) for h in found.hunks] == [
+        ("    if is_abroad(a, home):\n", "    if a.country != home:\n")
+    ]
+
+
 def test_all_hunks_make_the_commit_and_none_changes_nothing() -> None:
     hunks = hunks_of([change()])
     assert [c.after for c in applied(hunks)] == [AFTER]

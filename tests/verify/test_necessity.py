@@ -38,6 +38,19 @@ def test_inserted_statements_are_parts_of_their_own() -> None:
     assert texts(BODY, after) == ["nothing -> if not x: return None", "nothing -> y = abs(y)"]
 
 
+def test_statements_beside_a_changed_line_are_parts_of_their_own() -> None:
+    block, changed_line = "    for z in x:\n        y += z\n", "    return y + x[0]\n"
+    wanted = {"nothing -> for z in x: y += z", "nothing -> + x[0]"}
+    assert set(texts(BODY, BODY.replace("    return y\n", block + changed_line))) == wanted
+    before = BODY.replace("        return x\n", "        y = x\n").replace("    return y", "    return x")
+    assert texts(before, before.replace("        y = x\n", "        y = x + 1\n        x = y\n")) == [
+        "nothing -> + 1",
+        "nothing -> x = y",
+    ]
+    elsewhere = BODY.replace("    return y\n", "    if x:\n        return y + 1\n")  # its block, and deeper
+    assert "nothing -> if x:" not in texts(BODY, elsewhere)
+
+
 def test_a_removed_statement_is_a_part() -> None:
     before = BODY.replace("    if x", "    y += 1\n    if x")
     assert texts(before, BODY) == ["y += 1 -> nothing"]

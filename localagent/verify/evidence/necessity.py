@@ -10,6 +10,7 @@ inside one inserted statement is one part; a part that leaves no program when it
 import ast
 import concurrent.futures as cf
 import re
+import textwrap
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,6 +32,7 @@ MOST_PAIRS = 6
 MOST_TOKENS = 400  # of both texts of a hunk: a longer one is one part
 SECONDS = 40.0
 _SHOWN = 120
+_LEAST_LIKE = 0.5  # of tokens
 _LEAST_MOVED = 12  # letters and signs
 _HEADER = re.compile(rb"(?:^|\n)[ \t]*\w[^\n]*:[ \t]*(?:#[^\n]*)?\n|^[ \t]*(?:else|try|finally):\s")
 _TOKEN = re.compile(rb"\s+|\w+|[^\w\s]", re.DOTALL)
@@ -219,11 +221,44 @@ def changed_parts(file: ChangedFile) -> Iterator[PatchPart]:
             continue
         part = PatchPart(file=file, start=news[c], end=news[d], before=file.before[olds[a] : olds[b]])
         if tag == "replace":
-            yield from _in_tokens(part)
+            yield from _in_place(part, old[a:b], new[c:d])
         elif tag == "insert":
             yield from _in_statements(part)
         else:
             yield part
+
+
+def _in_place(part: PatchPart, old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[PatchPart]:
+    """A replaced hunk; whole statements in front of or behind lines that are like the old ones were inserted."""
+    more = len(new) - len(old)
+    found = [
+        (_likeness(old, kept), kept, added) for kept, added in ((new[more:], new[:more]), (new[:-more], new[-more:]))
+    ]
+    likeness, kept, added = max(found, key=lambda one: one[0]) if more > 0 else (0.0, new, new)
+    inserted = textwrap.dedent(b"".join(added).decode("utf-8", "replace")).encode()
+    if likeness < _LEAST_LIKE or parse_or_none(inserted) is None:
+        yield from _in_tokens(part)
+        return
+    size = len(b"".join(added))
+    if kept == new[more:]:
+        parts = replace(part, end=part.start + size, before=b""), replace(part, start=part.start + size)
+        yield from _in_statements(parts[0])
+        yield from _in_tokens(parts[1])
+    else:
+        parts = replace(part, end=part.end - size), replace(part, start=part.end - size, before=b"")
+        yield from _in_tokens(parts[0])
+        yield from _in_statements(parts[1])
+
+
+def _likeness(old: Sequence[bytes], new: Sequence[bytes]) -> float:
+    """How much of their tokens lines share, from 0 to 1; 0 where one stands deeper than the other or begins a block."""
+    shapes = [
+        [(len(line) - len(line.lstrip()), line.rstrip().endswith(b":")) for line in lines] for lines in (old, new)
+    ]
+    if shapes[0] != shapes[1]:
+        return 0.0
+    before, after = (_TOKEN.findall(b"".join(lines)) for lines in (old, new))
+    return SequenceMatcher(None, before, after, autojunk=False).ratio()
 
 
 def _offsets(lines: Sequence[bytes]) -> list[int]:
