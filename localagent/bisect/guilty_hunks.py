@@ -129,6 +129,13 @@ class _CountedRuns:
         self.made += 1
         return self._fails(changes)
 
+    def decides(self, part: Sequence[TreeChange], rest: Sequence[TreeChange], most: int) -> bool:
+        """Whether a part makes the tests fail and the rest does not: then taking it back mends the commit.
+
+        False, and not complete, where there is no run left to ask about the rest.
+        """
+        return self.fails(part) and self.below(most) and not self.fails(rest)
+
     def below(self, most: int) -> bool:
         """Whether one more run is within `most`."""
         self.complete = self.made < most
@@ -140,31 +147,38 @@ def minimal_hunks(
 ) -> MinimalHunks:
     """The hunks that matter, where all of them together fail and none of them do not, in at most so many runs.
 
-    `fails` is asked about changes of the parent's tree.
+    They fail alone, and the commit without them does not; no smaller part of them is so. `fails` is asked about changes
+    of the parent's tree.
     """
     runs = _CountedRuns(fails)
+
+    def decide(some: Sequence[ChangedHunk], most: int) -> bool:
+        return runs.decides(applied(some), applied([hunk for hunk in hunks if hunk not in some]), most)
+
     paths = tuple(dict.fromkeys(hunk.path for hunk in hunks))
     files = minimise(
         paths,
-        lambda part: runs.fails(applied([hunk for hunk in hunks if hunk.path in part])),
+        lambda part: decide([hunk for hunk in hunks if hunk.path in part], most // 2),
         lambda: runs.below(most // 2),
     )
     runs.complete = True
     left = [hunk for hunk in hunks if hunk.path in files]
-    kept = minimise(left, lambda part: runs.fails(applied(part)), lambda: runs.below(most))
+    kept = minimise(left, lambda part: decide(part, most), lambda: runs.below(most))
     split = [s for path in files if (s := _split([hunk for hunk in kept if hunk.path == path])) is not None]
     whole = [hunk for hunk in kept if hunk.path not in {s.change.path for s in split}]
+    dropped = [h for h in hunks if h not in kept and h.path not in {s.change.path for s in split}]
 
     def with_parts(some: Sequence[tuple[_SplitFile, PatchPart]]) -> list[TreeChange]:
         return [s.with_parts(own) for s in split if (own := [part for of, part in some if of is s])]
 
-    def fails_with(some: Sequence[tuple[_SplitFile, PatchPart]]) -> bool:
+    def decide_with(some: Sequence[tuple[_SplitFile, PatchPart]]) -> bool:
         made = with_parts(some)
-        left = (s.without_parts([part for of, part in some if of is s]) for s in split)
-        programs = all(parse_or_none(text) is not None for text in (*(change.after for change in made), *left))
-        return programs and runs.fails((*applied(whole), *made))
+        rest = [replace(s.change, after=s.without_parts([part for of, part in some if of is s])) for s in split]
+        programs = all(parse_or_none(change.after) is not None for change in (*made, *rest))
+        rest = [change for change in rest if change.after != change.before]
+        return programs and runs.decides((*applied(whole), *made), (*applied(dropped), *rest), most)
 
-    needed = minimise([(s, part) for s in split for part in s.parts], fails_with, lambda: runs.below(most))
+    needed = minimise([(s, part) for s in split for part in s.parts], decide_with, lambda: runs.below(most))
     by_file = [(s, [part for of, part in needed if of is s]) for s in split]
     parts = [hunk for s, own in by_file if own for hunk in s.taken_back(own)]
     ways = [*(s.taken_back(own) for s, own in by_file), *_together(kept)]

@@ -65,6 +65,18 @@ def test_a_part_without_which_the_commit_is_no_program_does_not_stand_for_the_wh
     ]
 
 
+def test_of_two_parts_that_each_fail_alone_both_are_taken_back() -> None:
+    before = b"def column(grid, seat):\n    return [grid[row][seat] for row in range(len(grid))]\n"
+    after = before.replace(b"[row][seat]", b"[seat][row]") + b"\n\ndef new():\n    return 5\n"
+
+    def fails(changes: Sequence[TreeChange]) -> bool:
+        return any(b"[row][seat]" not in c.after for c in changes)
+
+    found = minimal_hunks(hunks_of([change(before, after)]), fails)
+    (edit, *_) = revert_edits(found.reverts, {M: after})
+    assert edit.apply(after) == before + b"\n\ndef new():\n    return 5\n"
+
+
 def test_all_hunks_make_the_commit_and_none_changes_nothing() -> None:
     hunks = hunks_of([change()])
     assert [c.after for c in applied(hunks)] == [AFTER]
