@@ -122,7 +122,7 @@ def call_answer(
         if own and function.__name__ == CONSTRUCTOR:
             state = made_state(args[0], (args[1:], kwargs), look)
             text = bounded(text, TEXT_LIMIT // 2) + ", made " + bounded(show(args[0]), TEXT_LIMIT // 2)
-        elif own and changed != given:
+        elif own and changed != given and result is None:
             text = bounded(text, TEXT_LIMIT // 2) + ", object then " + bounded(show(args[0]), TEXT_LIMIT // 2)
         if changed != given and not held.get("arguments unchanged", True):
             text = bounded(text, TEXT_LIMIT // 2) + ", arguments then " + bounded(show(args[own:]), TEXT_LIMIT // 2)

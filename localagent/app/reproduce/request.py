@@ -53,7 +53,8 @@ def test_in_trace(text: str, sources: Mapping[RepoPath, bytes]) -> str:
                 return f"{mapped.path}::{_qualified(mapped, sources[mapped.path])}"
     raise AnswerIsNo(
         "the traceback passes through no test of this repository",
-        remedy="name a test or a script that shows it: localagent reproduce tests/test_x.py::test_y",
+        remedy="name a test or a script that shows it: localagent reproduce tests/test_x.py::test_y "
+        "(`localagent debug FILE --run` looks for one)",
     )
 
 
