@@ -228,3 +228,44 @@ def test_answers_of_calls_that_run_nothing_of_a_change_do_not_compare_it() -> No
     assert {d.effect for d in emptied.differences} == {DifferenceKind.TESTED}, emptied
     unrun = after("listener = print", "listener = repr")
     assert [f.reached_by_inputs for f in unrun.functions] == [False], unrun
+
+
+@pytest.mark.long
+def test_copies_that_turn_down_every_call_of_a_test_are_none() -> None:
+    """Though some variation of these calls, which needs nothing of the object, is answered."""
+    files = {"m.py": FIELD, "test_m.py": FIELD_TESTS}
+    after = FIELD.replace("n + self.wide()", "self.wide() + n + (n == 4)")
+    found = compared(files, {**files, "m.py": after}, *(f"test_m.py::test_padded[{n}]" for n in range(6)))
+    assert [(f.function, f.reached_by_inputs) for f in found.functions] == [("Field.padded", True)], found
+    assert DifferenceKind.TESTED in [d.effect for d in found.differences], found
+
+
+FIELD = """\
+class Unbound:
+    pass
+
+
+class Field:
+    def __new__(cls, *args):
+        return object.__new__(cls) if args else Unbound()
+
+    def __init__(self, width):
+        self.width = width
+
+    def wide(self):
+        return self.width
+
+    def padded(self, n):
+        if not 0 <= n <= 5:
+            return 0
+        return n + self.wide()
+"""
+FIELD_TESTS = """\
+import pytest
+from m import Field
+
+
+@pytest.mark.parametrize('n', range(6))
+def test_padded(n):
+    assert Field(3).padded(n) >= 0
+"""
