@@ -162,6 +162,3 @@ def test_of_a_statement_of_many_lines_those_that_changed_are_told() -> None:
     assert file.executable() == {4}
     assert file.changed_in(file.executable()) == {6}
     assert file.changed_in(frozenset({11})) == {11}, "a statement of which nothing changed is told by its first line"
-    text = TEXT.replace("LIMIT = 3", 'LIMIT = len(\n    """a\n    b\n    c""",\n)')
-    within = changed("    b\n", "    d\n", text)
-    assert within.changed_in(within.executable()) == {5}

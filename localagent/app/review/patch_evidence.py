@@ -245,7 +245,8 @@ def _always(after: Baseline, turned: Sequence[str]) -> list[str]:
 def _mutants(subject: Subject, seen: Covered, after: Baseline, turned: Sequence[str]) -> Mutants:
     space = open_edit_space(load_prior(subject.settings.models_dir / "prior.json"))
     lines = changed_lines(subject.files, seen)
-    chosen, total = mutants_of(space, SourceMap(subject.after), lines, behaviour_key, seed=subject.seed)
+    sources = SourceMap(subject.after)
+    chosen, total = mutants_of(space, sources, lines, behaviour_key, seed=subject.seed, instead=seen.lines)
     if not chosen:
         return Mutants(tried=0, killed=0, space=0, note="the edit space has none for these lines")
     ground = replace(after, failing=(), checks=(), collect_failures={})

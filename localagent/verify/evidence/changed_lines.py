@@ -90,18 +90,9 @@ class ChangedFile:
         return found
 
     def changed_in(self, begun: frozenset[int]) -> frozenset[int]:
-        """The changed lines of the statements of the text after that begin at some lines; of one without, its first.
-
-        A line inside a string of many lines counts as the one where that begins.
-        """
+        """The changed lines of the statements of the text after that begin at some lines; of one without, its first."""
         tree, changed = parse_or_none(self.after), self.lines()[1]
-        if tree is None:
-            return begun
-        extents = {n.lineno: head_end(n) for n in _statements(tree.body)}
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Constant | ast.JoinedStr):
-                inside = range(node.lineno + 1, (node.end_lineno or node.lineno) + 1)
-                changed = changed - {*inside} | {node.lineno} if changed.intersection(inside) else changed
+        extents = {n.lineno: head_end(n) for n in _statements(tree.body)} if tree is not None else {}
         found: set[int] = set()
         for first in begun:
             found |= changed.intersection(range(first, extents.get(first, first) + 1)) or {first}

@@ -288,7 +288,14 @@ class _Assessor:
         until = time.monotonic() + max(1.0, 0.3 * self._left())
         lines = changed_lines(self._files, seen)
         chosen, total = mutants_of(
-            self._ask.space, sources, lines, self._ask.key, seed=self._ask.seed, most=most, until=until
+            self._ask.space,
+            sources,
+            lines,
+            self._ask.key,
+            seed=self._ask.seed,
+            most=most,
+            until=until,
+            instead=seen.lines,
         )
         if not chosen:
             return Mutants(tried=0, killed=0, space=0, note="the edit space has none for these lines")
