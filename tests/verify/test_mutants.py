@@ -45,9 +45,10 @@ def test_each_is_a_program_of_its_own_on_the_lines() -> None:
 
 def test_other_lines_are_mutated_where_these_have_none() -> None:
     sources: Mapping[RepoPath, bytes] = {PATH: SOURCE}
-    where = {"instead": {PATH: frozenset({3})}}
-    for lines, expected in ((6, {3}), (2, {2})):
-        chosen, _ = mutants_of(open_edit_space({}), sources, {PATH: frozenset({lines})}, behaviour_key, seed=0, **where)
+    instead = {PATH: frozenset({3})}
+    for line, expected in ((6, {3}), (2, {2})):
+        lines = {PATH: frozenset({line})}
+        chosen, _ = mutants_of(open_edit_space({}), sources, lines, behaviour_key, seed=0, instead=instead)
         assert {c.edits[0].line for c in chosen} == expected
 
 
