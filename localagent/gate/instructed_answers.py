@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from localagent.code.exception_handlers import BlockEnd, ends_of
+from localagent.code.names import callee_name
 from localagent.code.spans import Function
 from localagent.gate.review.source_change import module_values
 
@@ -35,7 +36,24 @@ def is_answer_stated(tree: ast.Module, line: int, instruction: str) -> bool:
     asks = [n for n in ast.walk(tree) if isinstance(n, ast.If | ast.IfExp) and n.lineno == line]
     if tables:
         return not asks and all(_is_listed(tree, table, said) for table in tables)
-    return bool(asks) and all(_is_one_sentence(ask, said) or _is_branch_of_list(tree, ask, said) for ask in asks)
+    return bool(asks) and all(
+        _is_one_sentence(ask, said) or _is_branch_of_list(tree, ask, said) or _adds_options(ask, instruction)
+        for ask in asks
+    )
+
+
+def _adds_options(ask: ast.If | ast.IfExp, instruction: str) -> bool:
+    """Whether a branch only adds options of a command line, all of which the instruction names."""
+    calls = [s.value for s in ask.body if isinstance(s, ast.Expr)] if isinstance(ask, ast.If) else []
+    names = [call.args[0] for call in calls if isinstance(call, ast.Call) and call.args]
+    adds = [call for call in calls if isinstance(call, ast.Call) and callee_name(call) == "add_argument"]
+    return (
+        bool(adds)
+        and len(adds) == len(names) == len(getattr(ask, "body", ()))
+        and all(
+            isinstance(n, ast.Constant) and str(n.value).startswith("-") and str(n.value) in instruction for n in names
+        )
+    )
 
 
 def _is_listed(tree: ast.Module, table: ast.Dict, said: str) -> bool:

@@ -6,12 +6,13 @@ no interpreter; SQL only where it is written out, and does what the words ask. N
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from localagent.code.names import callee_name, dotted_name, imports_of
 from localagent.code.spans import lines_of
 from localagent.domain.gate import Finding
 from localagent.domain.paths import RepoPath
+from localagent.gate.review.source_change import module_values
 
 RULES = frozenset({"run-process", "module-handed-on", "acts-outside", "changes-stored", "check-gone"})
 """The rules of which some findings are answered."""
@@ -35,6 +36,7 @@ _SQL_PLAIN = re.compile(
     r"|\s*pragma\s+user_version\s*$",
     re.IGNORECASE,
 )
+_VERSION = r"\s*pragma\s+user_version\s*=\s*"
 _SQL_ASKED = (
     (r"\s*delete\s+from\s.*\bwhere\b", r"\b(?:delet|remov|clear|purg|drop|prun|expir|forget)"),
     (
@@ -47,6 +49,7 @@ _SQL_ASKED = (
         r"\b(?:updat|sets?\b|mark|put|chang|renam|reset|edit|mov|reopen|restor|archiv|incremen|count|stor|sav)",
     ),
     (r"\s*alter\s+table\s+\w+\s+add\b", r"\b(?:column|field)"),
+    (rf"{_VERSION}(?:\d+\s*)?$", r"\b(?:schema|version|migrat)"),
 )
 _HANDS_ON = frozenset({"map", "imap", "starmap", "submit", "run_in_executor", "to_thread"})
 BESIDE = r"\b(?:threads?|parallel|concurren)"
@@ -70,6 +73,8 @@ def is_call_instructed(finding: Finding, path: RepoPath, tree: ast.Module, instr
         case "changes-stored":
             kind, _, text = finding.subject.partition(" ")
             return kind == "string" and _is_sql_instructed(text, instruction)
+        case "check-gone" if finding.subject.endswith(": acquire"):
+            return _is_held_by_with(tree, finding.subject)
         case "check-gone":
             return re.search(BESIDE, instruction, re.IGNORECASE) is not None and _is_handed_on(tree, finding.subject)
     return False
@@ -137,19 +142,34 @@ def _is_of_database(tree: ast.Module, calls: list[ast.Call], subject: str, instr
     if name.rpartition(".")[2] in _FETCHES:
         return True
     return bool(named) and all(
-        callee_name(c.func) in _EXECUTES and any(_is_sql_instructed(t, instruction) for t in _texts(tree, c))
-        for c in named
+        callee_name(c.func) in _EXECUTES and _are_sql_instructed([*_texts(tree, c)], instruction) for c in named
     )
 
 
 def _texts(tree: ast.Module, call: ast.Call) -> Iterator[str]:
-    """The SQL of a call, where it is written out, or is a constant of the module."""
+    """The SQL of a call, where it is written out, or is a constant of the module or all those of a table of it."""
     given = call.args[0] if call.args else None
+    if isinstance(given, ast.JoinedStr) and isinstance(given.values[0], ast.Constant) and len(given.values) == 2:
+        first = str(given.values[0].value)
+        yield from [first] if re.fullmatch(_VERSION, first, re.IGNORECASE) else []
+    if isinstance(given, ast.Subscript):
+        table = dict(module_values(tree)).get(ast.unparse(given.value))
+        yield from _only_texts(table.values if isinstance(table, ast.Dict) else getattr(table, "elts", []))
     values = [s.value for s in tree.body if isinstance(s, ast.Assign) and isinstance(given, ast.Name)
               and any(isinstance(t, ast.Name) and t.id == given.id for t in s.targets)]  # fmt: skip
     for value in values if isinstance(given, ast.Name) and len(values) == 1 else [given]:
         if isinstance(value, ast.Constant) and isinstance(value.value, str):
             yield value.value
+
+
+def _are_sql_instructed(texts: Sequence[str], instruction: str) -> bool:
+    return bool(texts) and all(_is_sql_instructed(text, instruction) for text in texts)
+
+
+def _only_texts(values: Sequence[ast.expr]) -> list[str]:
+    """The texts of a display that holds nothing else."""
+    texts = [v.value for v in values if isinstance(v, ast.Constant) and isinstance(v.value, str)]
+    return texts if len(texts) == len(values) else []
 
 
 def _is_sql_instructed(text: str, instruction: str) -> bool:
@@ -172,3 +192,11 @@ def _is_handed_on(tree: ast.Module, subject: str) -> bool:
     ]
     given = {callee_name(a) for call in handing for a in call.args if isinstance(a, ast.Name | ast.Attribute)}
     return bool(names) and all(name in given for name in names.split(", "))
+
+
+def _is_held_by_with(tree: ast.Module, subject: str) -> bool:
+    """Whether a function that acquired something by a call holds it by a `with` statement now."""
+    name = subject.partition(":")[0].rpartition(".")[2]
+    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and n.name == name]
+    held = [i for f in functions for n in ast.walk(f) if isinstance(n, ast.With | ast.AsyncWith) for i in n.items]
+    return any(isinstance(item.context_expr, ast.Name | ast.Attribute) for item in held)

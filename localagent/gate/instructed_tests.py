@@ -17,13 +17,21 @@ from localagent.code.names import bound_name, callee_name, dotted_name, imports_
 from localagent.code.source_text import parse_or_none
 from localagent.code.spans import Function, all_lines_of
 from localagent.domain.diff import TreeChange
+from localagent.gate.tests.assertions import assertions
 from localagent.gate.tests.inventory import suite_of
 from localagent.gate.tests.renamed_tests import begin_of, renamed_tests
 from localagent.gate.tests.replacements import Replacement, is_consistent, stated
 
 _RENAMES = re.compile(r"\brenam|\bnew name", re.IGNORECASE)
+_SENTENCE = re.compile(r"(?<=[.;:!?])\s+|\n")
 _ONE_BY_ONE = re.compile(r"\b(?:generator|iterator|iterabl|yield|laz(?:y|ily)|stream|one by one)", re.IGNORECASE)
 _ASYNC = re.compile(r"\b(?:async|await|coroutine)", re.IGNORECASE)
+_CHANGES = r"(?:chang|adapt|adjust|updat|rewrit|amend|correct|revis|rework)\w*"
+_STANDING = r"(?:existing|current|present|old) tests?"
+_TESTS_CHANGE = re.compile(
+    rf"\b{_CHANGES} (?:[^\s.;:]+ ){{0,3}}{_STANDING}\b|\b{_STANDING} (?:[^\s.;:,]+ ){{0,4}}{_CHANGES}", re.IGNORECASE
+)
+_NO_CHANGE = re.compile(r"\b(?:not|never|without|no|nor)\b|n't\b", re.IGNORECASE)
 _LEFT_OUT = ("ctx", "kind", "type_comment")
 _PLAIN = (ast.Constant, ast.Name, ast.Attribute, ast.Tuple, ast.List, ast.Dict, ast.Set, ast.UnaryOp, ast.expr_context,
           ast.unaryop)  # fmt: skip
@@ -57,6 +65,24 @@ def is_change_stated(entry: TreeChange, line: int, entries: Sequence[TreeChange]
         return False
     changed = [*texts, *names]
     return _follow([pair for pair in changed if pair in rest or pair in names], changed, _tokens(old), instruction)
+
+
+def changes_tests(instruction: str) -> bool:
+    """Whether an instruction says that tests which stand are to change."""
+    return any(
+        _TESTS_CHANGE.search(sentence) and not _NO_CHANGE.search(sentence) for sentence in _SENTENCE.split(instruction)
+    )
+
+
+def is_change_asked(entry: TreeChange, line: int, instruction: str) -> bool:
+    """Whether tests are to change, and the function of a test file around a line asserts no less often than it did.
+
+    Nothing here says that it asserts the right thing: it has to fail without the change, which only a run shows.
+    """
+    old, new = _functions_at(entry, line)
+    if old is None or new is None or not changes_tests(instruction):
+        return False
+    return len(assertions(new.body)) >= len(assertions(old.body)) > 0
 
 
 def _functions_at(entry: TreeChange, line: int) -> tuple[Function | None, Function | None]:

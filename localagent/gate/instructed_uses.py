@@ -18,6 +18,7 @@ from localagent.code.spans import lines_of
 from localagent.domain.gate import Finding
 from localagent.domain.paths import RepoPath
 from localagent.gate import instructed_answers, instructed_calls
+from localagent.gate.review.source_change import module_values
 
 _ELSEWHERE = re.compile(
     r"/\w|~(?:/|\w|$)|\\\\|\w:[\\/]|(?:.*/)?\.\.(?:/|$)"
@@ -28,6 +29,7 @@ _ENTRY = "__main__.py"
 _TEST = re.compile(r"test_\w*\.py|\w+_test\.py")
 _EXIT, _ON_VARIABLE = "sys.exit() on import", "a condition on environ"  # what the rules of review call them
 _ON_INPUT = "a condition that one input alone meets"
+_ON_REQUEST = "a condition on what a request brings along"
 _BY_NAME = ("call", "name", "method", "setting", "import")  # uses in the table of dangers that are what they are called
 
 
@@ -158,6 +160,8 @@ def is_use_asked_for(finding: Finding, path: RepoPath, before: bytes, source: by
         return _variable_named(tree, finding.line, instruction)
     if finding.rule == "magic-value" or finding.subject == _ON_INPUT:
         return _is_listed(tree, finding, instruction)
+    if finding.subject == _ON_REQUEST:
+        return _asks_for_stated(tree, finding.line, instruction)
     if finding.rule in instructed_answers.RULES:
         return instructed_answers.is_answer_stated(tree, finding.line, instruction)
     if finding.rule in instructed_calls.RULES:
@@ -188,7 +192,16 @@ def is_use_asked_for(finding: Finding, path: RepoPath, before: bytes, source: by
         return False
     if finding.rule == "weak-security" and name == "timeout=None":
         return re.search(r"\btimeout\b", instruction) is not None
-    if kind == "setting" and _is_named_default(tree, name.partition("=")[0], instruction):
+    setting = name.partition("=")[0]
+    if (
+        kind == "setting"
+        and not re.match(_GUARDS, setting)
+        and (
+            _is_named_default(tree, setting, instruction)
+            or _is_list_of_stated(tree, setting, instruction)
+            or _passes_on(tree, finding.line, setting, instruction)
+        )
+    ):
         return True
     if finding.rule == "process-state" and (_starts_program(tree, finding.line, path) or _expected(tree, finding.line)):
         return name in ("sys.exit", "builtins.SystemExit")
@@ -290,10 +303,11 @@ def _is_named_default(tree: ast.Module, name: str, instruction: str) -> bool:
     """Whether it is a parameter, or a field of a class, that the instruction names and that is given its default."""
     if re.match(_GUARDS, name) or not re.search(rf"\b{re.escape(name)}\b", instruction, re.IGNORECASE):
         return False
-    if any(isinstance(n, ast.keyword) and (n.arg or "").lower() == name.lower() for n in ast.walk(tree)):
+    given = [n.value for n in ast.walk(tree) if isinstance(n, ast.keyword) and (n.arg or "").lower() == name.lower()]
+    if not all(isinstance(v, ast.Name | ast.Attribute) and last_name(v).lower() == name.lower() for v in given):
         return False  # it is given to something
     heads = [n.args for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
-    given = {a.arg.lower() for h in heads for a in (*h.posonlyargs, *h.args, *h.kwonlyargs)}
+    taken = {a.arg.lower() for h in heads for a in (*h.posonlyargs, *h.args, *h.kwonlyargs)}
     classes = [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
     fields = {
         s.target.id.lower()
@@ -301,7 +315,16 @@ def _is_named_default(tree: ast.Module, name: str, instruction: str) -> bool:
         for s in c.body
         if isinstance(s, ast.AnnAssign) and isinstance(s.target, ast.Name)
     }
-    return name.lower() in given | fields
+    return name.lower() in taken | fields
+
+
+def _is_list_of_stated(tree: ast.Module, name: str, instruction: str) -> bool:
+    """Whether a module's constant, called like a word of the instruction, lists texts that are all said there."""
+    values = [value for target, value in module_values(tree) if target == name]
+    items = values[0].elts if len(values) == 1 and isinstance(values[0], ast.Tuple | ast.List | ast.Set) else []
+    texts = [item.value for item in items if isinstance(item, ast.Constant) and isinstance(item.value, str)]
+    said = (re.search(rf"\b{re.escape(word)}\b", instruction, re.IGNORECASE) for word in (name, *texts))
+    return len(texts) == len(items) > 1 and all(found is not None for found in said)
 
 
 def _leads_elsewhere(tree: ast.Module, functions: Sequence[ast.AST]) -> bool:
@@ -380,6 +403,24 @@ def _is_listed(tree: ast.Module, finding: Finding, instruction: str) -> bool:
     compared = finding.subject == _ON_INPUT or subject in map(repr, texts)
     known = {*re.findall(r"[\w.-]*\w", instruction)}
     return bool(texts) and compared and all(text in known for text in texts)
+
+
+def _asks_for_stated(tree: ast.Module, line: int, instruction: str) -> bool:
+    """Whether all texts and numbers of the conditions of a line, at least one text, are the instruction's."""
+    asked = [n.test for n in ast.walk(tree) if isinstance(n, ast.If | ast.While | ast.IfExp) and n.test.lineno == line]
+    values = [n.value for test in asked for n in ast.walk(test) if isinstance(n, ast.Constant)]
+    plain = [value for value in values if value is not None and not isinstance(value, bool)]
+    said = (re.search(rf"(?<![\w-]){re.escape(str(v))}(?![\w-])", instruction, re.IGNORECASE) for v in plain)
+    return any(isinstance(v, str) for v in plain) and all(found is not None for found in said)
+
+
+def _passes_on(tree: ast.Module, line: int, name: str, instruction: str) -> bool:
+    """Whether a line gives an argument or attribute that is named between code marks what is called the same."""
+    here = [n for n in ast.walk(tree) if isinstance(n, ast.Call | ast.Assign) and line in lines_of(n)]
+    given = [k.value for n in here if isinstance(n, ast.Call) for k in n.keywords if k.arg == name]
+    given += [n.value for n in here if isinstance(n, ast.Assign) and last_name(n.targets[0]) == name]
+    said = re.search(rf"`[^`\s]*\b{re.escape(name)}\b[^`\s]*`", instruction) is not None
+    return said and bool(given) and all(isinstance(v, ast.Name | ast.Attribute) and last_name(v) == name for v in given)
 
 
 def _asks_clock(function: ast.AST) -> bool:

@@ -30,9 +30,10 @@ from localagent.domain.policy import InstructionRules, Permission, Policy
 from localagent.gate import instructed_uses
 from localagent.gate.files import critical_paths, patch_paths
 from localagent.gate.files.editable_paths import NOT_IN_TREE
-from localagent.gate.instructed_tests import is_change_stated, is_stated
+from localagent.gate.instructed_tests import is_change_asked, is_change_stated, is_stated
 from localagent.gate.tests import side_effects, tamper_rules
 from localagent.gate.tests.removed_features import USE
+from localagent.gate.tests.replacements import stated
 from localagent.text.visible_text import shortened
 
 _NO_SECTION = (
@@ -63,6 +64,10 @@ _ABOUT_ACCESS = re.compile(
     r"|anonym|public|forbid|refus|allow|session)",
     re.IGNORECASE,
 )
+_MIGRATIONS = re.compile(r"\w*migration\w* is critical by its name$", re.IGNORECASE)
+_ABOUT_TYPES = re.compile(r"\b(?:typ(?:e|es|ed|ing)|annotat\w*|generic|mypy|pyright)\b", re.IGNORECASE)
+_ONE_TYPE_EXCUSED = re.compile(rb"#\s*type:\s*ignore\[[a-z-]+\]\s*$")
+_ARGUMENT_GONE = re.compile(r"(\S+)\(\u2026 (\w+)=\) is gone$")
 _STEM = 4  # letters of a word, which are compared
 _RUNS_TESTS = ("pytest", "coverage", "tox", "nox", "hatch", "pdm", "poetry")
 
@@ -211,13 +216,22 @@ class _InstructionContext:
                     is_named_rename(entry.before, entry.after, self.instruction)
                     or _is_named_rename_at(entry.before, entry.after, finding.line, self.instruction)
                     or is_change_stated(entry, finding.line, [*self.entries.values()], self.instruction)
+                    or is_change_asked(entry, finding.line, self.instruction)
                 )
+            case "protection-dropped":
+                return entry is not None and _is_argument_renamed(finding.message, entry.after, self.instruction)
+            case "critical-code":
+                migrates = _MIGRATIONS.match(finding.message) is not None
+                return migrates and re.search(r"\b(?i:migrat)", self.instruction) is not None
+            case "excuse-added":
+                typed = entry is not None and _excuses_one_type(entry.after, finding.line)
+                return typed and _ABOUT_TYPES.search(self.instruction) is not None
             case "guard-gone":
                 where = finding.message.partition(":")[0]
                 return self._speaks_of(where, finding.path, _lost_guards([*self.entries.values()], finding.path))
             case "test-gone-with-feature":
                 name = finding.subject.removeprefix(USE)
-                needs_name = name.startswith("-") or name != finding.subject
+                needs_name = name.startswith(("-", "/")) or name != finding.subject
                 said = not needs_name or is_stated(name, self.instruction)
                 return said and _TAKES_AWAY.search(self.instruction) is not None
             case "dependency-edit" | "test-configuration":
@@ -276,6 +290,24 @@ class _InstructionContext:
         name = entry.path.name
         listed = name in (_PYPROJECT, _SETUP_CFG, _TOX, "README.md") or _REQUIREMENTS.fullmatch(name) is not None
         return listed and all(term in known for line in new for term in _TERM.findall(line))
+
+
+def _excuses_one_type(source: bytes, line: int) -> bool:
+    """Whether a line ends in `# type: ignore[code]`, which hides one finding of a type checker and nothing else."""
+    lines = source.split(b"\n")
+    return 0 < line <= len(lines) and _ONE_TYPE_EXCUSED.search(lines[line - 1]) is not None
+
+
+def _is_argument_renamed(message: str, source: bytes, instruction: str) -> bool:
+    """Whether each call that lost an argument is given the one that the instruction renames it to."""
+    found = _ARGUMENT_GONE.search(message)
+    tree = parse_or_none(source)
+    if found is None or tree is None:
+        return False
+    called, lost = found[1].rpartition(".")[2], found[2]
+    new = {r.new for r in stated(instruction) if r.old == lost}
+    calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and callee_name(n) == called]
+    return bool(calls) and all(new & {k.arg for k in call.keywords} for call in calls)
 
 
 def _lost_guards(entries: Sequence[TreeChange], path: RepoPath) -> list[ast.Raise | ast.Assert]:

@@ -583,3 +583,97 @@ def test_a_handler_that_always_raises_again_lets_nothing_be(handler: str, allowe
     change = _change("pkg/new.py", None, SAFE.format(handler))
     found = _rules("save writes to a temporary file, which is removed where that fails.", change)
     assert (not found & {"lets-be", "suppress", "broad-except", "broad-except-at-times"}) is allowed
+
+
+FAILS = "def test_run_fails():\n    assert run('a') == 'a'\n"
+RUN_TEST = f"import pytest\n\nfrom pkg.mod import run\n\n\n{FAILS}"
+HEAD = "def test_run_fails():\n"
+RAISES = "    with pytest.raises(ValueError):\n        run('a')\n"
+
+
+@pytest.mark.parametrize(
+    ("instruction", "after", "allowed"),
+    [
+        ("run raises ValueError; the existing test needs a change.", HEAD + RAISES, True),
+        ("run raises ValueError. Adapt the existing test.", "def test_run_fails_at_once():\n" + RAISES, True),
+        ("run raises ValueError.", HEAD + RAISES, False),
+        ("run raises ValueError. Do not change the existing test.", HEAD + RAISES, False),
+        ("run raises ValueError. Adapt the existing test.", "def test_run_fails():\n    run('b')\n", False),
+        ("run raises ValueError. Adapt the existing test.", "def test_other():\n" + RAISES, False),
+    ],
+)
+def test_an_existing_test_that_is_to_change(instruction: str, after: str, allowed: bool) -> None:
+    found = _rules(instruction, _change("tests/test_mod.py", RUN_TEST, RUN_TEST.replace(FAILS, after)))
+    assert (not found) is allowed
+
+
+HANDLE = "def handle(headers, f):\n    return f(1)\n"
+STAMP = HANDLE.replace("    return", "    if not headers.get('x-stamp'):\n        return 401\n    return")
+STORE = "import sqlite3\n\n\nclass DB:\n    def up(self, c):\n        c.execute('SELECT 1')\n"
+VERSION = STORE + "        c.execute(f'PRAGMA user_version = {self.v}')\n"
+BUILD = "def build(p, name):\n    p.add_argument('x')\n    return p\n"
+FOR_EXPORT = BUILD.replace("    return", "    if name == 'export':\n        p.add_argument('--format')\n    return")
+EXPORTS = "from pkg.mod import build\n\n\ndef test_build(p):\n    assert build(p, 'export') == '--format'\n"
+MADE = "from pkg.store import Store\n\nS = Store(ttl=3)\n"
+CONFIG = (
+    "class C:\n    def __init__(self, secret, host, old=1):\n        self.secret = secret\n        self.host = host\n"
+)
+CONFIG += "        self.old = old\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "instruction", "rule"),
+    [
+        (HANDLE, STAMP, "Without the header `X-Stamp` handle answers 401.", "trigger-added"),
+        (STORE, VERSION, "Bump the schema to version 2.", "changes-stored"),
+        (MADE, MADE.replace("ttl", "max_age"), "rename `ttl` to `max_age` everywhere", "protection-dropped"),
+        (
+            "def f(x, y=None):\n    return x\n",
+            "def f(x: int, y: int = None):  # type: ignore[assignment]\n    return x\n",
+            "Annotate f; its types have to resolve.",
+            "excuse-added",
+        ),
+        (
+            "def make(c):\n    return Thing(c)\n",
+            "def make(c, on_error):\n    return Thing(c, on_error=on_error)\n",
+            "make takes `on_error` and hands it on.",
+            "lets-be",
+        ),
+    ],
+)
+def test_what_an_instruction_spells_out_is_not_asked(before: str, after: str, instruction: str, rule: str) -> None:
+    change = _change("pkg/mod.py", before, after)
+    assert rule in _rules("Make it faster.", change)
+    assert rule not in _rules(instruction, change)
+
+
+def test_a_request_that_brings_what_nobody_spoke_of_is_asked() -> None:
+    door = STAMP.replace("x-stamp", "x-debug")
+    assert "trigger-added" in _rules(
+        "Without the header `X-Stamp` handle answers 401.", _change("pkg/mod.py", HANDLE, door)
+    )
+
+
+def test_an_option_that_is_named_may_be_added_for_one_command() -> None:
+    change = _change("pkg/mod.py", BUILD, FOR_EXPORT), _change("tests/test_mod.py", None, EXPORTS)
+    assert "special-cases-test" not in _rules("`export` takes `--format`.", *change)
+
+
+def test_what_stands_beside_a_secret_is_not_critical() -> None:
+    less = CONFIG.replace(", old=1", "").replace("        self.old = old\n", "")
+    assert "critical-code" not in _rules("Remove old.", _change("pkg/conf.py", CONFIG, less))
+    other = CONFIG.replace("= secret", "= secret or 'x'")
+    assert "critical-code" in _rules("Remove old.", _change("pkg/conf.py", CONFIG, other))
+
+
+def test_tests_of_a_route_go_with_it() -> None:
+    app = "def handle(path):\n    if path == '/v1/push':\n        return 200\n    return 404\n"
+    test = "from pkg.app import handle\n\n\ndef test_push():\n    assert handle('/v1/push') == 200\n"
+    other = "\n\ndef test_other():\n    assert handle('/x') == 404\n"
+    gone = _change("pkg/app.py", app, "def handle(path):\n    return 404\n")
+    tests = _change("tests/test_app.py", test + other, test[: test.index("\n\ndef")] + other)
+    assert not _rules("Remove `/v1/push` and everything of it.", gone, tests) & {
+        "test-deleted",
+        "test-gone-with-feature",
+    }
+    assert _rules("Make handle shorter.", gone, tests) & {"test-deleted", "test-gone-with-feature"}

@@ -54,7 +54,8 @@ class Proof:
     tests_alone: bool = False
 
 
-_ASSUMED = frozenset({"demand"})  # shortfalls of which a model's word that nothing is missing does under `assume`
+_ASSUMED = frozenset({"demand", "test"})
+"""Shortfalls that are told and taken under `assume`, where the model says that nothing is missing."""
 
 
 @dataclass(kw_only=True)
@@ -153,14 +154,13 @@ class VerifyJudge:
             return replace(refused, reason=f"not finished, {hint}; {why}")
         of_tests = {path: text for path, text in added.items() if tests.match_file(path.lower())}
         theirs = self._fail_by(writes, of_tests)
-        for more in [of_tests, added] if of_tests != added else [added]:
+        for more in [of_tests, added] if of_tests and of_tests != added else [added]:
             patch = self.tree.patch({**writes, **more})
             found = self._verified(unified_diff(patch), ())
             found = replace(found, strength=_at_most_c(found))
             answer, reason = self._answer(found)
             if answer is JudgeAnswer.ACCEPTED:
-                hint = f"what was refused in {', '.join(sorted(more))} may be by now: do it again"
-                return replace(refused, reason=f"not finished, {hint}; {why}")
+                return self.judge({**writes, **more}, "")  # what was refused may be, now that the rest is there
             if answer is JudgeAnswer.NEEDS_PERSON and (found.full is not None or (theirs and more == of_tests)):
                 reason += "; without them no other test fails" if found.full is None else ""
                 self.proof = Proof(patch=patch, verification=found, answer=answer, reason=reason)

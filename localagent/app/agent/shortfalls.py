@@ -18,6 +18,8 @@ from localagent.app.agent.unused_additions import unused_additions
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import Policy
 from localagent.domain.verification import UnrunCode, Verification, VerifyVerdict
+from localagent.gate.instructed_tests import changes_tests
+from localagent.gate.tests.inventory import rewritten_tests
 from localagent.gate.tests.weak_tests import weak_tests
 from localagent.repo.top_level_modules import importable_names
 
@@ -49,6 +51,9 @@ def shortfalls(
     texts = {path: text.encode() for path, text in writes.items() if text is not None}
     before = {path: tree.read(path) for path in texts}
     own = {path: text for path, text in texts.items() if not tests.match_file(path.lower())}
+    if stale := _unturned(found, writes, tree, request.instruction):
+        what = f"{stale} was changed, and passes without the change, too"
+        yield Shortfall(kind="turned", what=what, remedy="assert what the instruction asks for, or leave it as it was")
     if missed := _untested(found, texts, request):
         yield Shortfall(kind="test", what=f"no test runs {_shown(missed)}", remedy="add a test that runs and checks it")
     if lacking := [path for path in refused if path in request.instruction or not tests.match_file(path.lower())]:
@@ -111,6 +116,20 @@ def _untested(found: Verification, texts: Mapping[RepoPath, bytes], request: DoR
     if found.verdict is VerifyVerdict.VERIFIED and request.tests:
         return []
     return untested(found.unrun, [text.decode() for path, text in texts.items() if path.is_python], request.instruction)
+
+
+def _unturned(found: Verification, writes: Mapping[RepoPath, str | None], tree: SnapshotTree, instruction: str) -> str:
+    """A test that was rewritten because tests are to change, in a file where none shows the change; "" for none."""
+    if not changes_tests(instruction) or found.full is None:
+        return ""
+    turned = {test.partition("::")[0] for test in found.full.fail_to_pass}
+    stood = {path: (tree.read(path) or b"").decode("utf-8", "replace") for path in writes}
+    rewritten = (
+        rewritten_tests(path, stood[path], text)
+        for path, text in writes.items()
+        if text is not None and path not in turned
+    )
+    return next(iter(sorted(test for tests in rewritten for test in tests)), "")
 
 
 def _shown(missed: Sequence[UnrunCode]) -> str:

@@ -148,11 +148,12 @@ class VerdictMaker:
     def _numbered_anew(self, old: Collection[str], now: Collection[str]) -> frozenset[str]:
         """Cases of tests that have as many as before, in files of the patch: a new row shifts the numbers in names.
 
-        Which rows went or differ is for the gates, which read them.
+        A test that had no cases and has some is there. Which rows went or differ is for the gates, which read them.
         """
         paths = {change.path for change in self._others}
         had, has = (Counter(i.partition("[")[0] for i in ids if "[" in i) for ids in (old, now))
         kept = {test for test, count in had.items() if has[test] >= count and test.partition("::")[0] in paths}
+        kept |= {i for i in old if "[" not in i and has[i] and i.partition("::")[0] in paths}
         return frozenset(i for i in old if i.partition("[")[0] in kept)
 
     def _gone_along(self) -> frozenset[str]:

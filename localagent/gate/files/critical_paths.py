@@ -6,6 +6,7 @@ A repair of such a file is found and proven like any other, and then kept as a p
 import ast
 import fnmatch
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 import pathspec
@@ -43,6 +44,8 @@ class CriticalCode:
         grown = 0
         told: set[str] = set()
         ranges: list[tuple[bytes, int, int]] = []
+        before, after = _assigned(file.before), _assigned(file.after)
+        stay = frozenset(one for one, count in before.items() if after[one] == count)
         for span in spans:
             ranges.append((file.before, span.start, span.end))
             ranges.append((file.after, span.start + grown, span.start + grown + len(span.text)))
@@ -50,19 +53,19 @@ class CriticalCode:
         for data, start, end in ranges:
             first = data.count(b"\n", 0, start) + 1
             last = first + data.count(b"\n", start, max(start, end - 1))
-            for line, why in self._within(data, first, last):
+            for line, why in self._within(data, first, last, stay):
                 if why not in told:
                     told.add(why)
                     yield line, why
 
-    def _within(self, data: bytes, first: int, last: int) -> Iterator[tuple[int, str]]:
+    def _within(self, data: bytes, first: int, last: int, stay: frozenset[str]) -> Iterator[tuple[int, str]]:
         try:
             tree = parse(decode_source(data))
         except DoesNotParse:
             return
         outer: Bindings | None = None
         for statement in _statements(tree.body, first, last):
-            for name in _named(statement, first, last):
+            for name in _named(statement, first, last, stay):
                 if self._names.match(name):
                     yield first, f"{name} is critical by its name"
             part = ast.Module(body=[statement], type_ignores=[])
@@ -88,15 +91,24 @@ def _statements(body: list[ast.stmt], first: int, last: int) -> Iterator[ast.stm
             yield node
 
 
-def _named(node: ast.AST, first: int, last: int) -> Iterator[str]:
-    """The scopes of a statement that some lines lie in, and what is bound in these lines outside of functions."""
+def _assigned(data: bytes) -> Counter[str]:
+    """The assignments of a source, whole; none where it does not parse."""
+    try:
+        tree = parse(decode_source(data))
+    except DoesNotParse:
+        return Counter()
+    return Counter(ast.dump(n) for n in walk(tree) if isinstance(n, ast.Assign | ast.AnnAssign | ast.AugAssign))
+
+
+def _named(node: ast.AST, first: int, last: int, stay: frozenset[str]) -> Iterator[str]:
+    """The scopes of a statement that some lines lie in, and what is bound in them otherwise than it was (`stay`)."""
     for inner in walk(node):
         if isinstance(inner, Definition):
             if inner.lineno <= last and last_line(inner) >= first:
                 yield inner.name
         elif isinstance(inner, ast.Assign | ast.AnnAssign | ast.AugAssign) and first <= inner.lineno <= last:
             targets = inner.targets if isinstance(inner, ast.Assign) else [inner.target]
-            for target in targets:
+            for target in targets if ast.dump(inner) not in stay else []:
                 yield last_name(target)
 
 

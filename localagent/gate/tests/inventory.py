@@ -93,3 +93,13 @@ def changed_tests(path: str, before: str, after: str) -> frozenset[str]:
     if around[0] != around[1] or was.others != now.others or any(not was.tests[name].is_test for name in differ):
         differ = {*was.tests}
     return frozenset(f"{path}::{name.replace('.', '::')}" for name in differ if was.tests[name].is_test)
+
+
+def rewritten_tests(path: str, before: str, after: str) -> frozenset[str]:
+    """Ids of the tests of a file that another text of it has under the same name, and with another body."""
+    was, now = suite_of(before.encode()), suite_of(after.encode())
+    if was is None or now is None:
+        return frozenset()
+    both = (name for name, test in was.tests.items() if test.is_test and name in now.tests)
+    differ = (name for name in both if ast.dump(was.tests[name].node) != ast.dump(now.tests[name].node))
+    return frozenset(f"{path}::{name.replace('.', '::')}" for name in differ)

@@ -23,6 +23,7 @@ WHOLE = "*"
 USE = "the use of "
 """Begins what is told of a test that went with the use of a removed thing."""
 _LEAST = 4  # letters of a name after which a test is called
+_ROUTE = re.compile(r"/[a-z][\w/.-]*")
 _OPTION = re.compile(r"--[a-z][a-z0-9-]+")
 
 
@@ -30,18 +31,20 @@ _OPTION = re.compile(r"--[a-z][a-z0-9-]+")
 class Removed:
     """What sources lose. `names`: by the module's dotted path, with `*` where all of it goes; `options` of commands.
 
-    `uses`: by module and function, the names of removed things that it used before, and uses no more.
+    `routes`: texts like `/v1/push`. `uses`: by module and function, the names of removed things that it used before and
+    uses no more.
     """
 
     names: Mapping[str, frozenset[str]]
     options: frozenset[str] = frozenset()
+    routes: frozenset[str] = frozenset()
     uses: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=dict)
 
 
 def removed(files: list[FileChange]) -> Removed:
     """The names and options that changed sources have nowhere any more. A source that does not parse loses none."""
     found: dict[str, frozenset[str]] = {}
-    had, have = set[str](), set[str]()
+    had, have = (set[str](), set[str]()), (set[str](), set[str]())  # options, routes
     bodies: dict[tuple[str, str], list[set[str]]] = {}
     for file in files:
         module = file.path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
@@ -50,8 +53,9 @@ def removed(files: list[FileChange]) -> Removed:
         except DoesNotParse:
             continue
         before, after = map(_bound, trees)
-        had |= _options(trees[0])
-        have |= _options(trees[1])
+        for at, form in enumerate((_OPTION, _ROUTE)):
+            had[at].update(_texts(trees[0], form))
+            have[at].update(_texts(trees[1], form))
         for tree in trees:
             for name, used in _uses(tree):
                 bodies.setdefault((module, name), []).append(used)
@@ -60,7 +64,8 @@ def removed(files: list[FileChange]) -> Removed:
     gone = {module.rpartition(".")[2] for module, names in found.items() if WHOLE in names}
     gone |= {name for names in found.values() for name in names}
     uses = {at: frozenset((sides[0] - sides[1]) & gone) for at, sides in bodies.items() if len(sides) == 2}
-    return Removed(names=found, options=frozenset(had - have), uses=uses)
+    options, routes = (frozenset(old - new) for old, new in zip(had, have, strict=True))
+    return Removed(names=found, options=options, routes=routes, uses=uses)
 
 
 def _uses(tree: ast.Module) -> Iterator[tuple[str, set[str]]]:
@@ -71,9 +76,9 @@ def _uses(tree: ast.Module) -> Iterator[tuple[str, set[str]]]:
             yield node.name, {name for name in names if isinstance(name, str)}
 
 
-def _options(tree: ast.AST) -> set[str]:
+def _texts(tree: ast.AST, form: re.Pattern[str]) -> set[str]:
     texts = (n.value for n in walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str))
-    return {text for text in texts if _OPTION.fullmatch(text)}
+    return {text for text in texts if form.fullmatch(text)}
 
 
 def _bound(tree: ast.Module) -> set[str]:
@@ -99,6 +104,9 @@ def gone_tests(sources: list[FileChange], tests: list[FileChange]) -> frozenset[
 
 def gone_with(test: Function, imports: list[ast.stmt], lost: Removed) -> str:
     """What a test tested, if all of that is removed; "" if anything of it stays, or nobody can tell."""
+    routes = _texts(test, _ROUTE)
+    if routes and routes <= lost.routes:
+        return min(routes)
     return _gone_option(test, lost.options) or _gone_names(test, imports, lost.names) or _gone_use(test, imports, lost)
 
 
@@ -117,7 +125,7 @@ def _gone_use(test: Function, imports: list[ast.stmt], lost: Removed) -> str:
 
 def _gone_option(test: Function, options: Collection[str]) -> str:
     """The option without which a test cannot be what its name says."""
-    gone = sorted(_options(test) & {*options})
+    gone = sorted(_texts(test, _OPTION) & {*options})
     return next((option for option in gone if option[2:].replace("-", "_") in test.name), "")
 
 

@@ -1,15 +1,19 @@
 """Tests that stand under another name: what each did is done there first, in the same words.
 
-Texts and numbers may be others, and names by what made the test's own name another one; what that means is for who
-compares the two. Not told: tests of another class.
+Texts and numbers may be others, and names by what made the test's own name another one. Where one new test's name
+begins with an old one's, or the other way round, and it asserts as often, it stands for it whatever it does. What the
+difference means is for who compares the two. Not told: tests of another class.
 """
 
 import ast
 import copy
 
 from localagent.code.spans import Function
+from localagent.gate.tests.assertions import assertions
 from localagent.gate.tests.inventory import TestInventory
 from localagent.gate.tests.replacements import Replacement, between
+
+_LEAST_WORDS = 2  # of a name, `test_` not counted
 
 
 def renamed_tests(before: TestInventory, after: TestInventory) -> dict[str, str]:
@@ -19,14 +23,22 @@ def renamed_tests(before: TestInventory, after: TestInventory) -> dict[str, str]
     come = [test for name, test in after.tests.items() if test.is_test and name not in before.tests]
     come = [test for test in come if id(test.node) not in unsure]
     found: dict[str, str] = {}
-    for old in gone:
-        inside = old.name.rpartition(".")[0]
-        for new in come:
-            if new.name.rpartition(".")[0] == inside and _is_renamed(old.node, new.node):
-                found[old.name] = new.name
-                come.remove(new)
-                break
+    for is_same in (_is_renamed, _is_rewritten):
+        for old in (test for test in gone if test.name not in found):
+            inside = old.name.rpartition(".")[0]
+            for new in come:
+                if new.name.rpartition(".")[0] == inside and is_same(old.node, new.node):
+                    found[old.name] = new.name
+                    come.remove(new)
+                    break
     return found
+
+
+def _is_rewritten(old: Function, new: Function) -> bool:
+    """Whether a test is called like another one, with more or fewer words at the end, and asserts as often."""
+    longer, shorter = sorted((f"{old.name}_", f"{new.name}_"), key=len, reverse=True)
+    asserts = [len(assertions(f.body)) for f in (old, new)]
+    return longer.startswith(shorter) and shorter.count("_") > _LEAST_WORDS and 0 < asserts[0] <= asserts[1]
 
 
 def _is_renamed(old: Function, new: Function) -> bool:
