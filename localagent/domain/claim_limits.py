@@ -56,6 +56,12 @@ def claim_limits(
     return tuple(found)
 
 
+def nothing_kept(claim: Claim) -> tuple[Limit, ...]:
+    """The limit where no test that passed before runs a touched function; what is added has none."""
+    reason = "no test that passed before runs what is touched: nothing shows what is to stay"
+    return (Limit(most=Grade.C, reason=reason),) if claim is Claim.FIXES else ()
+
+
 def _first_of(names: Sequence[str]) -> str:
     return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else names[0]
 

@@ -7,16 +7,13 @@ repair changes some on purpose.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_FEW = 3  # so many different answers before make one constant answer after telling
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Changes:
     """Calls that were compared with the unpatched program, and how many of them answer otherwise.
 
     `crashes`: answered (or turned down on purpose) before, and crash or do not end now. `refused`: answered before, and
-    are turned down now. `mended`: crashed or did not end before, and answer now. `constant`: several different answers
-    before, one for all calls now.
+    are turned down now. `mended`: crashed or did not end before, and answer now.
     """
 
     calls: int = 0
@@ -24,7 +21,6 @@ class Changes:
     crashes: int = 0
     refused: int = 0
     mended: int = 0
-    constant: bool = False
 
     @property
     def altered(self) -> int:
@@ -54,15 +50,12 @@ def changes(before: Sequence[str], after: Sequence[str]) -> Changes:
     """What became of the answers of one program; both rows have a digest for each call, as `Behaviours` has them."""
     pairs = [(a, b) for a, b in zip(before, after, strict=True) if not (_kind(a) == _kind(b) == "late")]
     changed = [(a, b) for a, b in pairs if a != b]
-    answered = [(a, b) for a, b in pairs if _kind(a) == "ok"]
-    constant = len({a for a, _ in answered}) >= _FEW and len({b for _, b in answered}) == 1
     return Changes(
         calls=len(pairs),
         changed=len(changed),
         crashes=sum(_kind(a) in ("ok", "refused") and _kind(b) in ("raised", "late") for a, b in changed),
         refused=sum(_kind(a) == "ok" and _kind(b) == "refused" for a, b in changed),
         mended=sum(_kind(a) in ("raised", "late") and _kind(b) == "ok" for a, b in changed),
-        constant=constant,
     )
 
 

@@ -91,7 +91,8 @@ class Difference:
 class FunctionReach:
     """A touched function: inputs on which old and new were compared, how many agreed, why not more.
 
-    `in_place`: these are calls of tests, looked at where the tests make them; nothing near them was asked.
+    `in_place`: these are calls of tests, looked at where the tests make them; nothing near them was asked. `idle`: none
+    of the inputs runs a statement that changed, so that the answers agree whatever it does.
     """
 
     path: RepoPath
@@ -102,11 +103,12 @@ class FunctionReach:
     why: str = ""
     least: int = 5
     in_place: bool = False
+    idle: bool = False
 
     @property
     def reached(self) -> bool:
-        """Enough inputs, and some that were answered rather than turned down."""
-        return self.compared >= self.least and self.answered > 0
+        """Enough inputs, some that were answered rather than turned down, and some that run what changed."""
+        return self.compared >= self.least and self.answered > 0 and not self.idle
 
     @property
     def reached_by_inputs(self) -> bool:

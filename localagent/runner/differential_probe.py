@@ -247,9 +247,11 @@ def _answer(one: Input, function: types.FunctionType, inverse: Function, traced:
 def table(watched: Watched, run_test: Callable[[int], None], request: Dict[str, Any]) -> Dict[str, Any]:
     """Every call with its two answers (None where the program did not come so far).
 
-    `missed` says, by a function's number, why calls that tests make of it are not among them.
+    `missed` says, by a function's number, why calls that tests make of it are not among them. Calls of the functions in
+    `every_way` are made in forks and looked at in place as well, though copies of them answer.
     """
     seconds = float(request["cpu_seconds"])
+    every_way = {int(number) for number in request["every_way"]}
     until = _monotonic() + _SHARE * float(request["wall_seconds"])
 
     def forked(told: Dict[str, Any]) -> Dict[str, Any]:
@@ -273,14 +275,15 @@ def table(watched: Watched, run_test: Callable[[int], None], request: Dict[str, 
         rows = [untraced, _ask(calls, watched, 2 * seconds, untraced) if untraced else []]
         made = [_record(one, watched.functions, [row[n] for row in rows if row]) for n, one in enumerate(calls)]
         asked = _asked(made)
-        if waiting and recorder.called - asked:
-            told = {"functions": sorted(recorder.called - asked), "seconds": _FORKED_SHARE * (until - _monotonic())}
+        forking = (recorder.called - asked) | (recorder.called & every_way)
+        if waiting and forking:
+            told = {"functions": sorted(forking), "seconds": _FORKED_SHARE * (until - _monotonic())}
             again = _paired([child.answer(max(0.1, until - _monotonic()), told) for child in waiting[:2]])
             instead = _asked(again) - _answering_otherwise(again, recorder.in_place.records.values())
             again = [record for record in again if record["f"] in instead]
             made = [record for record in made if record["f"] not in instead or record["how"] == "given"] + again
             asked |= instead
-        wanted = {k: r for k, r in recorder.in_place.records.items() if r["f"] not in asked}
+        wanted = {k: r for k, r in recorder.in_place.records.items() if r["f"] not in asked - every_way}
         if waiting and wanted:
             second = waiting[2].answer(max(0.1, until - _monotonic()), {})
             made += _paired([{"records": wanted}, second])
@@ -307,7 +310,7 @@ def _recorded(
 
 
 def _asked(made: Sequence[Dict[str, Any]]) -> Set[int]:
-    """Functions of which enough calls of tests, or near these, could be made again, and not every one was turned down.
+    """Functions of which enough calls of tests, or near these, could be made again, and some call of a test answers.
 
     What answers a test and turns down every copy of its call was given something that a copy is not.
     """
@@ -317,7 +320,7 @@ def _asked(made: Sequence[Dict[str, Any]]) -> Set[int]:
         if record["how"] != "given":
             number = int(record["f"])
             many[number] = many.get(number, 0) + 1
-            if any(run["k"] == "ok" for run in record["runs"]):
+            if record["how"] == "seen" and any(run["k"] == "ok" for run in record["runs"]):
                 answered.add(number)
     return {number for number in answered if many[number] >= ASKED_LEAST}
 

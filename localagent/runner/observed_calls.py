@@ -29,6 +29,7 @@ _YIELDS = 50  # of one generator
 class _OpenCall:
     """A call that has not ended: its frame, which keeps its number from being given again, and its arguments.
 
+    Behind these is what its function takes from the one that defines it: the other tree's may take something else.
     `values` are the structures of what it gave so far, where it is a generator's.
     """
 
@@ -61,13 +62,14 @@ class ObservedCalls:
         self._made[(number, item, frame.f_code)] = made + 1
         self._of_function[number] = self._of_function.get(number, 0) + 1
         arguments = self._arguments(number, frame)
+        taken = [(name, frame.f_locals[name]) for name in frame.f_code.co_freevars if name in frame.f_locals]
         given = self._shape(arguments)
         if not given:
             return
-        shown = bounded(", ".join(show(value) for _, value in arguments), TEXT_LIMIT)
+        shown = bounded(", ".join(show(value) for _, value in arguments + taken), TEXT_LIMIT)
         record = {"f": number, "item": item, "call": ADDRESS.sub("", shown), "made": made}
         key = digest("%d in place %s %d %d %s" % (number, frame.f_code.co_name, item, made, given))[:24]
-        self._open[id(frame)] = _OpenCall(frame, key, record, arguments)
+        self._open[id(frame)] = _OpenCall(frame, key, record, arguments + taken)
 
     def leave(self, frame: Any, value: Any) -> None:
         """A call ends: with a value, or with None where it raised."""
@@ -117,13 +119,12 @@ class ObservedCalls:
             self._open[id(call.frame)] = call
 
     def _arguments(self, number: int, frame: Any) -> List[Tuple[str, Any]]:
-        """What a call was given, and what its function takes from the one that defines it; see `defaulted`."""
+        """What a call was given; see `defaulted`."""
         args, kwargs = arguments_of(frame)
         function = self._functions[number]
         if number in self._defaulted and function is not None and frame.f_code is function.__code__:
             args, kwargs = without_defaults(function, args, kwargs)
-        taken = [(name, frame.f_locals[name]) for name in frame.f_code.co_freevars if name in frame.f_locals]
-        return [*((str(n), value) for n, value in enumerate(args)), *kwargs.items(), *taken]
+        return [*((str(n), value) for n, value in enumerate(args)), *kwargs.items()]
 
     def _shape(self, value: Any) -> str:
         """Its structure; "" where it is too large to be compared as a whole."""

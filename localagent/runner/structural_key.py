@@ -20,6 +20,7 @@ _ITEMS_LIMIT = 300
 _PLAIN = (int, float, str, bool, type(None), bytes, complex)
 _TEMPORARY = "pytest-of-"
 _NUMBERED = re.compile(r"(/pytest-of-[^/]+/pytest-)\d+(/[^/'\"]*?)\d+(?=[/'\"]|$)")  # of `tmp_path`: one a run
+_ADDRESS = re.compile(r"0x[0-9a-f]{9,12}\b")  # of an object, in a name that was made of it
 _TOLD_BY_REPR = frozenset({"datetime", "decimal", "fractions", "uuid", "pathlib", "ipaddress"})  # values of the library
 
 
@@ -27,7 +28,7 @@ def shape(value: Any) -> str:
     """A text that is equal for values of equal structure: attributes of objects instead of their addresses.
 
     Streams in memory stay where they are, and so do iterators that can be copied; of others it takes the values.
-    Folders that pytest makes for each run are equal whatever their number.
+    Folders that pytest makes for each run are equal whatever their number, and addresses of objects whatever they are.
     `True`, `1` and `1.0` are equal here as they are to a test that compares with `==`. An object inside itself is told
     by how far up it stands; of what has more than `NODES_LIMIT` parts the rest is left out.
     """
@@ -147,6 +148,8 @@ class _Walk:
     def _cut(self, text: str) -> str:
         if _TEMPORARY in text:
             text = _NUMBERED.sub(r"\1\2", text)
+        if "0x" in text:
+            text = _ADDRESS.sub("0x", text)
         if len(text) > SHAPE_LIMIT:
             if self._in_use:
                 return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

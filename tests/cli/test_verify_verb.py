@@ -143,6 +143,7 @@ def test_what_a_gate_asks_about_the_meaning_of_is_shown_with_the_evidence_and_st
     refusing = "def part(n, size):\n    if n > 2**size:\n        raise ValueError(n)\n    return n\n"
     tests = "import pytest\nfrom parts import part\n\n\ndef test_part():\n    assert part(1, 3) == 1\n"
     tests += "    with pytest.raises(ValueError):\n        part(8, 3)\n"
+    tests += "\n\ndef test_small():\n    assert part(0, 3) == 0\n"  # passed before: it shows what is to stay
     base = {"parts.py": refusing, "test_parts.py": tests}
     with home(base) as h:
         said = verify(h, patch(base, {"parts.py": refusing.replace("n > 2", "n >= 2")}), "--junit", str(h.root / "j"))

@@ -95,6 +95,12 @@ def test_folders_that_pytest_makes_for_each_run_are_equal() -> None:
     assert shape(first) != shape(first.with_name("out.txt"))
 
 
+def test_names_made_of_addresses_are_equal_and_other_numbers_are_not() -> None:
+    assert shape("memory:0x7fc392267e50") == shape("memory:0x7fa1878356d0")
+    for text in ("0x7fc39", "0x" + "7fc392267e50" * 3):
+        assert shape(text) != shape(text.replace("7", "8"))
+
+
 def test_large_values_in_use_are_told_as_a_whole() -> None:
     for one, other in [(list(range(999)), [*range(998), 0]), ("a" * 9999, "a" * 9998 + "b")]:
         assert whole_shape(one)[0] != whole_shape(other)[0] != ""

@@ -155,3 +155,11 @@ def test_a_head_mended_where_nothing_parsed_begins_the_whole_definition(before: 
     text = "def f(x):\n    if x:\n        return 1\n    return 2\n\n\ndef g():\n    return 3\n"
     stands = "".join(text.splitlines(keepends=True)[: before.count("\n")])
     assert changed(before, stands, text=text.replace(stands, before, 1)).executable() == lines
+
+
+def test_of_a_statement_of_many_lines_those_that_changed_are_told() -> None:
+    table = TEXT.replace("LIMIT = 3", "LIMIT = max(\n    1,\n    2,\n    3,\n)")
+    file = changed("    2,\n", "    4,\n", table)
+    assert file.executable() == {4}
+    assert file.changed_in(file.executable()) == {6}
+    assert file.changed_in(frozenset({11})) == {11}, "a statement of which nothing changed is told by its first line"

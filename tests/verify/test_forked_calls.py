@@ -134,3 +134,138 @@ def test_what_waits_gives_values_or_has_another_default_is_compared() -> None:
     assert ("Counter.upto", "[0, 1, 2, 3, 4]", "[0, 1, 2, 3, 4, 5]") in told
     assert not [d for d in found.differences if d.function == "joined"], "a new parameter that no call gives"
     assert [d.function for d in found.differences].count("made") == 1
+
+
+@pytest.mark.long
+def test_both_trees_are_asked_in_the_same_way() -> None:
+    """Copies do in the tree after, and in the one before there are none: both are asked in forks then."""
+    single = BOX.replace("threading.Lock()", "None").replace("    def twice", COPY_REFUSED + "    def twice")
+    files = {"m.py": single, "test_m.py": BOX_TESTS}
+    found = compared(files, {**files, "m.py": single.replace(COPY_REFUSED, "").replace("n + n", "2 * n")}, *TESTS)
+    (reach,) = found.functions
+    assert (reach.function, reach.reached_by_inputs) == ("Box.twice", True), found
+
+
+COPY_REFUSED = """\
+    def __deepcopy__(self, memo):
+        raise TypeError("there is but one")
+
+"""
+
+
+@pytest.mark.long
+def test_the_lines_that_a_call_in_a_fork_runs_tell_its_way() -> None:
+    """Turned tests ask for another answer below three; of the rest only one that passes shows what is to stay."""
+    ways = BOX.replace('        return n + n if n < self.limits["high"] else 0\n', FORKED_WAYS)
+    tests = BOX_TESTS.replace("range(6)", "(1, 2, 80)").replace("Box().twice(n) == 2 * n", "Box().twice(n) is not None")
+    files = {"m.py": ways, "test_m.py": tests}
+    after = ways.replace("return n + n", "return n * 9").replace("return n - 5", "return n - 6")
+    with differ(files, {**files, "m.py": after}) as made:
+        names = [f"test_m.py::test_twice[{n}]" for n in (1, 2, 80)]
+        found = made.compare(Baseline(tests=()), names, names[:2])
+    assert found.demanded == 2, found
+    explained = {d.new for d in found.differences if d.explained}
+    beside = {d.old: d.explained for d in found.differences if d.effect is DifferenceKind.ANSWER and not d.explained}
+    assert explained, found
+    assert beside, found
+
+
+FORKED_WAYS = """\
+        if n < 3:
+            return n + n
+        if n < self.limits["high"]:
+            return n - 5
+        return 0
+"""
+
+EVENTS = """\
+class Events:
+    def __init__(self):
+        self.heard = {}
+
+    def on(self, event, listener):
+        self.heard.setdefault(event, []).append(listener)
+
+    def once(self, event, listener):
+        def wrapper(*values):
+            self.heard[event].remove(wrapper)
+            listener(*values)
+
+        if event == "never":
+            listener = print
+        self.on(event, wrapper)
+
+    def emit(self, event, *values):
+        for listener in list(self.heard.get(event, [])):
+            listener(*values)
+"""
+EVENTS_TESTS = """\
+import pytest
+from m import Events
+
+
+@pytest.mark.parametrize('n', range(6))
+def test_once(n):
+    heard, events = [], Events()
+    events.once(str(n), heard.append)
+    events.on('other', print)
+    events.emit(str(n), n)
+    assert heard == [n]
+"""
+
+
+@pytest.mark.long
+def test_answers_of_calls_that_run_nothing_of_a_change_do_not_compare_it() -> None:
+    """What is defined inside a function is called by others, and seen where they call it."""
+    files = {"m.py": EVENTS, "test_m.py": EVENTS_TESTS}
+    tests = [f"test_m.py::test_once[{n}]" for n in range(6)]
+
+    def after(old: str, new: str) -> Differential:
+        return compared(files, {**files, "m.py": EVENTS.replace(old, new)}, *tests)
+
+    emptied = after("self.heard[event].remove(wrapper)", "self.heard = {}")
+    assert [(f.reached, f.in_place) for f in emptied.functions] == [(True, True)], emptied
+    assert {d.effect for d in emptied.differences} == {DifferenceKind.TESTED}, emptied
+    unrun = after("listener = print", "listener = repr")
+    assert [f.reached_by_inputs for f in unrun.functions] == [False], unrun
+
+
+@pytest.mark.long
+def test_copies_that_turn_down_every_call_of_a_test_are_none() -> None:
+    """Though some variation of these calls, which needs nothing of the object, is answered."""
+    files = {"m.py": FIELD, "test_m.py": FIELD_TESTS}
+    after = FIELD.replace("n + self.wide()", "self.wide() + n + (n == 4)")
+    found = compared(files, {**files, "m.py": after}, *(f"test_m.py::test_padded[{n}]" for n in range(6)))
+    assert [(f.function, f.reached_by_inputs) for f in found.functions] == [("Field.padded", True)], found
+    assert DifferenceKind.TESTED in [d.effect for d in found.differences], found
+
+
+FIELD = """\
+class Unbound:
+    pass
+
+
+class Field:
+    def __new__(cls, *args):
+        return object.__new__(cls) if args else Unbound()
+
+    def __init__(self, width):
+        self.width = width
+
+    def wide(self):
+        return self.width
+
+    def padded(self, n):
+        if not 0 <= n <= 5:
+            return 0
+        return n + self.wide()
+"""
+FIELD_TESTS = """\
+import pytest
+from m import Field
+
+
+@pytest.mark.parametrize('n', range(6))
+def test_padded(n):
+    assert Field(3).padded(n) >= 0
+"""

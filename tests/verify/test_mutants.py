@@ -43,6 +43,15 @@ def test_each_is_a_program_of_its_own_on_the_lines() -> None:
     assert all(t.endswith(SOURCE[SOURCE.index(b"\n\n\ndef g") :]) for t in texts)
 
 
+def test_other_lines_are_mutated_where_these_have_none() -> None:
+    sources: Mapping[RepoPath, bytes] = {PATH: SOURCE}
+    instead = {PATH: frozenset({3})}
+    for line, expected in ((6, {3}), (2, {2})):
+        lines = {PATH: frozenset({line})}
+        chosen, _ = mutants_of(open_edit_space({}), sources, lines, behaviour_key, seed=0, instead=instead)
+        assert {c.edits[0].line for c in chosen} == expected
+
+
 def test_what_compiles_to_the_same_is_none() -> None:
     """Constants are folded, and what stands after a return is never reached."""
     source = b"def f(a, b):\n    return 0 + (2 * 1)\n    return b\n"

@@ -43,6 +43,12 @@ def test_a_removed_statement_is_a_part() -> None:
     assert texts(before, BODY) == ["y += 1 -> nothing"]
 
 
+def test_what_a_checker_reads_of_a_global_is_no_part_and_of_a_field_it_may_be() -> None:
+    before = "SEEN: dict[str, int] = {}\n\n\nclass C:\n    n: int = 0\n"
+    assert texts(before, before.replace("dict[str", "Mapping[str")) == []
+    assert texts(before, before.replace("n: int", "n: float")) == ["int -> float"]
+
+
 def test_of_code_that_moved_its_arrival_is_the_part() -> None:
     first, second = "        y += 1\n        x = y\n", "    if y:\n        y -= 1000\n    x += y\n"
     before, after = (f"def f(x, y):\n    if x:\n{a}    return x\n" for a in (first + second, first))

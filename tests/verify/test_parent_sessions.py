@@ -4,6 +4,7 @@ import pytest
 from support.house_builder import house
 
 from localagent.domain.outcome import QuickRoute
+from localagent.verify.worker import warm_worker
 
 FILES = {
     "m.py": "def f(n)\n    return n - 1\n\n\ndef g(n):\n    return f(n) * 2\n\n\nTABLE = [g(1)]\n",
@@ -48,3 +49,20 @@ def test_a_parent_that_does_not_import_either_is_no_ground() -> None:
         for number in range(2, 5):
             result = quick.check(h.upon(parent, number, "m.py", "n - 1", f"n + {number}"), cpu_seconds=1.0)
             assert (result.route, result.turned) == (QuickRoute.FRESH, ())
+
+
+@pytest.mark.long
+def test_a_test_that_fails_in_a_warm_worker_in_any_case_breaks_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither where there is no failing test to turn: mutants of a patch are asked so."""
+    monkeypatch.setattr(warm_worker, "SELF_CHECK_PASSING", 0)
+    writes = "def test_writes():\n    open('out.txt', 'w').close()\n    assert m.g(1) == 4\n"
+    files = {
+        "m.py": FILES["m.py"].replace("f(n)\n", "f(n):\n").replace("n - 1", "n + 1"),
+        "test_m.py": FILES["test_m.py"] + writes,
+    }
+    with house(files) as h:
+        baseline = h.verifier.baseline()
+        assert baseline.failing == ()
+        quick = h.verifier.quick(baseline, jobs=1)
+        assert quick.check(h.candidate("m.py", "n + 1", "1 + n"), cpu_seconds=1.0).broken == ()
+        assert "test_m.py::test_f" in quick.check(h.candidate("m.py", "n + 1", "n + 2"), cpu_seconds=1.0).broken

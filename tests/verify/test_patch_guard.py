@@ -9,6 +9,7 @@ from support.verify_builder import patch, verified
 from localagent.domain.claim import Claim
 from localagent.domain.guard import Guard, GuardScope
 from localagent.domain.paths import RepoPath
+from localagent.domain.strength import Grade
 from localagent.domain.verification import Verification, VerifyVerdict
 from localagent.verify.checks import guard_comparison, patch_guard
 from localagent.verify.checks.patch_guard import near_files
@@ -53,6 +54,8 @@ def test_tests_beside_the_named_ones_must_not_break_and_are_witnesses() -> None:
     near = right.differential
     assert near is not None
     assert near.functions[0].reached
+    assert right.strength is not None
+    assert not [limit for limit in right.strength.limits if "no test that passed before" in limit]
     wrong = asked(WRONG)
     assert wrong.verdict is VerifyVerdict.REFUSED
     assert wrong.reason.startswith("breaks tests outside --test: test_more.py::test_all[abc]")
@@ -92,9 +95,12 @@ def test_a_collection_that_hangs_with_the_patch_alone_is_broken(monkeypatch: pyt
     )
 
 
-@pytest.mark.slow
-def test_none_runs_none() -> None:
+@pytest.mark.long
+def test_none_runs_none_and_nothing_shows_what_is_to_stay() -> None:
     wrong = asked(WRONG, Guard(scope=GuardScope.NONE))
+    assert wrong.strength is not None
+    assert [limit for limit in wrong.strength.limits if "no test that passed before" in limit]
+    assert wrong.strength.grade >= Grade.C
     assert wrong.full is not None
     assert wrong.full.guard is None
     assert wrong.verdict is not VerifyVerdict.REFUSED

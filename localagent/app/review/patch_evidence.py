@@ -47,7 +47,14 @@ from localagent.verify.evidence.necessity import (
     try_parts,
     without,
 )
-from localagent.verify.evidence.patch_coverage import Covered, covered, not_measured, nothing_covered, unrun
+from localagent.verify.evidence.patch_coverage import (
+    Covered,
+    changed_lines,
+    covered,
+    not_measured,
+    nothing_covered,
+    unrun,
+)
 from localagent.verify.patch_verifier import PatchVerifier
 
 _TURNED_SECONDS, _TURNED_MOST = 1.0, 20  # of turned tests, to which every mutant and every part taken back is put
@@ -65,8 +72,9 @@ class Timer(Protocol):
 class Evidence:
     """What was measured. `turned` are tests that failed before and pass, `new` those that only the patched tree has.
 
-    `ran`: a test that counts ran a changed line; `new_ran`: one that turned, or is new, did. `around`: code outside
-    functions changed. `unrun`: what no test that counts ran.
+    `ran`: a test that counts ran a changed line; `new_ran`: one that turned, or is new, did. `kept`: a test that passed
+    before runs a touched function, or there is none. `around`: code outside functions changed. `unrun`: what no test
+    that counts ran.
     """
 
     differential: Differential | None = None
@@ -79,6 +87,7 @@ class Evidence:
     new: frozenset[str] = frozenset()
     ran: bool = False
     new_ran: bool = False
+    kept: bool = True
     around: bool = False
     unrun: tuple[UnrunCode, ...] = ()
     notes: tuple[str, ...] = ()
@@ -151,6 +160,9 @@ def gather(subject: Subject, baseline: Baseline | None, full: FullResult, guard:
         new=frozenset(new),
         ran=seen.share.part > 0,
         new_ran=not {*turned, *new}.isdisjoint(seen.tests),
+        kept=bool(seen.unknown)
+        or not any(file.touched() for file in files)
+        or not {*seen.callers} <= {*turned, *new, *(guard.turned if guard is not None else ())},
         around=any(f.around() or f.fresh() for f in files),
         unrun=missed,
         notes=tuple(notes),
@@ -232,7 +244,9 @@ def _always(after: Baseline, turned: Sequence[str]) -> list[str]:
 
 def _mutants(subject: Subject, seen: Covered, after: Baseline, turned: Sequence[str]) -> Mutants:
     space = open_edit_space(load_prior(subject.settings.models_dir / "prior.json"))
-    chosen, total = mutants_of(space, SourceMap(subject.after), seen.lines, behaviour_key, seed=subject.seed)
+    lines = changed_lines(subject.files, seen)
+    sources = SourceMap(subject.after)
+    chosen, total = mutants_of(space, sources, lines, behaviour_key, seed=subject.seed, instead=seen.lines)
     if not chosen:
         return Mutants(tried=0, killed=0, space=0, note="the edit space has none for these lines")
     ground = replace(after, failing=(), checks=(), collect_failures={})

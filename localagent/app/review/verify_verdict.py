@@ -13,7 +13,7 @@ from localagent.app.review.patch_evidence import Evidence, Subject, gather
 from localagent.app.review.verify_run import VerifyRun
 from localagent.code.doctests import altered
 from localagent.domain.claim import Claim
-from localagent.domain.claim_limits import claim_limits
+from localagent.domain.claim_limits import claim_limits, nothing_kept
 from localagent.domain.diff import TreeChange
 from localagent.domain.edit import FileChange
 from localagent.domain.guard import GuardScope
@@ -250,6 +250,8 @@ class VerdictMaker:
             by_checks=not evidence.turned and bool(checks),
             new_tests_ran=evidence.new_ran or not evidence.turned,
         )
+        if not evidence.kept:
+            limits += nothing_kept(claim)
         return claim, limited(evidence.strength, claim, limits)
 
     def _new_tests(self) -> frozenset[str]:

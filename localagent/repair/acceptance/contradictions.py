@@ -246,6 +246,8 @@ _RULES: tuple[Rule, ...] = (
     regularity_rules.folded_beyond_keys,
     value_rules.ordered_as_text,
     value_rules.lost_order,
+    value_rules.never_filled,
+    value_rules.changed_in_place,
     siblings,
     familiar_texts,
 )

@@ -241,12 +241,6 @@ def _collateral(found: Collateral | None) -> dict[str, Signal]:
             if tested.refused + near.refused
             else "",
         ),
-        "constant-answer": Signal(
-            value=float(tested.constant or near.constant),
-            text="gives one answer to calls that had different answers before"
-            if tested.constant or near.constant
-            else "",
-        ),
         "passes-by-crash": Signal(
             value=float(crashing > 0),
             text="the failing tests pass because something crashes in the patched program" if crashing else "",

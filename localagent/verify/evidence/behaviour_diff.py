@@ -48,11 +48,12 @@ _ORDER = (InputOrigin.DEMANDED, InputOrigin.TESTED, InputOrigin.NEAR, InputOrigi
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Twin:
-    """A touched function in both trees."""
+    """A touched function in both trees. `changed` are its statements that changed, from its first line, in the new."""
 
     file: ChangedFile
     old: FunctionRegion
     new: FunctionRegion
+    changed: frozenset[int] = frozenset()
 
     @property
     def name(self) -> str:
@@ -64,6 +65,10 @@ class Twin:
         texts = self.file.before[self.old.start : self.old.end], self.file.after[self.new.start : self.new.end]
         old, new = map(signature_of, texts)
         return old is not None and new is not None and _defaults(old) != _defaults(new)
+
+    def runs_change(self, new_lines: frozenset[int]) -> bool:
+        """Whether a call that runs these lines runs what changed; of a call whose lines are not known it may."""
+        return not new_lines or not self.changed or not self.changed.isdisjoint(new_lines)
 
     def parameter(self, place: str) -> str:
         """The name of a parameter of the function before, which may be known by its place alone."""
@@ -198,6 +203,7 @@ class Comparison:
         why = (
             self._lost
             or self._missed.get(number)
+            or ("no input runs what changed" if reach.idle else "")
             or ("too few inputs" if compared else "no test calls it, and no input could be made up for it")
         )
         return replace(reach, why=why if not compared or reach.answered else "every input is turned down")
@@ -238,6 +244,7 @@ def _counted(twin: Twin, pairs: Sequence[AnswerPair], *, in_place: bool = False)
         agreed=sum(not pair.differs for pair in compared),
         answered=sum(CallOutcome.OK in (pair.was.kind, pair.now.kind) for pair in compared),
         in_place=in_place,
+        idle=bool(compared) and not any(pair.differs or twin.runs_change(pair.new_lines) for pair in compared),
     )
 
 

@@ -95,6 +95,15 @@ class ChangedFile:
             found = self._begun(tree, _innermost(tree, changed))
         return found
 
+    def changed_in(self, begun: frozenset[int]) -> frozenset[int]:
+        """The changed lines of the statements of the text after that begin at some lines; of one without, its first."""
+        tree, changed = parse_or_none(self.after), self.lines()[1]
+        extents = {n.lineno: head_end(n) for n in _statements(tree.body)} if tree is not None else {}
+        found: set[int] = set()
+        for first in begun:
+            found |= changed.intersection(range(first, extents.get(first, first) + 1)) or {first}
+        return frozenset(found)
+
     @staticmethod
     def _begun(tree: ast.Module, changed: frozenset[int]) -> frozenset[int]:
         """The lines at which the statements begin to run of which a line changed."""

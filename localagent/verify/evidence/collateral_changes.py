@@ -89,6 +89,11 @@ class AnswerPair:
         return self.was.digest != self.now.digest
 
     @property
+    def new_lines(self) -> frozenset[int]:
+        """The lines that new ran."""
+        return frozenset(line for new, line in self.way if new)
+
+    @property
     def more_attributes(self) -> frozenset[str]:
         """The attributes that an object has after and had not before, if that is all in which the answers differ."""
         was, now = self.was.state, self.now.state

@@ -11,6 +11,7 @@ import itertools
 import math
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -54,6 +55,7 @@ def inverse_name(name: str) -> str:
 
 
 TESTS_LIMIT = 40
+LEAST_CALLS = 5  # that both trees answer: see `FunctionReach.least`
 FUNCTIONS_LIMIT = 30
 EXAMPLES, LEAST_EXAMPLES, EXAMPLES_IN_ALL = 200, 50, 1_200
 _SOURCES, _SOURCE_BYTES = 2_000, 1_000_000
@@ -108,7 +110,7 @@ class Differ:
         self._request, self._seed, self._home = request, seed, home
         self._examples, self._share, self.until = examples, share, math.inf
         self._files = files
-        every = [Twin(file=f, old=a, new=b) for f in files for a, b in f.touched()]
+        every = [twin for file in files for twin in _twins(file)]
         self._twins, self._notes = every[:FUNCTIONS_LIMIT], list[str]()
         if len(every) > FUNCTIONS_LIMIT:
             self._notes.append(f"{len(every) - FUNCTIONS_LIMIT} more touched functions were not compared")
@@ -178,14 +180,21 @@ class Differ:
         names = list(dict.fromkeys((*turned, *wanted)))[:TESTS_LIMIT]
         with cf.ThreadPoolExecutor(1 if self._share else 2, thread_name_prefix="differ") as pool:
             before, after = self._sides
-            begin = time.monotonic()
-            half = begin + _FIRST_SHARE * (self.until - begin) if self._share else self.until
-            jobs = [
-                pool.submit(self._ask, before, [n for n in names if n not in late], (), turning, half),
-                pool.submit(self._ask, after, names, (), turning),
-            ]
-            for job in jobs:
-                job.result()
+            early = [n for n in names if n not in late]
+
+            def ask_tests(every_way: Sequence[int] = ()) -> None:
+                begin = time.monotonic()
+                half = begin + _FIRST_SHARE * (self.until - begin) if self._share else self.until
+                jobs = [
+                    pool.submit(self._ask, before, early, (), turning, half, every_way),
+                    pool.submit(self._ask, after, names, (), turning, self.until, every_way),
+                ]
+                for job in jobs:
+                    job.result()
+
+            ask_tests()
+            if unpaired := self._unpaired():
+                ask_tests(unpaired)
             given = self._given()
             for job in [pool.submit(self._ask, side, (), given, turning) for side in self._sides]:
                 job.result()
@@ -246,6 +255,7 @@ class Differ:
         given: Sequence[tuple[int, str, str]],
         turning: frozenset[str],
         until: float = math.inf,
+        every_way: Sequence[int] = (),
     ) -> None:
         if side.lost or side.unasked or side.room is None or (not names and not given):
             return
@@ -264,6 +274,7 @@ class Differ:
                 numbers=self._numbers,
                 seed=self._seed,
                 defaulted=self._defaulted,
+                every_way=every_way,
                 session=side.session,
                 wall_seconds=min(DIFFER_SECONDS, max(0.1, left)),
             )
@@ -283,6 +294,20 @@ class Differ:
             side.lost = str(lost)
         except Malformed as fault:
             side.unasked = f"its answer could not be read: {fault}"
+
+    def _unpaired(self) -> list[int]:
+        """Functions that one tree answers on enough calls of tests, and the other on others, or none runs what changed.
+
+        Where copies of arguments do in one tree, the other may need forks: calls made in two ways are not compared. And
+        what is defined inside a function is called by others: that shows in place.
+        """
+        before, after = (side.calls for side in self._sides)
+        many = [Counter(call.function for call in calls.values() if not call.in_place) for calls in (before, after)]
+        both = [call for key, call in after.items() if key in before]
+        paired = Counter(call.function for call in both)
+        run = {call.function for call in both if self._twins[call.function].runs_change(call.lines)}
+        asked = [n for n in range(len(self._twins)) if max(c[n] for c in many) >= LEAST_CALLS]
+        return [n for n in asked if paired[n] < LEAST_CALLS or n not in run]
 
     def _given(self) -> list[tuple[int, str, str]]:
         """What tests passed, for whichever tree has not seen it, and literals made up on top of it."""
@@ -351,6 +376,13 @@ class _KnownNames:
             words = frozenset(word for text in (*self._texts, *texts) for word in _WORD.findall(text))
             self._found = words if whole else _EVERY_ATTRIBUTE
         return name.encode() in self._found or not self._found.isdisjoint(_EVERY_ATTRIBUTE)
+
+
+def _twins(file: ChangedFile) -> Iterator[Twin]:
+    changed = file.executable()
+    for old, new in file.touched():
+        inside = frozenset(n - new.line for n in changed if new.body_line <= n <= new.last_line)
+        yield Twin(file=file, old=old, new=new, changed=inside)
 
 
 def _region_key(path: RepoPath, region: FunctionRegion) -> tuple[str, int, str]:

@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from enum import Enum
 from itertools import islice, takewhile
+from types import MappingProxyType
 
 from localagent.code.source_text import line_starts, parse_or_none
 from localagent.code.spans import byte_span
@@ -60,15 +61,19 @@ def mutants_of(
     seed: int,
     most: int = MOST,
     until: float = math.inf,
+    instead: Mapping[RepoPath, frozenset[int]] = MappingProxyType({}),
 ) -> tuple[list[Candidate], int]:
     """Mutants in an order that the seed decides, the lines taking turns; and how many there would have been.
 
+    `instead` are lines that are mutated where these have no mutant, such as one inside a long text.
     `until`: on the monotonic clock; then what was found by that time is all there is.
     """
     by_line: dict[tuple[RepoPath, int], list[Edit]] = {}
     for path in sorted(lines):
         for edit in takewhile(lambda _: time.monotonic() < until, _distinct(space, sources, path, lines[path], key)):
             by_line.setdefault((path, edit.line), []).append(edit)
+    if not by_line and instead:
+        return mutants_of(space, sources, instead, key, seed=seed, most=most, until=until)
     rng = random.Random(seed)  # noqa: S311 - an order, not a secret
     for edits in by_line.values():
         rng.shuffle(edits)

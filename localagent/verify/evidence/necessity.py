@@ -203,7 +203,13 @@ def _is_program(part: PatchPart) -> bool:
 
 
 def _behaviour(tree: ast.Module) -> str:
-    """The syntax tree without what people and type checkers read in functions, and without docstrings."""
+    """The syntax tree without docstrings, and without what people and type checkers read in functions and of globals.
+
+    Of what a class declares they are not the only readers: data classes, and models of settings.
+    """
+    for declared in tree.body:
+        if isinstance(declared, ast.AnnAssign) and declared.value is not None:
+            declared.annotation = ast.Constant(None)
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef | ast.Module) and ast.get_docstring(node, clean=False) is not None:
             del node.body[0]

@@ -35,6 +35,11 @@ class Covered:
         return None if self.unknown else self.share
 
 
+def changed_lines(files: Sequence[ChangedFile], seen: Covered) -> Mapping[RepoPath, frozenset[int]]:
+    """The changed lines of the statements that tests ran: of a table of many lines not its first, but those in it."""
+    return {f.path: f.changed_in(seen.lines[f.path]) for f in files if f.path in seen.lines}
+
+
 def nothing_covered(files: Sequence[ChangedFile], why: str) -> Covered:
     """Where no test ran, and why."""
     whole = sum(len(f.executable()) for f in files)

@@ -39,7 +39,7 @@ from localagent.verify.evidence.mutants import (
     mutants_of,
     same_answer,
 )
-from localagent.verify.evidence.patch_coverage import Covered, covered, not_measured, nothing_covered
+from localagent.verify.evidence.patch_coverage import Covered, changed_lines, covered, not_measured, nothing_covered
 from localagent.verify.worker import function_regions, function_swaps
 from localagent.verify.worker.jail_pool import JailPool
 from localagent.verify.worker.warm_worker import Warm
@@ -286,8 +286,16 @@ class _Assessor:
     ) -> Mutants:
         sources = ChainMap(dict(self._changes), dict(self._ask.sources))
         until = time.monotonic() + max(1.0, 0.3 * self._left())
+        lines = changed_lines(self._files, seen)
         chosen, total = mutants_of(
-            self._ask.space, sources, seen.lines, self._ask.key, seed=self._ask.seed, most=most, until=until
+            self._ask.space,
+            sources,
+            lines,
+            self._ask.key,
+            seed=self._ask.seed,
+            most=most,
+            until=until,
+            instead=seen.lines,
         )
         if not chosen:
             return Mutants(tried=0, killed=0, space=0, note="the edit space has none for these lines")

@@ -238,10 +238,17 @@ class WarmSlot:
             self._room = None
 
     def check(self, ask: Ask) -> QuickResult:
-        """One candidate. A passing test that it breaks has a say once it was seen to pass here unpatched."""
-        begin = time.monotonic()
+        """One candidate. A passing test that it breaks has a say once it was seen to pass here unpatched.
+
+        That is not asked of a candidate that turns none of the tests which should turn: it is out in any case.
+        """
+        begin, targets = time.monotonic(), self._plan.targets
         result = self._checked(ask)
-        while result.turned and not self._plan.vouched.issuperset(result.broken) and self._vouch(ask.passing):
+        while (
+            (result.turned or not (targets.tests or targets.files or targets.checks))
+            and not self._plan.vouched.issuperset(result.broken)
+            and self._vouch(ask.passing)
+        ):
             ask = replace(ask, passing=tuple(t for t in ask.passing if t not in self._plan.unsteady))
             result = self._checked(ask)
         return replace(result, seconds=time.monotonic() - begin)

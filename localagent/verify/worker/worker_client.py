@@ -96,7 +96,8 @@ class DifferRequest:
 
     `items` are tests whose calls are recorded and varied; `given` are literals (number, args, kwargs); `inverses` are
     functions that undo one of the others. `letters` and `numbers` are offered to variations. `defaulted` are functions
-    whose defaults are others in the other tree: their calls count as they are written.
+    whose defaults are others in the other tree: their calls count as they are written. Calls of those in `every_way`
+    are made on copies, in forks, and looked at in place, whichever of these is enough.
     """
 
     items: Sequence[Item]
@@ -107,6 +108,7 @@ class DifferRequest:
     numbers: Sequence[int]
     seed: int
     defaulted: Sequence[int] = ()
+    every_way: Sequence[int] = ()
     session: str = "hot"
     cpu_seconds: float = 6.0
     test_seconds: float = 5.0
@@ -272,6 +274,7 @@ class WorkerClient:
             "inverses": [list(f) for f in request.inverses],
             "given": [list(g) for g in request.given],
             "defaulted": list(request.defaulted),
+            "every_way": list(request.every_way),
             "letters": list(request.letters),
             "numbers": list(request.numbers),
             "seed": request.seed,

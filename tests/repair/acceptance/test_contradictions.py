@@ -782,3 +782,23 @@ class TestWhatAFunctionHas:
         assert "option-lost" in against(swapped(before, "(lines)", "(lines, 1)"))
         assert "option-lost" not in against(swapped(before, "(lines)", "(lines, first)"))
         assert "option-lost" not in against(swapped(before, "(lines)", "(lines, 2)"))
+
+
+class TestContainers:
+    def test_a_new_one_that_nothing_fills(self) -> None:
+        before = "def second(nums):\n    if len(numbers) <= 2:\n        return -1\n    return sorted(numbers)[-2]\n"
+        after = before.replace("    if", "    numbers = {}\n    if")
+        assert "`numbers` is new and stays empty" in reasons(one_file(before, after))
+        filled = after.replace("    return -1\n", "    return -1\n    numbers.update(nums)\n")
+        assert "constant-condition" not in against(one_file(before, filled))
+        assert "constant-condition" not in against(one_file(after, after.replace("2", "3")))  # it stood there before
+
+    def test_an_argument_that_is_changed_in_place(self) -> None:
+        before = "def cost(cuts, n):\n    cuts = sorted([*cuts, 0, n])\n    return cuts\n"
+        patch = swapped(before, "cuts = sorted", "cuts += sorted")
+        assert "value-kind" in against(patch)
+        assert "the caller's own `cuts`" in reasons(patch)
+        local = before.replace("def cost(cuts, n):", "def cost(given, n):\n    cuts = list(given)")
+        assert "value-kind" not in against(swapped(local, "cuts = sorted", "cuts += sorted"))
+        number = "def add(total, n):\n    total = total + n\n    return total\n"
+        assert "value-kind" not in against(swapped(number, "total = total + n", "total += n"))
