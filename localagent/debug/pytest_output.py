@@ -6,7 +6,10 @@ from dataclasses import replace
 
 from localagent.domain.traceback import ChainLink, Traceback, TracedException, TraceFrame
 
-_SECTION = re.compile(r"_{3,} (?P<title>.{1,400}?) _{3,}$")
+# one line of each side where the title is wider than the terminal; "_ _ _" stands between the frames of one failure
+_SECTION = re.compile(
+    r"(?:_{3,} (?P<title>.{1,400}?) _{3,}|_{1,2} (?P<wide>(?:ERROR |[\w.]*\w\[|\w{3}).{0,400}?) _{1,2})$"
+)
 _RULE = re.compile(r"={5,}(?: .{0,200} ={5,})?$|-{5,}(?: Captured .{0,100} -{5,})?$")
 _PLACE = re.compile(
     r"(?P<file>(?:[A-Za-z]:)?[^\s:>\"'|][^:\"|]{0,1000}\.pyi?|<[\w .-]{1,80}>)"
@@ -50,7 +53,7 @@ class PytestReader:
         """Whether the line is one of pytest's."""
         if section := _SECTION.match(line):
             self.finish()
-            self.title = section["title"]
+            self.title = section["title"] or section["wide"]
             return True
         if _RULE.match(line):
             self.finish()
@@ -71,10 +74,10 @@ class PytestReader:
         if line.startswith(">"):
             self._source = line[1:].strip() or self._source
             if found := _DEF.match(line):
-                self._function = found["name"]
+                self._function = self._function or found["name"]
             return True
-        if found := _DEF.match(line):
-            self._function = found["name"]
+        if found := _DEF.match(line):  # what is shown begins with the function itself; those inside it follow
+            self._function = self._function or found["name"]
             return True
         if self._short and line.startswith("    ") and self._frames and not self._frames[-1].source:
             if not _MARKS.fullmatch(line):

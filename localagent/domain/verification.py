@@ -147,7 +147,7 @@ class FunctionChange:
             )
         if self.effect is FunctionEffect.MOST_CHANGED:
             return (
-                f"{self.function} returns something else for most inputs, tests ask for few of these results, "
+                f"{self.function} answers otherwise for most inputs, tests ask for few of these results, "
                 "and none shows what is to stay"
             )
         return f"the argument {self.parameter!r} of {self.function} no longer matters"

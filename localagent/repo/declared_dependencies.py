@@ -54,8 +54,8 @@ def declared_project(tree: Path) -> DeclaredProject:
     config = _config(tree, "setup.cfg")
     for one in _all(tree, top, config):
         files.setdefault(one.source)
-        if name := _NAME.match(one.requirement):
-            found.setdefault(canonicalize_name(name[1]), one)
+        if name := distribution_name(one.requirement):
+            found.setdefault(canonicalize_name(name), one)
     project = _table(top.get("project"))
     poetry = _table(_table(top.get("tool")).get("poetry"))
     asked = project.get("requires-python") or _table(poetry.get("dependencies")).get("python")
@@ -79,8 +79,9 @@ def _all(tree: Path, top: dict[str, Any], config: configparser.RawConfigParser) 
     for pattern in _REQUIREMENTS:
         for path in _matches(tree, pattern):
             for line in _text(tree, path).splitlines():
-                if not line.lstrip().startswith(("#", "-")):
-                    yield DeclaredDependency(requirement=_bare(line), source=path, install=("-r", path))
+                requirement = re.sub(r"^(?:-e|--editable)[ =]*(?=git\+)", "", _bare(line))
+                if not requirement.startswith(("#", "-")):
+                    yield DeclaredDependency(requirement=requirement, source=path, install=("-r", path))
     yield from _pyproject(top)
     for key, install in (("install_requires", ("-e", ".")), ("tests_require", ())):
         yield from _lines(config.get("options", key, fallback=""), "setup.cfg", install)
@@ -157,8 +158,20 @@ def _named(table: dict[str, Any], source: str, install: tuple[str, ...] = ()) ->
 
 def _lines(text: str, source: str, install: tuple[str, ...]) -> Iterator[DeclaredDependency]:
     for line in text.splitlines():
-        if _NAME.match(_bare(line)):
+        if distribution_name(_bare(line)):
             yield DeclaredDependency(requirement=_bare(line), source=source, install=install)
+
+
+def distribution_name(requirement: str) -> str:
+    """The distribution that a requirement asks for; of a bare URL of git what `egg=` says, else the repository."""
+    if name := _NAME.match(requirement):
+        return name[1]
+    if not requirement.startswith("git+"):
+        return ""
+    url, _, fragment = requirement.partition("#")
+    egg = re.search(r"(?:^|&)egg=([\w.-]+)", fragment)
+    place = url.partition("://")[2].partition("/")[2].partition("@")[0]
+    return egg[1] if egg else place.rstrip("/").rpartition("/")[2].removesuffix(".git")
 
 
 def _bare(line: str) -> str:

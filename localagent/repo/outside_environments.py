@@ -1,4 +1,4 @@
-"""Environments that tools keep outside a project's tree: found by the rules of their names; nothing of them is run.
+"""Environments that tools keep for a project: found by the rules of their names; nothing of them is run.
 
 A file of the project says which tool it uses, and for conda and pyenv a bare name; where the environments lie is said
 by the user's own surroundings alone. So a repository can name no folder, only one of the environments of the user.
@@ -9,7 +9,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from localagent.fs.bounded_read import read_below
@@ -18,6 +18,7 @@ from localagent.text.visible_text import shortened
 
 _MOST_BYTES = 1 << 20
 _NAME = re.compile(r"[A-Za-z0-9_][\w.+-]*")
+_RUNS_TESTS = re.compile(r"py\d|pypy|tests?\b", re.IGNORECASE)
 _CONDA_ROOTS = ("miniconda3", "anaconda3", "miniforge3", "mambaforge", "micromamba", ".conda", "opt/miniconda3")
 
 
@@ -141,6 +142,23 @@ def _pixi(here: _Surroundings) -> ToolEnvironments | None:
     return _matching("pixi", here.repo / ".pixi" / "envs", "*")
 
 
+def _tox(here: _Surroundings) -> ToolEnvironments | None:
+    if not (here.has("tox.ini", "tox.toml") or here.uses("tox") or "[tox:tox]" in here.text("setup.cfg")):
+        return None
+    return _of_test_runs("tox", here.folder("TOX_WORK_DIR", str(here.repo / ".tox")))
+
+
+def _nox(here: _Surroundings) -> ToolEnvironments | None:
+    return _of_test_runs("nox", here.folder("NOXENVDIR", str(here.repo / ".nox"))) if here.has("noxfile.py") else None
+
+
+def _of_test_runs(tool: str, folder: Path) -> ToolEnvironments:
+    """The environments in which tests run, by what they hold or are called; linters and documentation have theirs."""
+    looked = _matching(tool, folder, "[!.]*")
+    able = (one for one in looked.found if _has_pytest(one) or _RUNS_TESTS.match(one.parent.parent.name))
+    return replace(looked, found=tuple(able))
+
+
 def _conda(here: _Surroundings) -> ToolEnvironments | None:
     text = here.text("environment.yml") or here.text("environment.yaml")
     if not text:
@@ -220,5 +238,5 @@ def _data(here: _Surroundings) -> tuple[str, ...]:
 
 
 _TOOLS: tuple[Callable[[_Surroundings], ToolEnvironments | None], ...] = (
-    _uv, _poetry, _pdm, _hatch, _pipenv, _pixi, _conda, _pyenv,
+    _uv, _poetry, _pdm, _hatch, _pipenv, _pixi, _conda, _tox, _nox, _pyenv,
 )  # fmt: skip

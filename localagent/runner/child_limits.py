@@ -22,6 +22,7 @@ _PR_SET_DUMPABLE = 4
 _PR_SET_CHILD_SUBREAPER = 36
 SCRATCH = ("/tmp", "/dev/shm")
 _POOLS = ("numpy", "torch")  # their pools of threads (OpenBLAS, OpenMP) are made anew in a forked child
+_LOOKS = 40  # at threads that may be ending
 _LIMITS = 16  # RLIM_NLIMITS of Linux
 _F_GETSIG = 11
 _IOPRIO_GET, _SCHED_GETATTR = {"x86_64": (252, 315), "aarch64": (31, 275)}.get(os.uname().machine, (0, 0))
@@ -205,8 +206,13 @@ def lost_in_a_fork() -> str:
     others = [t.name for t in threading.enumerate() if t is not threading.main_thread() and t.is_alive()]
     if others:
         return "importing the tests started %d thread(s) (%s)" % (len(others), ", ".join(others[:3])[:200])
-    native = _threads() - 1
-    if native > 0 and not any(name in sys.modules for name in _POOLS):
+    native = 0 if any(name in sys.modules for name in _POOLS) else _threads() - 1
+    for _ in range(_LOOKS if native else 0):  # one that was told to end may take a moment
+        time.sleep(0.005)
+        native = _threads() - 1
+        if not native:
+            break
+    if native > 0:
         return "importing the tests started %d thread(s) outside Python" % native
     torch = sys.modules.get("torch")
     try:

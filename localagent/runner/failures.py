@@ -18,17 +18,19 @@ FIRST_FRAMES, LAST_FRAMES = 10, 40
 _CHAIN_LIMIT = 8
 _DUMPED = re.compile(r'^  File "([^"\n]{1,1000})", line (\d{1,7}) in ([^\n]{1,500})$', re.MULTILINE)
 
+_LIBRARIES = re.compile(r"/(?:site|dist)-packages/")
+
 _relative: Dict[Tuple[str, str], Optional[str]] = {}
 
 
 def relative_path(root: str, filename: Any) -> Optional[str]:
-    """`filename` relative to the root with `/`, or None when it lies outside."""
+    """`filename` relative to the root with `/`; None when it lies outside, or in an environment that stands inside."""
     if not isinstance(filename, str) or not filename or filename[0] == "<":
         return None
     key = (root, filename)
     if key not in _relative:
         full = os.path.realpath(os.path.join(root, filename))
-        inside = full.startswith(root.rstrip("/") + "/")
+        inside = full.startswith(root.rstrip("/") + "/") and not _LIBRARIES.search(full, len(root.rstrip("/")))
         _relative[key] = full[len(root.rstrip("/")) + 1 :] if inside else None
     return _relative[key]
 
@@ -120,7 +122,7 @@ def imports_library(root: str, frame: Any) -> bool:
         name = frame.f_code.co_filename
         if name.startswith("<frozen importlib"):
             return True
-        if relative_path(root, name) is not None and "/site-packages/" not in name:
+        if relative_path(root, name) is not None:
             return False
         frame = frame.f_back
     return False

@@ -6,6 +6,7 @@ records, and a record never turns an unfinished test into a pass.
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import os
 import sys
@@ -145,6 +146,7 @@ class CollectedSession:
             self._tracer.stop()
             lines = self._tracer.take()
         self._watch.disarm()
+        faulthandler.cancel_dump_traceback_later()  # its thread is not in a fork, where cancelling would wait for ever
         self._items = list(session.items)
         self._collected = True
         settle(int(self._request["seed"]))

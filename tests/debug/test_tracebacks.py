@@ -234,6 +234,17 @@ HAND_MADE = {
         "KeyError: &#x27;pear&#x27;\n</pre>",
         [("KeyError", [("/app/a.py", 9, "price")])],
     ),
+    "titles wider than the terminal, and a function in the test": (
+        "_ test_a[a value that is long] _\n\n    def test_a(x):\n        def inner():\n            pass\n"
+        ">       assert x == 1\nE       assert 2 == 1\n\ntests/test_a.py:5: AssertionError\n"
+        "_ test_a[another value that is long] _\n\n    def test_a(x):\n>       f(x)\n\ntests/test_a.py:6: \n"
+        "_ _ _ _ _ _ _ _ _ _ _ _ _\n\n    def f(x):\n>       return x[0]\n"
+        "E       KeyError: 0\n\na.py:2: KeyError\n",
+        [
+            ("AssertionError", [("tests/test_a.py", 5, "test_a")]),
+            ("KeyError", [("tests/test_a.py", 6, "test_a"), ("a.py", 2, "f")]),
+        ],
+    ),
     "omitted middle": (
         'Traceback (most recent call last):\n  File "/app/a.py", line 1, in a\n    b()\n  ... 12 frames hidden ...\n'
         '  File "/app/c.py", line 3, in c\n    d()\nValueError: x\n',

@@ -44,6 +44,8 @@ TOOLS: dict[str, tuple[dict[str, str], Callable[[Path, Path], Path]]] = {
     ),
     "pixi": ({"pixi.toml": ""}, lambda home, repo: repo / ".pixi/envs/test"),
     "conda": ({"environment.yml": "name: shop-dev # ours\n"}, lambda home, repo: home / "miniforge3/envs/shop-dev"),
+    "tox": ({"tox.ini": "[testenv]\n"}, lambda home, repo: repo / ".tox/py312"),
+    "nox": ({"noxfile.py": ""}, lambda home, repo: repo / ".nox/tests-3-12"),
     "pyenv": ({".python-version": "3.12\n"}, lambda home, repo: home / ".pyenv/versions/3.12.4"),
 }
 
@@ -80,6 +82,17 @@ def test_variables_of_the_user_move_the_folders(home: Path) -> None:
     python = plant(home / f"elsewhere/virtualenvs/shop-{digest('sha256', repo)}-py3.9")
     assert outside_environments(repo, home, {"POETRY_CACHE_DIR": str(home / "elsewhere")})[0].found == (python,)
     assert outside_environments(repo, home, {"POETRY_CACHE_DIR": "elsewhere"})[0].found == ()
+
+
+def test_an_environment_of_a_linter_runs_no_tests(home: Path) -> None:
+    repo = home / "repo"
+    (repo / "setup.cfg").write_text("[tox:tox]\n")
+    plant(repo / ".tox/lint", tests=False)
+    plant(repo / ".tox/.pkg")
+    assert own_python(repo) is None
+    for name in ("py310", "py313", "pypy3"):  # of a project without pytest
+        plant(repo / f".tox/{name}", tests=False)
+    assert own_python(repo) == str(repo / ".tox/py313/bin/python")
 
 
 def test_what_can_run_tests_comes_first_then_the_newest_python(home: Path) -> None:

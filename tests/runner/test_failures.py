@@ -20,6 +20,8 @@ def test_where_a_loaded_module_lies_is_not_asked_again(monkeypatch: pytest.Monke
     assert failures.relative_path(root, failures.__file__) == "localagent/runner/failures.py"
     assert failures.relative_path(root, sys.modules["json"].__file__) is None
     assert asked == []
+    assert failures.relative_path(root, f"{root}/.venv/lib/python3.12/site-packages/django/apps.py") is None
+    asked.clear()
     failures.relative_path(root, f"{root}/never_seen.py")
     assert asked == [f"{root}/never_seen.py"]
 

@@ -46,6 +46,22 @@ def test_a_hook_that_reads_the_failure_decides_alike_in_both_kinds_of_session(sw
     assert [ran.results[i.index].outcome for i in got.items] == [Outcome.SKIPPED, Outcome.PASSED]
 
 
+WATCHED = "import faulthandler\n\n\ndef pytest_configure():\n    faulthandler.dump_traceback_later(1800, exit=True)\n"
+
+
+@pytest.mark.long
+def test_a_watchdog_that_a_conftest_arms_does_not_stop_the_tests_that_fail() -> None:
+    with (
+        house({"conftest.py": WATCHED, "test_m.py": TESTS}) as h,
+        h.verifier._rooms.start({}, WorkerUse.QUICK) as room,
+    ):
+        got = room.client.open(OpenRequest(options=("--tb=no",)))
+        assert isinstance(got, Collected)
+        assert got.unforkable == ""
+        ran = room.client.run(RunRequest(items=got.items, cpu_seconds=2.0, wall_seconds=10.0))
+    assert [ran.results[i.index].outcome for i in got.items] == [Outcome.FAILED, Outcome.PASSED]
+
+
 def test_it_is_made_once_and_only_for_who_looks() -> None:
     made: list[str] = []
 

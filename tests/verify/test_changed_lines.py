@@ -40,6 +40,7 @@ def changed(old: str, new: str, text: str = TEXT) -> ChangedFile:
     ("old", "new", "lines"),
     [
         ("x > LIMIT", "x >= LIMIT", {9}),
+        ("if x > LIMIT:", "if (\n        x >= LIMIT\n    ):", {10}),  # nothing runs at `if (`
         ("        return 1\n    return 0", "        return 2\n    return 3", {10, 11}),
         ("LIMIT = 3", "LIMIT = 4", {4}),
         ('"""Say it."""', '"""Say that."""', set()),

@@ -56,6 +56,18 @@ ABSENT = [
     ),
     (*NO_YAML, TEST, {"pyproject.toml": '[dependency-groups]\ndev=["pyyaml"]\n'}, "-m pip install --group dev"),
     (*NO_YAML, SOURCE, {"tox.ini": "[testenv]\ndeps =\n    pyyaml<7\n"}, f"{PY} -m pip install 'pyyaml<7'"),
+    (
+        *NO_YAML,
+        SOURCE,
+        {"requirements/testing.txt": "git+https://h/x/pyyaml.git@v6\n"},
+        f"{PY} -m pip install -r requirements/testing.txt",
+    ),
+    (
+        *NO_YAML,
+        SOURCE,
+        {"requirements.txt": "-e git+ssh://git@h/x/y#egg=PyYAML\n"},
+        "-m pip install -r requirements.txt",
+    ),
     (*NO_YAML, SOURCE, {"noxfile.py": "def t(s):\n    s.install('pyyaml')\n"}, f"{PY} -m pip install pyyaml"),
     (*NO_YAML, SOURCE, {"uv.lock": '[[package]]\nname = "pyyaml"\n'}, f"{PY} -m pip install pyyaml"),
     (*NO_YAML, SOURCE, {}, f"{PY} -m pip install PyYAML; declare it"),
@@ -118,6 +130,7 @@ OTHERS = [
         {SOURCE: "connect('var/shop.db')\n", ".gitignore": "var/\n"},
         CauseKind.MISSING_DATA,
     ),
+    (("PermissionError", "[Errno 1] Operation not permitted", "tests/__init__.py"), {}, CauseKind.SYSTEM),
     (("PermissionError", "[Errno 13] Permission denied: '/var'"), {SOURCE: "mkdir('/var/x')\n"}, CauseKind.SYSTEM),
     (("ModuleNotFoundError", "No module named 'taxes'"), {"../taxes/taxes/__init__.py": ""}, CauseKind.SIBLING_PACKAGE),
     (
@@ -147,6 +160,19 @@ def test_the_manage_py_of_an_example_does_not_say_which_settings_the_tests_have(
     assert found is not None
     assert "`DJANGO_SETTINGS_MODULE = tests.settings`" in found.remedy
     assert "manage.py" not in found.remedy
+
+
+def test_a_module_that_only_settings_name_is_told_with_the_file_that_names_it(tmp_path: Path) -> None:
+    files = {
+        "tests/settings.py": "INSTALLED_APPS = ['bootstrap.apps']\n",
+        "requirements/testing.txt": "git+https://h/x/bootstrap@main\n",
+    }
+    loaded = Failure(exception="ModuleNotFoundError", message="No module named 'bootstrap'")
+    found = cause_of(loaded, project(tmp_path, files))
+    assert found is not None
+    assert found.sentence == (
+        "the module bootstrap is missing (tests/settings.py names it; requirements/testing.txt declares bootstrap)"
+    )
 
 
 def test_a_data_file_that_is_not_in_the_tree(tmp_path: Path) -> None:
@@ -192,6 +218,16 @@ CODE = [
     (("FileNotFoundError", "[Errno 2] No such file or directory: '/tmp/x/out.txt'"), TEST, {}),
     (("FileNotFoundError", "[Errno 2] No such file or directory: 'data/rate.csv'"), SOURCE, {"data/rates.csv": ""}),
     (("KeyError", "'SHOP_DSN'"), SOURCE, {SOURCE: "os.environ['SHOP_DSN']", TEST: "monkeypatch.setenv('SHOP_DSM', 1)"}),
+    (
+        ("OperationalError", "no such table: nosuch"),
+        SOURCE,
+        {SOURCE: '"""Opens a database: Shop("shop.db")."""\n', ".gitignore": "*.db\n"},
+    ),
+    (
+        ("PermissionError", "[Errno 1] Operation not permitted"),
+        SOURCE,
+        {TEST: "mock.side_effect = PermissionError(1, 'Operation not permitted')\n"},
+    ),
     (("FixtureLookupError", "('cart', <FixtureRequest for x>)"), TEST, {SOURCE: "def cart():\n    return 1\n"}),
     (("AssertionError", "assert 1 == 2"), TEST, {}),
     (

@@ -23,10 +23,12 @@ class SlowSuite(SuiteWorker):
     def __init__(self, chances: int, late: Failure = LATE) -> None:
         self._chances, self._failure = chances, late
         self.walls: list[float] = []
+        self.budgets: list[float] = []
 
     def run(self, items: Sequence[Item], request: RunRequest) -> SuiteRun:
         """The tests as a busy machine has them."""
         self.walls.append(round(request.wall_seconds, 1))
+        self.budgets.append(round(request.budget_seconds, 1))
         ran = items if request.inline else items[: self._chances]
         results = {
             i.id: TestResult(id=i.id, outcome=Outcome.TIMED_OUT, seconds=1.0, path=PATH, failure=self._failure)
@@ -58,6 +60,9 @@ def test_on_a_busy_machine_a_test_may_wait_for_longer_within_what_all_have(monke
         suite.walls.clear()
         first_run(suite, _items(["test_a"]), budget_seconds=budget, second_chance=2.0)
         assert suite.walls == expected
+    monkeypatch.setattr(baseline_module, "slowdown", lambda most: min(most, 5.0))
+    first_run(suite, _items(["test_a"]), budget_seconds=50.0, second_chance=2.0)
+    assert suite.budgets[-1] == 30.0  # three times the processor time that it is given, as this machine has it
 
 
 def test_what_the_clock_of_a_busy_machine_says_of_a_test_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:

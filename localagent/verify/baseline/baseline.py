@@ -81,7 +81,7 @@ def first_run(
                 items=(),
                 cpu_seconds=second_chance,
                 wall_seconds=_wall_seconds(SECOND_CHANCE_WALL_SECONDS, left),
-                budget_seconds=max(1.0, min(left, max(3 * second_chance, SECOND_CHANCES_SHARE * left))),
+                budget_seconds=max(1.0, min(left, max(_waiting(3 * second_chance), SECOND_CHANCES_SHARE * left))),
             ),
         )
         results.update(again.results)
@@ -103,9 +103,14 @@ def _late_by_the_clock(result: TestResult) -> bool:
     return result.outcome is Outcome.TIMED_OUT and failure is not None and failure.message == WALL_TIME_IS_UP
 
 
+def _waiting(seconds: float) -> float:
+    """How long something takes on this machine that takes so long on a free one."""
+    return seconds * slowdown(MOST_SLOWED)
+
+
 def _wall_seconds(usual: float, budget_seconds: float) -> float:
     """How long one test may take that uses no processor, or does not get one."""
-    return max(usual, min(usual * slowdown(MOST_SLOWED), WALL_SHARE * budget_seconds))
+    return max(usual, min(_waiting(usual), WALL_SHARE * budget_seconds))
 
 
 def _maybe_slow(results: Mapping[str, TestResult]) -> set[str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from localagent.domain.outcome import Failure
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Task
+from localagent.repo.python_environment import read_environment
 from localagent.verify.baseline import test_discovery
 from localagent.verify.worker.jail_pool import JailWorker
 from localagent.verify.worker.suite_run import SuiteWorker
@@ -37,6 +38,7 @@ class Collecting:
 
     def first(self, room: JailWorker) -> tuple[SuiteWorker, Collection]:
         """AnswerIsNo for a refusal that no edit of the sources could mend."""
+        self._prefer_the_tree()
         suite, answer = self._open(room, self.request)
         if isinstance(answer, Collected) and not answer.items and not answer.errors and not self._task.tests:
             found = test_discovery.test_like_files(self._place.store)
@@ -56,7 +58,7 @@ class Collecting:
         )
         if places:
             paths = tuple(f"{self._place.repo}/{folder}" for folder in places)
-            other = replace(self.request, pythonpath=paths)
+            other = replace(self.request, pythonpath=(*self.request.pythonpath, *paths))
             suite_found, answer_found = self._open(room, other)
             if len(self._collection(answer_found).errors) < len(collection.errors):
                 suite, collection, self.request = suite_found, self._collection(answer_found), other
@@ -65,12 +67,19 @@ class Collecting:
                 suite, _again = self._open(room, self.request)
         return suite, collection
 
+    def _prefer_the_tree(self) -> None:
+        """Put the source folders first of which the environment holds a copy: tests of that would notice no edit."""
+        copied = test_discovery.copied_folders(self._place.store, read_environment(self._place.executable).sites)
+        if copied:
+            self.request = replace(self.request, pythonpath=tuple(f"{self._place.repo}/{folder}" for folder in copied))
+            self.notes.append("the environment holds a copy of the project: put on PYTHONPATH: " + ", ".join(copied))
+
     def _with_settings(
         self, room: JailWorker, collection: Collection, suite: SuiteWorker
     ) -> tuple[Collection, SuiteWorker]:
         """Once more with the Django settings that the project declares for its tests, where none were configured."""
-        wanted = any(test_discovery.asks_for_settings(failure) for failure in collection.errors.values())
-        found = test_discovery.declared_settings(self._place.store) if wanted else None
+        wanted = [name for name, failure in collection.errors.items() if test_discovery.asks_for_settings(failure)]
+        found = test_discovery.declared_settings(self._place.store, wanted) if wanted else None
         if found is None:
             return collection, suite
         module, source = found
@@ -105,9 +114,9 @@ class Collecting:
         if (
             not errors
             and answer.why in (CollectionRefusal.HUNG, CollectionRefusal.DIED, CollectionRefusal.STOPPED)
-            and answer.failure.frames
+            and (answer.failure.frames or answer.failure.exception == "ModuleNotFoundError")
         ):
-            errors[str(answer.failure.frames[0].path or ".")] = answer.failure
+            errors[str((answer.failure.frames[0].path if answer.failure.frames else None) or ".")] = answer.failure
         if not errors:
             raise test_discovery.refusal_answer(answer, self._place.executable)
         return Collection(request=self.request, errors=errors, import_lines=answer.import_lines)

@@ -1,5 +1,6 @@
 """Failures for want of a Python version, a file, a program, a variable or a service."""
 
+import ast
 import difflib
 import os
 import re
@@ -11,6 +12,7 @@ from pathlib import Path
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from localagent.code.newer_syntax import needed_python
+from localagent.code.source_text import parse_or_none
 from localagent.domain.outcome import CauseKind, Failure
 from localagent.repo.gitignore import is_ignored, parse_rules
 from localagent.verify.baseline.environment_tables import (
@@ -19,6 +21,7 @@ from localagent.verify.baseline.environment_tables import (
 )
 from localagent.verify.baseline.failed_project import NO_ATTRIBUTE, NO_NAME, FoundCause, Project, importer, in_test
 
+_DATABASE = re.compile(r"[\w./-]+\.(?:db|sqlite3?)")
 _NO_FILE = re.compile(r"No such file or directory: '([^']+)'")
 
 
@@ -30,6 +33,7 @@ _REFUSED = re.compile(
 )
 
 
+_RAISES_REFUSAL = re.compile(r"PermissionError\(|\bEPERM\b")
 _WRITABLE = "/tmp/"  # noqa: S108 - the jail's own
 _READ_VARIABLE = re.compile(r"(?:getenv|environ\.get)\(\s*[\"'](\w+)[\"']\s*\)")
 _LOCAL_TIME = ("localtime", "fromtimestamp", "mktime", "datetime.now(", "astimezone(")
@@ -158,7 +162,9 @@ def missing_database(failure: Failure, project: Project) -> FoundCause | None:
         return None
     if "unable to open database file" not in failure.message and "no such table" not in failure.message:
         return None
-    for path in re.findall(r"[\"']([\w./-]+\.(?:db|sqlite3?))[\"']", project.text(str(failure.frames[-1].path))):
+    tree = parse_or_none(project.text(str(failure.frames[-1].path)))
+    texts = [one.value for one in ast.walk(tree) if isinstance(one, ast.Constant)] if tree is not None else []
+    for path in filter(_DATABASE.fullmatch, (text for text in texts if isinstance(text, str))):  # no docstring is one
         if not (project.store / path).is_file() and (
             _is_data(path, project) or not (project.store / path).parent.is_dir()
         ):
@@ -188,6 +194,21 @@ def forbidden_path(failure: Failure, project: Project) -> FoundCause | None:
         sentence=f"{path} cannot be written in the jail ({importer(failure)} does)",
         remedy="let the tests name another place, such as pytest's tmp_path; the jail lets write to the repository "
         "and /tmp alone",
+    )
+
+
+def refused_call(failure: Failure, project: Project) -> FoundCause | None:
+    """A system call that the jail refuses; a file of the tree would be named in the message."""
+    if failure.exception != "PermissionError" or failure.message != "[Errno 1] Operation not permitted":
+        return None
+    if any(_RAISES_REFUSAL.search(project.text(test)) for test in project.test_files):
+        return None  # the tests play the refusal
+    return FoundCause(
+        kind=CauseKind.SYSTEM,
+        subject=importer(failure),
+        sentence=f"the jail refuses a system call ({importer(failure)}: Operation not permitted)",
+        remedy="name the tests that do without it with --test: a jail lists no network interfaces, opens no raw "
+        "sockets and changes no users, clocks or priorities",
     )
 
 

@@ -20,6 +20,7 @@ from localagent.verify.baseline.environment_causes import (
     missing_database,
     missing_variable,
     python_version,
+    refused_call,
     service,
 )
 from localagent.verify.baseline.failed_project import FoundCause, Project
@@ -116,6 +117,7 @@ _RULES: tuple[Callable[[Failure, Project], FoundCause | None], ...] = (
     large_file,
     missing_database,
     forbidden_path,
+    refused_call,
     missing_variable,
     by_message,
     service,

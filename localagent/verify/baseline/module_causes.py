@@ -18,7 +18,7 @@ from packaging.utils import canonicalize_name
 from localagent.code.moved_names import MOVED_NAMES
 from localagent.code.source_text import parse_or_none
 from localagent.domain.outcome import CauseKind, Failure
-from localagent.repo.declared_dependencies import DeclaredDependency
+from localagent.repo.declared_dependencies import distribution_name
 from localagent.repo.discover import repository_root
 from localagent.verify.baseline.environment_tables import (
     BUILT_WITH,
@@ -150,9 +150,9 @@ def _foreign_module(failure: Failure, project: Project, top: str, dotted: str) -
             return None
         if asked_by_test and (canonicalize_name(top) == project.declared.name or _is_named_after(failure, top)):
             return not_written(top, failure, f"the module {top}.py")
-    sentence = f"the module {top} is missing ({importer(failure)} imports it; "
+    sentence = f"the module {top} is missing ({_who_asks(failure, project, top)}; "
     if declared is not None:
-        sentence += f"{declared.source} declares {_distribution(declared)})"
+        sentence += f"{declared.source} declares {distribution_name(declared.requirement)})"
         return FoundCause(
             kind=CauseKind.MISSING_MODULE,
             subject=top,
@@ -168,8 +168,13 @@ def _foreign_module(failure: Failure, project: Project, top: str, dotted: str) -
     )
 
 
-def _distribution(declared: DeclaredDependency) -> str:
-    return re.split(r"[\s\[<>=!~;@(,]", declared.requirement, maxsplit=1)[0]
+def _who_asks(failure: Failure, project: Project, module: str) -> str:
+    """What imports a module; where no file of the tree does, as for a framework, the file that names it."""
+    if failure.frames:
+        return f"{importer(failure)} imports it"
+    named = re.compile(rf"[\"']{re.escape(module)}[\"'.]")
+    found = next((path for path in project.files if named.search(project.text(path))), None)
+    return f"{found} names it" if found else "a library imports it"
 
 
 def _misspelt(module: str, project: Project) -> bool:

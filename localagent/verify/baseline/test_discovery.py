@@ -6,9 +6,9 @@ Reads names below the store only. Also turns a refusal to collect into an answer
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from localagent.code.doctests import only_doctests
 from localagent.domain.outcome import Failure
@@ -115,15 +115,33 @@ def source_folder_with(store: Path, module: str) -> str:
     return ""
 
 
+def copied_folders(store: Path, sites: Sequence[Path]) -> tuple[str, ...]:
+    """The source folders (`src`, ...) of which an environment's sites hold a file, as an install does that copies."""
+    folders = [folder for folder in SOURCE_FOLDERS if (store / folder).is_dir()]
+    return tuple(
+        folder
+        for folder in folders
+        if any(
+            (site / path.removeprefix(f"{folder}/")).is_file()
+            for path in islice((p for p in python_files(store) if p.startswith(f"{folder}/")), FILES_LIMIT)
+            for site in sites
+        )
+    )
+
+
 def asks_for_settings(failure: Failure) -> bool:
     """Whether Django was used before it was told its settings."""
     unconfigured = failure.exception == "ImproperlyConfigured" and "settings are not configured" in failure.message
     return unconfigured or (failure.exception == "AppRegistryNotReady" and "loaded yet" in failure.message)
 
 
-def declared_settings(store: Path) -> tuple[str, str] | None:
-    """The Django settings that the project gives its tests outside of pytest's options, and the file that says so."""
-    for name in _SETTING_FILES:
+def declared_settings(store: Path, tests: Iterable[str] = ()) -> tuple[str, str] | None:
+    """The Django settings that the project gives its tests outside of pytest's options, and the file that says so.
+
+    `tests`: files that a `manage.py` in a folder above them is also asked for.
+    """
+    above = {f"{up}/manage.py": None for test in tests for up in PurePosixPath(test).parents if up.name}
+    for name in (*_SETTING_FILES, *above):
         try:
             text = read_below(store, name, _MOST_BYTES).decode("utf-8", "replace")
         except OSError:

@@ -62,7 +62,9 @@ def guard_patch(
     begin = time.monotonic()
     args = guard.tests or near_files(trees.after.place.store, [f.path for f in files], task.tests)
     if not args:
-        return PatchGuard(result=GuardResult(why="no test file outside --test imports what the patch changes"))
+        return PatchGuard(
+            result=GuardResult(why="no test file outside --test was found that imports what the patch changes")
+        )
     request = replace(trees.request, args=args)
     with closing(SuiteJail(trees.before, {}, request)) as before, closing(SuiteJail(trees.after, {}, request)) as after:
         answer = before.collect(until=begin + COLLECTING_SECONDS)

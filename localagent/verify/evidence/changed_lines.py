@@ -23,6 +23,12 @@ _MOST_LINES = 20_000
 _MOST_PAIRS = 2_000_000
 
 
+def _first_run(node: ast.stmt) -> int:
+    """The line at which a statement begins to run: the word of one that decides, as `if (`, is none of its own."""
+    asks = getattr(node, "test", None) or getattr(node, "subject", None)
+    return asks.lineno if isinstance(asks, ast.expr) else node.lineno
+
+
 def _alike_pairs(old: list[bytes], new: list[bytes]) -> int:
     """How many pairs of equal lines there are, which is what comparing takes: a table has millions."""
     counts = Counter(new)
@@ -76,7 +82,7 @@ class ChangedFile:
         return standing and old is not None and new is not None and _undescribed(old) == _undescribed(new)
 
     def executable(self) -> frozenset[int]:
-        """First lines of the changed statements of the text after, without definitions' heads and docstrings.
+        """Where the changed statements of the text after begin to run, without definitions' heads and docstrings.
 
         Where a head alone was mended in a text that did not parse, the statements of its definition: none ever ran.
         """
@@ -100,14 +106,14 @@ class ChangedFile:
 
     @staticmethod
     def _begun(tree: ast.Module, changed: frozenset[int]) -> frozenset[int]:
-        """First lines of the statements of which a line changed."""
+        """The lines at which the statements begin to run of which a line changed."""
         lines = sorted(changed)
         statements = {n.lineno: n for n in sorted(_statements(tree.body), key=lambda n: -n.lineno)}
         found = set()
         for node in statements.values():
             at = bisect_left(lines, node.lineno)
             if at < len(lines) and lines[at] <= head_end(node):
-                found.add(node.lineno)
+                found.add(_first_run(node))
         return frozenset(found)
 
     def touched(self) -> tuple[tuple[FunctionRegion, FunctionRegion], ...]:
