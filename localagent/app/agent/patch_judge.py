@@ -54,8 +54,8 @@ class Proof:
     tests_alone: bool = False
 
 
-_ASSUMED = frozenset({"demand", "test"})
-"""Shortfalls that are told and taken under `assume`, where the model says that nothing is missing."""
+_ASSUMED = frozenset({"demand"})  # shortfalls of which a model's word that nothing is missing does under `assume`
+_ASSUMED_IF_TURNED = _ASSUMED | {"test"}  # where tests show what was asked for
 
 
 @dataclass(kw_only=True)
@@ -118,7 +118,9 @@ class VerifyJudge:
             if self.mends and new:
                 reason = f"not finished, {'; '.join(f'{s.what}; {s.remedy}' for s in new)}"
                 return Judgement(answer=JudgeAnswer.REFUSED, reason=reason)
-            if any(s.kind not in _ASSUMED for s in short) or not self.request.assume:
+            turned = found.full is not None and found.full.fail_to_pass
+            assumed = _ASSUMED_IF_TURNED if turned else _ASSUMED
+            if any(s.kind not in assumed for s in short) or not self.request.assume:
                 answer = JudgeAnswer.NEEDS_PERSON
             reason = f"{'; '.join(s.what for s in short)}: {reason}"
         if agreed is not None and agreed.files:
