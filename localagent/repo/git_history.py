@@ -27,12 +27,31 @@ def recent_commits(git: Git, head: str, most: int = MOST_COMMITS) -> list[tuple[
 
 
 def changed_paths(git: Git) -> list[str]:
-    """The tracked paths that are staged or changed since HEAD, sorted; [] where git cannot tell."""
+    """The tracked paths that are staged or changed since HEAD, sorted; [] where git cannot tell.
+
+    git reads the files whose times tell it nothing, through the filters that attributes name: these are disarmed first.
+    """
     options = ("--name-only", "-z", "--no-renames", "--ignore-submodules=all", "--no-ext-diff", "--no-textconv")
+    disarmed = _without_filters(git)
+    if disarmed is None:
+        return []
     found: set[bytes] = set()
-    for out in (git.asks("diff-files", *options), git.asks("diff-index", "--cached", *options, "HEAD", "--")):
+    for out in (
+        git.asks(*disarmed, "diff-files", *options),
+        git.asks("diff-index", "--cached", *options, "HEAD", "--"),
+    ):
         found.update(filter(None, (out or b"").split(b"\0")))
     return sorted(path.decode("utf-8", "surrogateescape") for path in found)
+
+
+def _without_filters(git: Git) -> list[str] | None:
+    """Options that set the programs of every configured filter to none; None where one cannot be named by an option."""
+    out = git.asks("config", "--name-only", "-z", "--get-regexp", r"^filter\.") or b""
+    names = {name.decode("utf-8", "surrogateescape").rpartition(".")[0] for name in out.split(b"\0") if name}
+    if any("=" in name for name in names):
+        return None
+    settings = (f"{name}.{setting}" for name in sorted(names) for setting in ("clean=", "process=", "required=false"))
+    return [word for setting in settings for word in ("-c", setting)]
 
 
 def last_commit_of(git: Git, path: str, lines: tuple[int, int] | None = None) -> str:

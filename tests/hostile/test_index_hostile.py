@@ -5,12 +5,15 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from support.git_builder import Repo, armed
 from support.index_builder import index_of
 
 from localagent.app.code import repository_index
 from localagent.code.index.extract import stored_chunks
 from localagent.code.index.languages import LANGUAGES, is_installed
 from localagent.jail.compute.compute_pool import ComputePool
+from localagent.repo.git import Git
+from localagent.repo.git_history import changed_paths
 
 SOURCES: dict[str, bytes] = {
     "brackets.py": b"(" * 3_000 + b")" * 3_000,
@@ -116,3 +119,18 @@ def test_a_parser_that_points_to_heads_which_are_not_there_is_not_believed() -> 
     rows = [["function", 1, 1, "f", "", "", ["", "", "", "", ""], True]]
     with pytest.raises(ValueError, match="a head that the facts do not have"):
         stored_chunks({"chunks": rows}, b"")
+
+
+def test_no_filter_runs_to_tell_what_differs(tmp_path: Path) -> None:
+    repo, mark = Repo(tmp_path / "r"), tmp_path / "ran"
+    repo.stage("m.py", "a = 1\n")
+    repo.stage(".gitattributes", "* filter=evil diff=evil\n")
+    repo.commit()
+    armed(repo, mark)
+    repo.git("config", "filter.evil.required", "true")
+    repo.write("m.py", "a = 2\n")
+    assert changed_paths(Git(repo.folder, {})) == ["m.py"]
+    assert not mark.exists()
+    repo.git("config", "filter.e=vil.clean", f"touch {mark}")  # no option can name it
+    assert changed_paths(Git(repo.folder, {})) == []
+    assert not mark.exists()

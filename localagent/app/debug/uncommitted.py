@@ -19,7 +19,6 @@ from localagent.domain.outcome import Baseline, Failure, Outcome
 from localagent.errors import LocalagentError
 from localagent.ports import Sources
 from localagent.repo.git import Git
-from localagent.repo.git_history import changed_paths
 
 MOST_RUNS = 48
 _MOST_FILES = 60
@@ -63,11 +62,12 @@ def uncommitted_hunks(
 
 
 def uncommitted_changes(baseline: Baseline, test: str, git: Git, sources: Sources) -> Iterator[TreeChange]:
-    """The files that the test ran or imported, as of the last commit and as of now, where they differ."""
+    """The files that the test ran or imported, as of the last commit and as of now, where they differ.
+
+    Compared by their bytes: git's own comparison would start the filters that the repository names.
+    """
     ran = next((t.lines for t in baseline.tests if t.id == test), None) or {}
-    prefix = (git.asks("rev-parse", "--show-prefix") or b"").removesuffix(b"\n").decode("utf-8", "surrogateescape")
-    touched = {name.removeprefix(prefix) for name in changed_paths(git) if name.startswith(prefix)}
-    known = [path for path in sources if path in touched and (path in ran or path in baseline.import_lines)]
+    known = [path for path in sources if path in ran or path in baseline.import_lines]
     for path in [path for path in known if not is_test(path)][:_MOST_FILES]:
         try:
             before = git.read_bounded("cat-file", "blob", f"HEAD:./{path}", most_bytes=_MOST_BYTES)
