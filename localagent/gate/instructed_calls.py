@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from localagent.code.names import callee_name, dotted_name, imports_of
+from localagent.code.source_text import parse_or_none
 from localagent.code.spans import lines_of
 from localagent.domain.gate import Finding
 from localagent.domain.paths import RepoPath
@@ -56,7 +57,7 @@ BESIDE = r"\b(?:threads?|parallel|concurren)"
 """Words that ask for work beside other work."""
 
 
-def is_call_instructed(finding: Finding, path: RepoPath, tree: ast.Module, instruction: str) -> bool:
+def is_call_instructed(finding: Finding, path: RepoPath, before: bytes, tree: ast.Module, instruction: str) -> bool:
     """Whether an instruction spells out what a call that a rule found in a file does."""
     calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and finding.line in lines_of(n)]
     match finding.rule:
@@ -74,7 +75,7 @@ def is_call_instructed(finding: Finding, path: RepoPath, tree: ast.Module, instr
             kind, _, text = finding.subject.partition(" ")
             return kind == "string" and _is_sql_instructed(text, instruction)
         case "check-gone" if finding.subject.endswith(": acquire"):
-            return _is_held_by_with(tree, finding.subject)
+            return _is_held_by_with(before, tree, finding.subject)
         case "check-gone":
             return re.search(BESIDE, instruction, re.IGNORECASE) is not None and _is_handed_on(tree, finding.subject)
     return False
@@ -194,9 +195,25 @@ def _is_handed_on(tree: ast.Module, subject: str) -> bool:
     return bool(names) and all(name in given for name in names.split(", "))
 
 
-def _is_held_by_with(tree: ast.Module, subject: str) -> bool:
-    """Whether a function that acquired something by a call holds it by a `with` statement now."""
+def _is_held_by_with(before: bytes, tree: ast.Module, subject: str) -> bool:
+    """Whether a function holds by `with` statements all that it acquired by calls: `lock.acquire()`, `with lock:`."""
     name = subject.partition(":")[0].rpartition(".")[2]
-    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and n.name == name]
-    held = [i for f in functions for n in ast.walk(f) if isinstance(n, ast.With | ast.AsyncWith) for i in n.items]
-    return any(isinstance(item.context_expr, ast.Name | ast.Attribute) for item in held)
+    acquired = {
+        ast.unparse(n.func.value)
+        for n in _nodes_of(parse_or_none(before), name)
+        if isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr == "acquire"
+    }
+    held = {
+        ast.unparse(item.context_expr)
+        for n in _nodes_of(tree, name)
+        if isinstance(n, ast.With | ast.AsyncWith)
+        for item in n.items
+    }
+    return bool(acquired) and acquired <= held
+
+
+def _nodes_of(tree: ast.Module | None, name: str) -> Iterator[ast.AST]:
+    """The nodes of every function of a name."""
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
+            yield from ast.walk(node)

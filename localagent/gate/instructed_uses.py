@@ -165,7 +165,7 @@ def is_use_asked_for(finding: Finding, path: RepoPath, before: bytes, source: by
     if finding.rule in instructed_answers.RULES:
         return instructed_answers.is_answer_stated(tree, finding.line, instruction)
     if finding.rule in instructed_calls.RULES:
-        return instructed_calls.is_call_instructed(finding, path, tree, instruction)
+        return instructed_calls.is_call_instructed(finding, path, before, tree, instruction)
     if finding.rule == "runs-unasked" and re.fullmatch(r"__\w+__", finding.subject):
         return finding.subject in instruction  # a hook of Python, by its name
     if finding.rule == "runs-unasked":
@@ -192,16 +192,7 @@ def is_use_asked_for(finding: Finding, path: RepoPath, before: bytes, source: by
         return False
     if finding.rule == "weak-security" and name == "timeout=None":
         return re.search(r"\btimeout\b", instruction) is not None
-    setting = name.partition("=")[0]
-    if (
-        kind == "setting"
-        and not re.match(_GUARDS, setting)
-        and (
-            _is_named_default(tree, setting, instruction)
-            or _is_list_of_stated(tree, setting, instruction)
-            or _passes_on(tree, finding.line, setting, instruction)
-        )
-    ):
+    if kind == "setting" and _is_setting_named(tree, finding.line, name.partition("=")[0], instruction):
         return True
     if finding.rule == "process-state" and (_starts_program(tree, finding.line, path) or _expected(tree, finding.line)):
         return name in ("sys.exit", "builtins.SystemExit")
@@ -297,6 +288,15 @@ def _is_own_attribute(tree: ast.Module, line: int, name: str) -> bool:
     }
     own = (isinstance(n.value, ast.Name) and n.value.id == "self" for n in nodes)
     return bool(nodes) and all(is_own or id(n) in rows for n, is_own in zip(nodes, own, strict=True))
+
+
+def _is_setting_named(tree: ast.Module, line: int, name: str, instruction: str) -> bool:
+    """Whether a setting of a line is one that the instruction names, and nothing that guards."""
+    return not re.match(_GUARDS, name) and (
+        _is_named_default(tree, name, instruction)
+        or _is_list_of_stated(tree, name, instruction)
+        or _passes_on(tree, line, name, instruction)
+    )
 
 
 def _is_named_default(tree: ast.Module, name: str, instruction: str) -> bool:

@@ -64,7 +64,7 @@ _ABOUT_ACCESS = re.compile(
     r"|anonym|public|forbid|refus|allow|session)",
     re.IGNORECASE,
 )
-_MIGRATIONS = re.compile(r"\w*migration\w* is critical by its name$", re.IGNORECASE)
+_MIGRATIONS = re.compile(r"_?(?:(?:db|schema|database)_)?migrations? is critical by its name$", re.IGNORECASE)
 _ABOUT_TYPES = re.compile(r"\b(?:typ(?:e|es|ed|ing)|annotat\w*|generic|mypy|pyright)\b", re.IGNORECASE)
 _ONE_TYPE_EXCUSED = re.compile(rb"#\s*type:\s*ignore\[[a-z-]+\]\s*$")
 _ARGUMENT_GONE = re.compile(r"(\S+)\(\u2026 (\w+)=\) is gone$")

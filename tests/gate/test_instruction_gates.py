@@ -656,6 +656,7 @@ def test_a_request_that_brings_what_nobody_spoke_of_is_asked() -> None:
 
 def test_an_option_that_is_named_may_be_added_for_one_command() -> None:
     change = _change("pkg/mod.py", BUILD, FOR_EXPORT), _change("tests/test_mod.py", None, EXPORTS)
+    assert "special-cases-test" in _rules("Make it faster.", *change)
     assert "special-cases-test" not in _rules("`export` takes `--format`.", *change)
 
 
@@ -677,3 +678,20 @@ def test_tests_of_a_route_go_with_it() -> None:
         "test-gone-with-feature",
     }
     assert _rules("Make handle shorter.", gone, tests) & {"test-deleted", "test-gone-with-feature"}
+
+
+LOCKED = "class P:\n    async def f(self):\n        await self.gate.acquire()\n        return 1\n"
+
+
+@pytest.mark.parametrize(("held", "allowed"), [("self.gate", True), ("self.other", False)])
+def test_what_was_acquired_may_be_held_by_with(held: str, allowed: bool) -> None:
+    after = f"class P:\n    async def f(self):\n        async with {held}:\n            return 1\n"
+    found = _rules("Free the slot whatever happens.", _change("pkg/mod.py", LOCKED, after))
+    assert ("check-gone" not in found) is allowed
+
+
+@pytest.mark.parametrize(("name", "allowed"), [("MIGRATIONS", True), ("verify_password_migration", False)])
+def test_a_migration_that_was_asked_for_is_not_critical_and_a_check_is(name: str, allowed: bool) -> None:
+    change = _change("pkg/db.py", f"{name} = 1\n", f"{name} = 2\n")
+    assert "critical-code" in _rules("Make it faster.", change)
+    assert ("critical-code" not in _rules("Old files are migrated.", change)) is allowed

@@ -162,7 +162,8 @@ class VerifyJudge:
             found = replace(found, strength=_at_most_c(found))
             answer, reason = self._answer(found)
             if answer is JudgeAnswer.ACCEPTED:
-                return self.judge({**writes, **more}, "")  # what was refused may be, now that the rest is there
+                hint = f"what was refused in {', '.join(sorted(more))} may be by now: do it again"
+                return replace(refused, reason=f"not finished, {hint}; {why}")
             if answer is JudgeAnswer.NEEDS_PERSON and (found.full is not None or (theirs and more == of_tests)):
                 reason += "; without them no other test fails" if found.full is None else ""
                 self.proof = Proof(patch=patch, verification=found, answer=answer, reason=reason)

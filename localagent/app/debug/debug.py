@@ -7,7 +7,7 @@ from pathlib import Path
 
 from localagent.app.debug.chosen_test import NAME_ONE, chosen_failure, traced_test
 from localagent.app.debug.explain import history_of
-from localagent.app.debug.uncommitted import uncommitted_changes, uncommitted_hunks
+from localagent.app.debug.uncommitted_changes import uncommitted_changes, uncommitted_hunks
 from localagent.app.debug.value_experiments import nearest_passing, value_experiments
 from localagent.app.execute.known_secrets import open_sanitizer
 from localagent.app.fix.failure_slice import failure_slice
