@@ -29,7 +29,7 @@ CALLS_OF_TEST = 4
 CALLS_LIMIT = 16  # of one function
 NEAR_OF_CALL = 6
 FORKS_LIMIT = 200
-LOST_LIMIT = 5  # forks that come to no end
+LOST_LIMIT = 5  # forks of one function that come to no end
 _CPU_SECONDS, _WALL_SECONDS = 1.0, 8.0  # of one fork
 _PARTS_LIMIT = 3_000_000  # of all values looked at
 _DEPTH_LIMIT, _LEAVES_LIMIT = 5, 400
@@ -42,7 +42,8 @@ class ForkedCalls:
     """Calls of some functions, by a key that the same call of another tree has too; the first of each test.
 
     `defaulted`: functions whose defaults are others in the other tree; their calls are told without what is a default.
-    After `until` on the monotonic clock no more are made.
+    After `until` on the monotonic clock no more are made; each function has an equal share of the forks and of the
+    time, so that what every test calls leaves some for what few of them do.
     """
 
     def __init__(
@@ -54,17 +55,22 @@ class ForkedCalls:
     ) -> None:
         self._functions, self._defaulted = functions, defaulted
         self._seed, self._until = int(request["seed"]), until
+        self._share = max(1, len(functions))
+        self._seconds = (until - _monotonic()) / self._share
+        self._spent: Dict[int, float] = {}
+        self._of_share: Dict[int, int] = {}
         self._letters = tuple(str(c) for c in request["letters"])
         self._numbers = tuple(int(n) for n in request["numbers"])
         self.records: Dict[str, Dict[str, Any]] = {}
         self._made: Dict[Tuple[int, int], int] = {}
         self._of_function: Dict[int, int] = {}
-        self._forks = self._lost = self._parts = 0
+        self._lost: Dict[int, int] = {}
+        self._forks = self._parts = 0
 
     @property
     def done(self) -> bool:
         """Whether no more can be made."""
-        return self._forks >= FORKS_LIMIT or self._lost >= LOST_LIMIT or _monotonic() > self._until
+        return self._forks >= FORKS_LIMIT or _monotonic() > self._until
 
     def enter(self, number: int, item: int, frame: Any) -> None:
         """A call of function `number` begins in test `item`."""
@@ -81,15 +87,23 @@ class ForkedCalls:
         if not given:
             return
         for variation in range(1 + NEAR_OF_CALL):
-            if self.done:
+            if self.done or self._used_up(number):
                 return
             self._forks += 1
+            self._of_share[number] = self._of_share.get(number, 0) + 1
+            begin = _monotonic()
             key = digest("%d forked %d %d %d %s" % (number, item, made, variation, given))[:24]
             make = partial(self._answer, function, args, kwargs, key, variation)
             told = answer_of_child(make, _CPU_SECONDS, max(0.1, min(_WALL_SECONDS, self._until - _monotonic())))
-            self._lost += not told
+            self._spent[number] = self._spent.get(number, 0.0) + _monotonic() - begin
+            self._lost[number] = self._lost.get(number, 0) + (not told)
             if told.get("run"):
                 self.records[key] = {"f": number, "item": item, "made": made, **told}
+
+    def _used_up(self, number: int) -> bool:
+        """Whether a function has had its share."""
+        forks, seconds = self._of_share.get(number, 0), self._spent.get(number, 0.0)
+        return forks * self._share >= FORKS_LIMIT or seconds >= self._seconds or self._lost.get(number, 0) >= LOST_LIMIT
 
     def _answer(
         self, function: types.FunctionType, args: Tuple[Any, ...], kwargs: Dict[str, Any], key: str, variation: int

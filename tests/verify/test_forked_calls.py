@@ -269,3 +269,46 @@ from m import Field
 def test_padded(n):
     assert Field(3).padded(n) >= 0
 """
+
+
+@pytest.mark.long
+def test_what_few_tests_call_has_its_share_of_the_forks() -> None:
+    """Though every test calls other functions, before and often enough to use them all up."""
+    files = {"m.py": SHARED, "test_m.py": SHARED_TESTS}
+    tests = [f"test_m.py::test_each[{n}]" for n in range(6)]
+    found = compared(files, {**files, "m.py": SHARED.replace("n + n", "2 * n")}, *tests)
+    assert {f.function: f.reached_by_inputs for f in found.functions} == {
+        "Box.first": True, "Box.second": True, "Box.seldom": True,
+    }, found  # fmt: skip
+
+
+SHARED = """\
+import threading
+
+
+class Box:
+    def __init__(self):
+        self.lock = threading.Lock()
+
+    def first(self, n):
+        return n + n
+
+    def second(self, n):
+        return n + n + 1
+
+    def seldom(self, n):
+        return n + n + 2
+"""
+SHARED_TESTS = """\
+import pytest
+from m import Box
+
+
+@pytest.mark.parametrize('n', range(6))
+def test_each(n):
+    for k in range(n, n + 4):
+        assert Box().first(k) == 2 * k
+        assert Box().second(k) == 2 * k + 1
+        if n == 5:
+            assert Box().seldom(k) == 2 * k + 2
+"""
