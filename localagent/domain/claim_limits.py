@@ -47,6 +47,9 @@ def claim_limits(
     if claim in (Claim.FIXES, Claim.ADDS) and mutants is not None and mutants.constant:
         reason = f"all tests pass also where it returns the same whatever it is given: {mutants.constant[0]}"
         found.append(Limit(most=Grade.C, reason=reason))
+    if claim in (Claim.FIXES, Claim.ADDS) and mutants is not None and mutants.wider:
+        reason = f"all tests pass also where it raises a base of what it raises: {mutants.wider[0]}"
+        found.append(Limit(most=Grade.C, reason=reason))
     if claim in (Claim.FIXES, Claim.ADDS) and fails_on:
         reason = f"still failing, as before, and it runs what changes: {_first_of(fails_on)}"
         found.append(Limit(most=Grade.C, reason=reason))
@@ -99,6 +102,10 @@ def _of_differences(near: Differential) -> Iterator[Limit]:
     if total >= MANY and total > MANY_SHARE * near.inputs:
         yield Limit(most=Grade.D, reason=f"{total} of {near.inputs} inputs answer otherwise, unexplained")
     yield from _compared_where_tests_call(near)
+    for broken in near.broken_properties:
+        if not broken.demanded:
+            held = f"held on {broken.held} inputs before, and no turned test asks for less: {broken.call}"
+            yield Limit(most=Grade.C, reason=f"{broken.function}: {broken.name} {held}")
     for change in near.function_changes:
         yield Limit(most=Grade.D if change.effect is FunctionEffect.CONSTANT else Grade.C, reason=str(change))
 

@@ -118,7 +118,10 @@ class FunctionReach:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PropertyBreak:
-    """A property that held for the old code on every input tried, and an input on which the new code breaks it."""
+    """A property that held for the old code on every input tried, and an input on which the new code breaks it.
+
+    `demanded`: what a turned test asks for breaks it.
+    """
 
     path: RepoPath
     function: str
@@ -127,6 +130,7 @@ class PropertyBreak:
     call: str
     old: str
     new: str
+    demanded: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -247,7 +251,8 @@ class Mutants:
     `space` is how many there would have been; `tried` were run, in an order that the seed alone decides. Of the
     `killed`, `timed_out` ran over limits of their own, which are multiples of the time without a mutation; one that
     was cut off by whoever measures counts as not tried. `constant` are those of the living that return the same
-    whatever they are given, in the place of what is worked out. `alike` more answered every input near those of the
+    whatever they are given, in the place of what is worked out; `wider` those that raise a base of what the patch
+    raises. `alike` more answered every input near those of the
     tests as the patch does: there is nothing that a test could notice, so they count neither as tried nor as alive.
     """
 
@@ -258,6 +263,7 @@ class Mutants:
     alike: int = 0
     alive: tuple[str, ...] = ()
     constant: tuple[str, ...] = ()
+    wider: tuple[str, ...] = ()
     note: str = ""
 
 

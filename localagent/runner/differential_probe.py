@@ -24,7 +24,7 @@ from .forked_calls import ForkedCalls
 from .nearby_inputs import neighbours
 from .observed_calls import ObservedCalls
 from .observed_properties import properties
-from .rng import Chance
+from .rng import Chance, seed_now
 from .safe_repr import TEXT_LIMIT, literal, show
 from .structural_key import SHAPE_LIMIT, shape
 
@@ -301,6 +301,7 @@ def _recorded(
         if forks is not None and forks.done:
             break
         recorder.item = int(item)
+        seed_now(int(item))  # what a test draws, in this tree as in the other
         recorder.start()
         try:
             run_test(int(item))

@@ -12,6 +12,9 @@ from typing import Any, Dict, Optional, Tuple
 
 from .structural_key import shape
 
+WHOLE = "result is an int"
+ROUND_TRIP = "round trip by "
+OF_FURTHER_CALLS = frozenset({"idempotent", "never falls", "never rises", "symmetric"})  # told by more than the call
 _ITEMS_LIMIT = 300
 _NUMBERS = (int, float)
 _STEPS = (1, 7)
@@ -37,6 +40,7 @@ def properties(
         found["result in order"] = _in_order(result)
     if type(result) in (int, float):
         found["result not negative"] = result >= 0
+        found[WHOLE] = type(result) is int
     if type(first) in (list, tuple, str) and type(result) in (list, tuple, str):
         found["length kept"] = len(first) == len(result)
         if type(first) is not str and type(result) is not str:
@@ -50,7 +54,7 @@ def properties(
             found.update(_monotonic(function, first, result))
         if alone and inverse is not None:
             back = _called(inverse, result)
-            found["round trip by %s" % inverse.__name__] = back is not None and back == shape(first)
+            found[ROUND_TRIP + inverse.__name__] = back is not None and back == shape(first)
     if alone and len(args) == 2 and not kwargs and type(args[0]) is type(args[1]):
         there, back = shape((args[0], args[1])), shape((args[1], args[0]))
         if there != back:  # else it says nothing

@@ -6,10 +6,19 @@ Standard library only, runs in the jail on the project's own Python.
 from __future__ import annotations
 
 import random
+import sys
 import types
 from typing import Any, Dict, Iterable, List, Tuple
 
 _NUMBERS_LIMIT = 1000
+
+
+def seed_now(seed: int) -> None:
+    """What is drawn from here on is drawn alike by every program that is seeded so."""
+    random.seed(seed)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and hasattr(numpy, "random"):
+        numpy.random.seed(seed % (1 << 32))
 
 
 class Chance(random.Random):

@@ -17,6 +17,8 @@ from typing import Any, Dict, Generator
 
 import pytest
 
+from .rng import seed_now
+
 _EPOCH = datetime_module.datetime(1970, 1, 1, tzinfo=datetime_module.timezone.utc)
 _random = random.Random
 
@@ -53,7 +55,7 @@ class _Runs:
         if self._vary.get("twice"):
             self._once_before(item)
         if "random" in self._vary:
-            _seed_now(int(self._vary["random"]))
+            seed_now(int(self._vary["random"]))
         yield
 
     @staticmethod
@@ -75,13 +77,6 @@ class _Runs:
             finally:
                 os._exit(0)
         os.waitpid(pid, 0)
-
-
-def _seed_now(seed: int) -> None:
-    random.seed(seed)
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and hasattr(numpy, "random"):
-        numpy.random.seed(seed % (1 << 32))
 
 
 def seed_everything(seed: int) -> None:

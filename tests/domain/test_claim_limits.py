@@ -18,6 +18,7 @@ from localagent.domain.verification import (
     InputOrigin,
     Mutants,
     Necessity,
+    PropertyBreak,
     UnneededPart,
 )
 
@@ -77,6 +78,19 @@ def test_what_was_not_asked_or_what_a_constant_would_pass_limits() -> None:
         assert limited(BEST, claim, claim_limits(claim, SAME, fails_on=["t::a", "t::b"])).grade is Grade.C
         assert limited(BEST, claim, claim_limits(claim, SAME, undecided=["t::a"])).grade is Grade.C
     assert grade(Claim.FIXES, SAME, Necessity(parts=0, asked=0, note="no part can be taken back")) is Grade.A
+
+
+def test_a_property_that_no_test_asks_to_break_and_a_base_of_what_is_raised_limit() -> None:
+    broken = PropertyBreak(path=PATH, function="f", name="never falls", held=162, call="f(10)", old="5", new="5")
+    near = replace(SAME, broken_properties=(broken,))
+    asked = replace(SAME, broken_properties=(replace(broken, demanded=True),))
+    wider = Mutants(tried=9, killed=8, space=9, wider=("m.py:3 exception-swap: KeyError -> LookupError",))
+    for claim in (Claim.FIXES, Claim.ADDS):
+        assert grade(claim, near) is Grade.C
+        assert grade(claim, asked) is Grade.A
+        assert limited(BEST, claim, claim_limits(claim, SAME, mutants=wider)).grade is Grade.C
+    kept = claim_limits(Claim.PRESERVES, replace(SAME, demanded=0), mutants=wider)
+    assert not kept, "what keeps all behaviour is asked of no test"
 
 
 @pytest.mark.parametrize("claim", [Claim.FIXES, Claim.ADDS])

@@ -61,6 +61,20 @@ def test_what_a_passing_test_asks_is_watched_whatever_its_way() -> None:
     )
 
 
+def test_what_a_passing_test_only_leaves_otherwise_is_explained_by_the_very_way_of_a_demanded_call() -> None:
+    left = answer("1", state="x")
+    one = pair(WRONG, left, origin=InputOrigin.TESTED, old=(1, 2), new=(1, 3))
+    assert judge(one) == (DifferenceKind.TESTED, True)
+    assert judge(replace(one, now=RIGHT)) == (DifferenceKind.TESTED, False)
+    assert judge(pair(WRONG, left, origin=InputOrigin.TESTED, old=(1, 2), new=(1, 3, 4))) == (
+        DifferenceKind.TESTED,
+        False,
+    )
+    assert judge(one, replace(STEADY, way=one.way)) == (DifferenceKind.TESTED, False), "some call stays on that way"
+    unknown = replace(one, way=frozenset())
+    assert judge(unknown, replace(DEMANDED, way=frozenset())) == (DifferenceKind.TESTED, False)
+
+
 def test_the_symptom_of_the_failing_tests_explains_and_a_new_crash_is_never_explained() -> None:
     crash = answer("KeyError", CallOutcome.RAISED)
     failing = replace(DEMANDED, was=crash)

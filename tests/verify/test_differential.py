@@ -94,6 +94,32 @@ def test_broken_properties_come_with_an_input() -> None:
     assert found.properties_held["idempotent"] >= 5
 
 
+STEPS = "def percent(n):\n    if n >= 10:\n        return n // 10 * 5\n    return 0\n"
+STEPS_TESTS = "import m\n\n\ndef test_ten():\n    assert m.percent(10) == 9\n"
+SHARED = "def share(a, b):\n    return a // b * 100\n"
+SHARED_TESTS = "import m\n\n\ndef test_share():\n    assert m.share(1, 2) == {}\n"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("before", "after", "tests", "name", "demanded"),
+    [
+        (STEPS, STEPS.replace("n >= 10:\n        return n // 10 * 5", "n == 10:\n        return 9"), STEPS_TESTS,
+         "never falls", False),
+        (SHARED, SHARED.replace("//", "/"), SHARED_TESTS.format(50), "result is an int", False),
+        (SHARED, SHARED.replace("// b * 100", "/ b * 25"), SHARED_TESTS.format(12.5), "result is an int", True),
+    ],
+)  # fmt: skip
+def test_what_a_turned_test_asks_breaks_a_property_or_does_not(
+    before: str, after: str, tests: str, name: str, demanded: bool
+) -> None:
+    """A call's own answer, and no whole float, which is equal to the int that is asked for."""
+    test = tests.partition("def ")[2].partition("(")[0]
+    files = {"m.py": before, "test_m.py": tests}
+    found = compared(files, {**files, "m.py": after}, f"test_m.py::{test}", turned=(f"test_m.py::{test}",))
+    assert {b.name: b.demanded for b in found.broken_properties}.get(name) is demanded, found
+
+
 @pytest.mark.slow
 def test_a_round_trip_that_broke() -> None:
     text = "def encode(n: int) -> list:\n    return [n, 0]\n\n\ndef decode(pair: list) -> int:\n    return pair[0]\n"

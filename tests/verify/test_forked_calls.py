@@ -312,3 +312,35 @@ def test_each(n):
         if n == 5:
             assert Box().seldom(k) == 2 * k + 2
 """
+
+
+@pytest.mark.long
+def test_what_tests_draw_is_drawn_alike_in_both_trees() -> None:
+    """Else no call of one tree has its twin in the other; what a function gives that it defines shows in place."""
+    files = {"m.py": DRAWN, "test_m.py": DRAWN_TESTS}
+    tests = [f"test_m.py::test_log[{n}]" for n in range(6)]
+    found = compared(files, {**files, "m.py": DRAWN.replace("n + n", "2 * n + (n > 0)")}, *tests)
+    assert [f.compared >= 5 for f in found.functions] == [True], found
+    assert {d.effect for d in found.differences} == {DifferenceKind.TESTED}, found
+
+
+DRAWN = """\
+def log(lock):
+    def told(n):
+        with lock:
+            return n + n
+
+    return told
+"""
+DRAWN_TESTS = """\
+import random
+import threading
+import pytest
+from m import log
+
+
+@pytest.mark.parametrize('n', range(6))
+def test_log(n):
+    drawn = random.randint(1, 1 << 60)
+    assert log(threading.Lock())(drawn) >= 2 * drawn
+"""

@@ -81,6 +81,31 @@ def test_a_literal_in_the_place_of_what_is_worked_out_is_told() -> None:
     assert booked([(c, MutantFate.KILLED) for c in chosen], total, "").constant == ()
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("raise UnicodeError(n)", True),
+        ("raise ValueError(n)", False),  # what it is itself, or a kind of it, is no base
+        ("except UnicodeError:", False),  # what is caught may well be more than what comes
+    ],
+)
+def test_a_base_of_what_is_raised_is_told(line: str, told: bool) -> None:
+    text = f"def f(n):\n    try:\n        {line}\n    except OSError:\n        pass\n"
+    if line.startswith("except"):
+        text = f"def f(n):\n    try:\n        int(n)\n    {line}\n        pass\n"
+    number = text[: text.index(line)].count("\n") + 1
+    sources = {PATH: text.encode()}
+    chosen, total = mutants_of(
+        open_edit_space({}), sources, {PATH: frozenset({number})}, behaviour_key, seed=0, most=200
+    )
+    swapped = [c for c in chosen if c.edits[0].operator == "exception-swap"]
+    assert swapped
+    made = booked([(c, MutantFate.ALIVE) for c in chosen], total, "")
+    assert bool(made.wider) is told, made
+    assert all("-> ValueError" in text or "-> Exception" in text for text in made.wider)
+    assert booked([(c, MutantFate.KILLED) for c in chosen], total, "").wider == ()
+
+
 @pytest.mark.long
 def test_lines_take_turns_and_the_seed_decides() -> None:
     chosen, total = drawn({2, 8}, most=6)

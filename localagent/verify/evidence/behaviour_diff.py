@@ -18,6 +18,7 @@ from localagent.domain.verification import (
     InputOrigin,
     PropertyBreak,
 )
+from localagent.runner.observed_properties import OF_FURTHER_CALLS, ROUND_TRIP, WHOLE
 from localagent.verify.evidence.changed_lines import ChangedFile
 from localagent.verify.evidence.collateral_changes import (
     AnswerPair,
@@ -220,13 +221,13 @@ class Comparison:
                 total[name] += count
                 bad = [p for p in compared if p.now.held.get(name) is False and name in p.was.held]
                 if bad:
-                    broken.append(_break(twin, bad, name, count))
+                    broken.append(_break(twin, bad, name, count, demanded=any(_asked_for(p, name) for p in bad)))
             raising = (CallOutcome.RAISED, CallOutcome.REFUSED)
             known = {p.was.exception for p in compared if p.was.kind in raising}
             fresh = [p for p in compared if p.now.kind in raising and p.was.kind is CallOutcome.OK]
             fresh = [p for p in fresh if p.now.exception not in known]
             if fresh and len(compared) >= HELD_LEAST:
-                broken.append(_break(twin, fresh, "exception kinds", len(compared)))
+                broken.append(_break(twin, fresh, "exception kinds", len(compared), demanded=True))  # judged one by one
         return dict(sorted(total.items())), tuple(broken)
 
 
@@ -248,12 +249,22 @@ def _counted(twin: Twin, pairs: Sequence[AnswerPair], *, in_place: bool = False)
     )
 
 
-def _break(twin: Twin, bad: Sequence[AnswerPair], name: str, held: int) -> PropertyBreak:
+def _asked_for(pair: AnswerPair, name: str) -> bool:
+    """Whether a turned test asks for an answer that breaks a property.
+
+    What such a test asks is one call's answer, nothing of further calls; and a whole float is equal to an int.
+    """
+    if pair.origin is not InputOrigin.DEMANDED or name in OF_FURTHER_CALLS or name.startswith(ROUND_TRIP):
+        return False
+    return name != WHOLE or not pair.now.text.endswith(".0")
+
+
+def _break(twin: Twin, bad: Sequence[AnswerPair], name: str, held: int, *, demanded: bool) -> PropertyBreak:
     """Told by the smallest input."""
     pair = min(bad, key=lambda p: (len(p.text), p.text))
     return PropertyBreak(
         path=twin.file.path, function=twin.name, name=name, held=held,
-        call=f"{twin.name}({pair.text})", old=pair.was.text, new=pair.now.text,
+        call=f"{twin.name}({pair.text})", old=pair.was.text, new=pair.now.text, demanded=demanded,
     )  # fmt: skip
 
 

@@ -4,7 +4,8 @@ A right fix changes answers on inputs near those of the failing tests: that is i
 where the old program fails as it did under a turned test, or where the call takes the way (the lines run by old and by
 new) of a call that a turned test makes and that answers otherwise too, rather than the way of a call of some test that
 answers as before. A passing test whose call answers otherwise is watched behaviour that changed, and a new crash is
-nobody's purpose: neither is explained by its way. Limitations: lines are coarse. A wrong answer on the way of a right
+nobody's purpose: neither is explained by its way. What a passing test's call only leaves otherwise, in its object or
+arguments, is explained by the very way of a demanded call: that is where the tests want something else to be left. Limitations: lines are coarse. A wrong answer on the way of a right
 one counts as explained, and where no turned test's call of a function could be recorded, only variations of such calls
 do. What is careless (arguments whose relations are broken) may be an input that nobody means: it is counted apart.
 """
@@ -89,6 +90,11 @@ class AnswerPair:
         return self.was.digest != self.now.digest
 
     @property
+    def only_leaves(self) -> bool:
+        """Whether both return the same by a known way, and differ in what they leave their object and arguments."""
+        return self.differs and self.was.kind is self.now.kind and self.was.alone == self.now.alone and bool(self.way)
+
+    @property
     def new_lines(self) -> frozenset[int]:
         """The lines that new ran."""
         return frozenset(line for new, line in self.way if new)
@@ -154,7 +160,9 @@ def _explained(
 ) -> bool:
     if pair.was.exception in symptoms:
         return True
-    if effect in (DifferenceKind.CRASH, DifferenceKind.CARELESS, DifferenceKind.TESTED):
+    if effect is DifferenceKind.TESTED:
+        return pair.only_leaves and pair.way in ways - others
+    if effect in (DifferenceKind.CRASH, DifferenceKind.CARELESS):
         return False
     if not ways:
         return pair.of_turned

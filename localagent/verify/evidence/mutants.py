@@ -5,6 +5,7 @@ that compiles to what stood there is none. Not promised: that a mutant which liv
 """
 
 import ast
+import builtins
 import concurrent.futures as cf
 import math
 import random
@@ -235,6 +236,7 @@ def booked(
         space=total,
         alive=tuple(alive[:ALIVE_SHOWN]),
         constant=tuple(describe(c.edits[0]) for c in living if _is_constant_answer(c))[:ALIVE_SHOWN],
+        wider=tuple(describe(c.edits[0]) for c in living if _raises_a_base(c))[:ALIVE_SHOWN],
         note="; ".join(note for note in notes if note),
     )
 
@@ -246,6 +248,21 @@ def _is_constant_answer(mutant: Candidate) -> bool:
         return False
     (splice,) = edit.splices
     return _is_literal(splice.text) and not _is_literal(source[splice.start : splice.end])
+
+
+def _raises_a_base(mutant: Candidate) -> bool:
+    """Whether it raises a base of what is raised: then the tests ask for no more than that."""
+    edit, source = mutant.edits[0], mutant.patch.changes[0].before
+    if edit.operator != "exception-swap" or len(edit.splices) != 1:
+        return False
+    (splice,) = edit.splices
+    if not source[: splice.start].rstrip().endswith(b"raise"):
+        return False
+    raised, wider = (
+        getattr(builtins, name.decode("utf-8", "replace"), None)
+        for name in (source[splice.start : splice.end], splice.text)
+    )
+    return isinstance(raised, type) and isinstance(wider, type) and raised is not wider and issubclass(raised, wider)
 
 
 def _is_literal(text: bytes) -> bool:
