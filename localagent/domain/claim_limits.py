@@ -103,7 +103,7 @@ def _of_differences(near: Differential) -> Iterator[Limit]:
         yield Limit(most=Grade.D, reason=f"{total} of {near.inputs} inputs answer otherwise, unexplained")
     yield from _compared_where_tests_call(near)
     for broken in near.broken_properties:
-        if not broken.demanded:
+        if broken.unasked:
             held = f"held on {broken.held} inputs before, and no turned test asks for less: {broken.call}"
             yield Limit(most=Grade.C, reason=f"{broken.function}: {broken.name} {held}")
     for change in near.function_changes:

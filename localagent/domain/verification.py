@@ -120,7 +120,7 @@ class FunctionReach:
 class PropertyBreak:
     """A property that held for the old code on every input tried, and an input on which the new code breaks it.
 
-    `demanded`: what a turned test asks for breaks it.
+    `unasked`: an input that keeps the relations of a test's call breaks it, and no turned test asks for that.
     """
 
     path: RepoPath
@@ -130,7 +130,7 @@ class PropertyBreak:
     call: str
     old: str
     new: str
-    demanded: bool = False
+    unasked: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

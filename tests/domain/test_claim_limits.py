@@ -81,9 +81,11 @@ def test_what_was_not_asked_or_what_a_constant_would_pass_limits() -> None:
 
 
 def test_a_property_that_no_test_asks_to_break_and_a_base_of_what_is_raised_limit() -> None:
-    broken = PropertyBreak(path=PATH, function="f", name="never falls", held=162, call="f(10)", old="5", new="5")
+    broken = PropertyBreak(
+        path=PATH, function="f", name="never falls", held=162, call="f(10)", old="5", new="5", unasked=True
+    )
     near = replace(SAME, broken_properties=(broken,))
-    asked = replace(SAME, broken_properties=(replace(broken, demanded=True),))
+    asked = replace(SAME, broken_properties=(replace(broken, unasked=False),))
     wider = Mutants(tried=9, killed=8, space=9, wider=("m.py:3 exception-swap: KeyError -> LookupError",))
     for claim in (Claim.FIXES, Claim.ADDS):
         assert grade(claim, near) is Grade.C

@@ -102,22 +102,22 @@ SHARED_TESTS = "import m\n\n\ndef test_share():\n    assert m.share(1, 2) == {}\
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("before", "after", "tests", "name", "demanded"),
+    ("before", "after", "tests", "name", "unasked"),
     [
         (STEPS, STEPS.replace("n >= 10:\n        return n // 10 * 5", "n == 10:\n        return 9"), STEPS_TESTS,
-         "never falls", False),
-        (SHARED, SHARED.replace("//", "/"), SHARED_TESTS.format(50), "result is an int", False),
-        (SHARED, SHARED.replace("// b * 100", "/ b * 25"), SHARED_TESTS.format(12.5), "result is an int", True),
+         "never falls", True),
+        (SHARED, SHARED.replace("//", "/"), SHARED_TESTS.format(50), "result is an int", True),
+        (SHARED, SHARED.replace("// b * 100", "/ b * 25"), SHARED_TESTS.format(12.5), "result is an int", False),
     ],
 )  # fmt: skip
 def test_what_a_turned_test_asks_breaks_a_property_or_does_not(
-    before: str, after: str, tests: str, name: str, demanded: bool
+    before: str, after: str, tests: str, name: str, unasked: bool
 ) -> None:
     """A call's own answer, and no whole float, which is equal to the int that is asked for."""
     test = tests.partition("def ")[2].partition("(")[0]
     files = {"m.py": before, "test_m.py": tests}
     found = compared(files, {**files, "m.py": after}, f"test_m.py::{test}", turned=(f"test_m.py::{test}",))
-    assert {b.name: b.demanded for b in found.broken_properties}.get(name) is demanded, found
+    assert {b.name: b.unasked for b in found.broken_properties}.get(name) is unasked, found
 
 
 @pytest.mark.slow

@@ -221,13 +221,13 @@ class Comparison:
                 total[name] += count
                 bad = [p for p in compared if p.now.held.get(name) is False and name in p.was.held]
                 if bad:
-                    broken.append(_break(twin, bad, name, count, demanded=any(_asked_for(p, name) for p in bad)))
+                    broken.append(_break(twin, bad, name, count, unasked=_is_unasked(bad, name)))
             raising = (CallOutcome.RAISED, CallOutcome.REFUSED)
             known = {p.was.exception for p in compared if p.was.kind in raising}
             fresh = [p for p in compared if p.now.kind in raising and p.was.kind is CallOutcome.OK]
             fresh = [p for p in fresh if p.now.exception not in known]
             if fresh and len(compared) >= HELD_LEAST:
-                broken.append(_break(twin, fresh, "exception kinds", len(compared), demanded=True))  # judged one by one
+                broken.append(_break(twin, fresh, "exception kinds", len(compared)))
         return dict(sorted(total.items())), tuple(broken)
 
 
@@ -249,22 +249,23 @@ def _counted(twin: Twin, pairs: Sequence[AnswerPair], *, in_place: bool = False)
     )
 
 
-def _asked_for(pair: AnswerPair, name: str) -> bool:
-    """Whether a turned test asks for an answer that breaks a property.
+def _is_unasked(bad: Sequence[AnswerPair], name: str) -> bool:
+    """Whether inputs that somebody means break a property, and no turned test asks for it.
 
     What such a test asks is one call's answer, nothing of further calls; and a whole float is equal to an int.
     """
-    if pair.origin is not InputOrigin.DEMANDED or name in OF_FURTHER_CALLS or name.startswith(ROUND_TRIP):
-        return False
-    return name != WHOLE or not pair.now.text.endswith(".0")
+    of_one_call = name not in OF_FURTHER_CALLS and not name.startswith(ROUND_TRIP)
+    demanded = [p for p in bad if p.origin is InputOrigin.DEMANDED]
+    asked = [p for p in demanded if of_one_call and (name != WHOLE or not p.now.text.endswith(".0"))]
+    return not asked and any(not p.careless and p.origin is not InputOrigin.GENERATED for p in bad)
 
 
-def _break(twin: Twin, bad: Sequence[AnswerPair], name: str, held: int, *, demanded: bool) -> PropertyBreak:
+def _break(twin: Twin, bad: Sequence[AnswerPair], name: str, held: int, *, unasked: bool = False) -> PropertyBreak:
     """Told by the smallest input."""
     pair = min(bad, key=lambda p: (len(p.text), p.text))
     return PropertyBreak(
         path=twin.file.path, function=twin.name, name=name, held=held,
-        call=f"{twin.name}({pair.text})", old=pair.was.text, new=pair.now.text, demanded=demanded,
+        call=f"{twin.name}({pair.text})", old=pair.was.text, new=pair.now.text, unasked=unasked,
     )  # fmt: skip
 
 

@@ -5,9 +5,10 @@ where the old program fails as it did under a turned test, or where the call tak
 new) of a call that a turned test makes and that answers otherwise too, rather than the way of a call of some test that
 answers as before. A passing test whose call answers otherwise is watched behaviour that changed, and a new crash is
 nobody's purpose: neither is explained by its way. What a passing test's call only leaves otherwise, in its object or
-arguments, is explained by the very way of a demanded call: that is where the tests want something else to be left. Limitations: lines are coarse. A wrong answer on the way of a right
-one counts as explained, and where no turned test's call of a function could be recorded, only variations of such calls
-do. What is careless (arguments whose relations are broken) may be an input that nobody means: it is counted apart.
+arguments, is explained by the very way of a demanded call: there the tests want something else to be left.
+Limitations: lines are coarse. A wrong answer on the way of a right one counts as explained, and where no turned test's
+call of a function could be recorded, only variations of such calls do. What is careless (arguments whose relations are
+broken) may be an input that nobody means: it is counted apart.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
