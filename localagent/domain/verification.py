@@ -162,13 +162,15 @@ class Differential:
     """Old against new. `differences` are those that no turned test demands, unexplained ones and small inputs first.
 
     At most fifty. `demanded` counts the inputs of turned tests on which they differ, as they should; `explained` the
-    others that such inputs explain; `unexplained` the rest, by kind. `function_changes` are of functions as a whole.
+    others that such inputs explain; `unexplained` the rest, by kind. `steady` are calls that turned tests make before
+    they fail: they run what changed, and answer as before. `function_changes` are of functions as a whole.
     """
 
     functions: tuple[FunctionReach, ...]
     differences: tuple[Difference, ...] = ()
     differences_left_out: int = 0
     demanded: int = 0
+    steady: int = 0
     explained: int = 0
     unexplained: Mapping[DifferenceKind, int] = field(default_factory=dict)
     function_changes: tuple[FunctionChange, ...] = ()

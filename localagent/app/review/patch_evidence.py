@@ -73,7 +73,7 @@ class Evidence:
     """What was measured. `turned` are tests that failed before and pass, `new` those that only the patched tree has.
 
     `ran`: a test that counts ran a changed line; `new_ran`: one that turned, or is new, did. `kept`: a test that passed
-    before runs a touched function, or there is none. `around`: code outside functions changed. `unrun`: what no test
+    before runs a touched function, one that turned calls it as before until it fails, or there is none. `around`: code outside functions changed. `unrun`: what no test
     that counts ran.
     """
 
@@ -162,6 +162,7 @@ def gather(subject: Subject, baseline: Baseline | None, full: FullResult, guard:
         new_ran=not {*turned, *new}.isdisjoint(seen.tests),
         kept=bool(seen.unknown)
         or not any(file.touched() for file in files)
+        or near.steady > 0
         or not {*seen.callers} <= {*turned, *new, *(guard.turned if guard is not None else ())},
         around=any(f.around() or f.fresh() for f in files),
         unrun=missed,

@@ -71,6 +71,10 @@ class Twin:
         """Whether a call that runs these lines runs what changed; of a call whose lines are not known it may."""
         return not new_lines or not self.changed or not self.changed.isdisjoint(new_lines)
 
+    def surely_runs(self, new_lines: frozenset[int]) -> bool:
+        """Whether the lines of a call are known, and what changed is among them."""
+        return not self.changed.isdisjoint(new_lines)
+
     def parameter(self, place: str) -> str:
         """The name of a parameter of the function before, which may be known by its place alone."""
         if not place.isdigit():
@@ -144,6 +148,11 @@ class Comparison:
             differences_left_out=max(0, len(found) - DIFFERENCES_SHOWN),
             demanded=sum(
                 p.origin is InputOrigin.DEMANDED and p.differs for compared in pairs.values() for p in compared
+            ),
+            steady=sum(
+                p.origin is InputOrigin.DEMANDED and not p.differs and self._twins[n].surely_runs(p.new_lines)
+                for n, compared in pairs.items()
+                for p in compared
             ),
             explained=sum(d.explained for d in found),
             unexplained={effect: unexplained[effect] for effect in DifferenceKind if unexplained[effect]},
