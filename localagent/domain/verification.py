@@ -162,8 +162,9 @@ class Differential:
     """Old against new. `differences` are those that no turned test demands, unexplained ones and small inputs first.
 
     At most fifty. `demanded` counts the inputs of turned tests on which they differ, as they should; `explained` the
-    others that such inputs explain; `unexplained` the rest, by kind. `steady` are calls that turned tests make before
-    they fail: they run what changed, and answer as before. `function_changes` are of functions as a whole.
+    others that such inputs explain; `unexplained` the rest, by kind. `steady` counts the results of calls that turned
+    tests make before they fail, which run what changed and answer as before. `function_changes` are of functions as a
+    whole.
     """
 
     functions: tuple[FunctionReach, ...]

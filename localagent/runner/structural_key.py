@@ -58,9 +58,9 @@ class _Walk:
         self.parts, self.whole = 0, True
 
     def text(self, value: Any) -> str:
-        if isinstance(value, bool) or (isinstance(value, float) and value.is_integer()):
+        if _is(value, bool) or (_is(value, float) and value.is_integer()):
             return repr(int(value))[:SHAPE_LIMIT]
-        if isinstance(value, _PLAIN):
+        if _is(value, _PLAIN):
             return self._cut(repr(value))
         depth = len(self._inside)
         if id(value) in self._inside:
@@ -76,22 +76,22 @@ class _Walk:
             del self._inside[id(value)]
 
     def _parts(self, value: Any) -> str:
-        if isinstance(value, (list, tuple)):
+        if _is(value, (list, tuple)):
             return type(value).__name__ + "(" + ",".join(self._texts(value)) + ")"
-        if isinstance(value, (set, frozenset)):
+        if _is(value, (set, frozenset)):
             return "set(" + ",".join(sorted(self._texts(value))) + ")"
-        if isinstance(value, dict):
+        if _is(value, dict):
             pairs = self._first(value.items())
             return "dict(" + ",".join(self.text(k) + ":" + self.text(v) for k, v in pairs) + ")"
-        if isinstance(value, (io.StringIO, io.BytesIO)) and not value.closed:
+        if _is(value, (io.StringIO, io.BytesIO)) and not value.closed:
             return "%s(%d,%s)" % (type(value).__name__, value.tell(), self._cut(repr(value.getvalue())))
-        if hasattr(type(value), "__next__") and not _attributes(value):
+        if not _attributes(value) and hasattr(type(value), "__next__"):  # asking a mock for it would make it
             return "list(" + ",".join(() if self._in_use else self._texts(_twin(value))) + ")"
         if type(value).__module__ in _TOLD_BY_REPR:
             return self._cut(repr(value))
         attributes = _attributes(value)
         name = type(value).__qualname__
-        if isinstance(attributes, dict) and not isinstance(value, (type, types.ModuleType, types.FunctionType)):
+        if _is(attributes, dict) and not _is(value, (type, types.ModuleType, types.FunctionType)):
             return name + self.text(attributes)
         return name
 
@@ -101,13 +101,13 @@ class _Walk:
         met = 0
         for one in todo:
             named: List[Any] = []
-            if isinstance(one, dict):
+            if _is(one, dict):
                 parts = [part for pair in one.items() for part in pair]
-            elif isinstance(one, (list, tuple)):
+            elif _is(one, (list, tuple)):
                 parts = list(one)
-            elif isinstance(one, (set, frozenset)):  # objects in sets have no order that another run has, too
+            elif _is(one, (set, frozenset)):  # objects in sets have no order that another run has, too
                 parts = []
-                named = sorted(self._cut(repr(part)) for part in one if isinstance(part, _PLAIN)) + [len(one)]
+                named = sorted(self._cut(repr(part)) for part in one if _is(part, _PLAIN)) + [len(one)]
             else:
                 parts, named = self._members(one)
             met += 1 + len(parts)
@@ -115,7 +115,7 @@ class _Walk:
                 return "", met
             texts = []
             for part in parts:
-                if isinstance(part, _PLAIN):
+                if _is(part, _PLAIN):
                     texts.append(self._cut(repr(part)))
                     continue
                 if id(part) not in numbers:
@@ -128,8 +128,8 @@ class _Walk:
     def _members(self, value: Any) -> Tuple[List[Any], List[Any]]:
         """What an object holds, and texts for what stands for itself."""
         attributes = _attributes(value)
-        plain = isinstance(value, (type, types.ModuleType, types.FunctionType, io.StringIO, io.BytesIO))
-        if plain or type(value).__module__ in _TOLD_BY_REPR or not isinstance(attributes, dict):
+        plain = _is(value, (type, types.ModuleType, types.FunctionType, io.StringIO, io.BytesIO))
+        if plain or type(value).__module__ in _TOLD_BY_REPR or not _is(attributes, dict):
             return [], [self.text(value)]
         return [part for pair in attributes.items() for part in pair], []
 
@@ -157,6 +157,11 @@ class _Walk:
         return text[:SHAPE_LIMIT]
 
 
+def _is(value: Any, kinds: Any) -> bool:
+    """Whether it is one of these in truth: a mock with a `spec` says of itself that it is."""
+    return issubclass(type(value), kinds)
+
+
 def _twin(iterator: Any) -> Any:
     """A copy that can be gone through in the place of an iterator; itself where there is none, as of a generator."""
     try:
@@ -176,7 +181,7 @@ def instance_dict(value: Any) -> Any:
 def _attributes(value: Any) -> Any:
     """What an object holds: its `__dict__`, and what its classes keep in slots."""
     attributes = instance_dict(value)
-    if isinstance(value, (type, types.ModuleType, types.FunctionType)):
+    if _is(value, (type, types.ModuleType, types.FunctionType)):
         return attributes
     slots: Dict[str, Any] = {}
     for kind in type(value).__mro__:
@@ -190,4 +195,4 @@ def _attributes(value: Any) -> Any:
                     slots[real] = member.__get__(value)
                 except AttributeError:  # nothing was put there yet
                     continue
-    return {**slots, **attributes} if slots and isinstance(attributes, dict) else slots or attributes
+    return {**slots, **attributes} if slots and _is(attributes, dict) else slots or attributes

@@ -4,6 +4,7 @@ import datetime
 import io
 from decimal import Decimal
 from pathlib import Path
+from unittest.mock import MagicMock
 
 from localagent.runner.structural_key import NODES_LIMIT, shape, whole_shape
 
@@ -11,6 +12,16 @@ from localagent.runner.structural_key import NODES_LIMIT, shape, whole_shape
 def test_shapes_are_equal_where_a_test_could_not_tell_values_apart() -> None:
     assert shape([True, 1.0, {0: False}]) == shape([1, 1, {0: 0}])
     assert len({shape(v) for v in (1, 1.5, "1", None, [1], (1,), float("inf"), float("nan"))}) == 8
+
+
+def test_a_mock_is_told_by_what_it_holds_and_not_by_what_it_says_to_be() -> None:
+    def called(*given: object) -> MagicMock:
+        mock = MagicMock(spec="logging.Logger", log=MagicMock())
+        mock.log(*given)
+        return mock
+
+    for told in (shape, lambda value: whole_shape(value)[0]):
+        assert told(called(1)) == told(called(1)) != told(called(2))
 
 
 def test_values_without_attributes_are_told_apart() -> None:

@@ -120,6 +120,21 @@ def test_what_a_turned_test_asks_breaks_a_property_or_does_not(
     assert {b.name: b.unasked for b in found.broken_properties}.get(name) is unasked, found
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("before_it_fails", "steady"),
+    [("", 0), ("m.percent(9) == 0 == m.percent(8)", 0), ("m.percent(20) == 10 and m.percent(31) == 15", 2)],
+)
+def test_calls_of_a_turned_test_that_stay_run_what_changed_and_give_more_than_one_result(
+    before_it_fails: str, steady: int
+) -> None:
+    tests = STEPS_TESTS.replace("assert", f"assert {before_it_fails}\n    assert" if before_it_fails else "assert")
+    files = {"m.py": STEPS, "test_m.py": tests}
+    after = {**files, "m.py": STEPS.replace("n // 10 * 5", "n // 10 * 5 + 4 * (n == 10)")}
+    found = compared(files, after, "test_m.py::test_ten", turned=("test_m.py::test_ten",))
+    assert (found.demanded, found.steady) == (1, steady), found
+
+
 @pytest.mark.slow
 def test_a_round_trip_that_broke() -> None:
     text = "def encode(n: int) -> list:\n    return [n, 0]\n\n\ndef decode(pair: list) -> int:\n    return pair[0]\n"

@@ -57,6 +57,7 @@ from localagent.verify.evidence.patch_coverage import (
 )
 from localagent.verify.patch_verifier import PatchVerifier
 
+LEAST_STEADY = 2  # results: of one, many a wrong repair is true
 _TURNED_SECONDS, _TURNED_MOST = 1.0, 20  # of turned tests, to which every mutant and every part taken back is put
 
 
@@ -73,8 +74,8 @@ class Evidence:
     """What was measured. `turned` are tests that failed before and pass, `new` those that only the patched tree has.
 
     `ran`: a test that counts ran a changed line; `new_ran`: one that turned, or is new, did. `kept`: a test that passed
-    before runs a touched function, one that turned calls it as before until it fails, or there is none. `around`: code outside functions changed. `unrun`: what no test
-    that counts ran.
+    before runs a touched function, one that turned makes calls of it that stay as they were, or there is none.
+    `around`: code outside functions changed. `unrun`: what no test that counts runs.
     """
 
     differential: Differential | None = None
@@ -162,7 +163,7 @@ def gather(subject: Subject, baseline: Baseline | None, full: FullResult, guard:
         new_ran=not {*turned, *new}.isdisjoint(seen.tests),
         kept=bool(seen.unknown)
         or not any(file.touched() for file in files)
-        or near.steady > 0
+        or near.steady >= LEAST_STEADY
         or not {*seen.callers} <= {*turned, *new, *(guard.turned if guard is not None else ())},
         around=any(f.around() or f.fresh() for f in files),
         unrun=missed,

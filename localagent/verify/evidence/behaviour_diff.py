@@ -149,10 +149,13 @@ class Comparison:
             demanded=sum(
                 p.origin is InputOrigin.DEMANDED and p.differs for compared in pairs.values() for p in compared
             ),
-            steady=sum(
-                p.origin is InputOrigin.DEMANDED and not p.differs and self._twins[n].surely_runs(p.new_lines)
-                for n, compared in pairs.items()
-                for p in compared
+            steady=len(
+                {
+                    (n, p.now.alone)
+                    for n, compared in pairs.items()
+                    for p in compared
+                    if p.origin is InputOrigin.DEMANDED and not p.differs and self._twins[n].surely_runs(p.new_lines)
+                }
             ),
             explained=sum(d.explained for d in found),
             unexplained={effect: unexplained[effect] for effect in DifferenceKind if unexplained[effect]},
