@@ -120,7 +120,7 @@ class FunctionReach:
 class PropertyBreak:
     """A property that held for the old code on every input tried, and an input on which the new code breaks it.
 
-    `unasked`: an input that keeps the relations of a test's call breaks it, and no turned test asks for that.
+    `unasked`: no turned test asks for that, and some input breaks it that is not `careless`.
     """
 
     path: RepoPath

@@ -262,14 +262,14 @@ def _counted(twin: Twin, pairs: Sequence[AnswerPair], *, in_place: bool = False)
 
 
 def _is_unasked(bad: Sequence[AnswerPair], name: str) -> bool:
-    """Whether inputs that somebody means break a property, and no turned test asks for it.
+    """Whether inputs that are not careless break a property, and no turned test asks for it.
 
     What such a test asks is one call's answer, nothing of further calls; and a whole float is equal to an int.
     """
     of_one_call = name not in OF_FURTHER_CALLS and not name.startswith(ROUND_TRIP)
     demanded = [p for p in bad if p.origin is InputOrigin.DEMANDED]
     asked = [p for p in demanded if of_one_call and (name != WHOLE or not p.now.text.endswith(".0"))]
-    return not asked and any(not p.careless and p.origin is not InputOrigin.GENERATED for p in bad)
+    return not asked and not all(p.careless for p in bad)
 
 
 def _break(twin: Twin, bad: Sequence[AnswerPair], name: str, held: int, *, unasked: bool = False) -> PropertyBreak:
