@@ -106,6 +106,17 @@ def test_none_runs_none_and_nothing_shows_what_is_to_stay() -> None:
     assert wrong.verdict is not VerifyVerdict.REFUSED
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(("begin", "limited"), [("a", True), ("ab", False)])
+def test_what_a_failing_test_called_before_it_failed_shows_what_is_to_stay(begin: str, limited: bool) -> None:
+    """Two results, of calls that run what changed."""
+    kept = "".join(f"    assert cut('{letter}', 2) == '{letter}'\n" for letter in begin)
+    files = {"cut.py": SOURCE, "test_cut.py": NAMED.replace("    assert", f"{kept}    assert", 1)}
+    found = verified(files, patch(files, {"cut.py": RIGHT}), tests=("test_cut.py",), claim=Claim.FIXES)
+    assert found.strength is not None
+    assert bool([limit for limit in found.strength.limits if "no test that passed before" in limit]) is limited, found
+
+
 def test_files_are_those_that_import_what_changed_nearest_first(tmp_path: Path) -> None:
     for name, text in {**FILES, "use.py": "import cut\n", "test_a.py": "import use\n"}.items():
         (tmp_path / name).write_text(text)
