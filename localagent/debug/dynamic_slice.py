@@ -227,8 +227,5 @@ def written_names(table: Mapping[int, VariableAccess]) -> Mapping[int, Sequence[
 
     `table` is of one file, by line.
     """
-    found = {
-        a.line: [*sorted(a.writes | a.stored)[:8], *([RETURN_NAME] if a.returns else [])]
-        for a in table.values()
-    }
+    found = {a.line: [*sorted(a.writes | a.stored)[:8], *([RETURN_NAME] if a.returns else [])] for a in table.values()}
     return {line: names for line, names in found.items() if names}

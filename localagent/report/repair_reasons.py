@@ -168,7 +168,9 @@ def not_searched(causes: Sequence[FailureCause]) -> str:
 
 def checks_pass(causes: Sequence[FailureCause]) -> str:
     """Why nothing was searched where the named checks pass and tests that were not named cannot be run."""
-    return f"nothing to fix: the named checks pass; tests beside them do not run: {'; '.join(c.sentence for c in causes)}"
+    return (
+        f"nothing to fix: the named checks pass; tests beside them do not run: {'; '.join(c.sentence for c in causes)}"
+    )
 
 
 def causes_remedy(causes: Sequence[FailureCause]) -> str:

@@ -15,7 +15,9 @@ PATH = RepoPath("program.py")
 
 def traced(folder: Path, source: str) -> FailureRun:
     (folder / PATH).write_text(source)
-    tracer = FailureTrace(str(folder), {PATH: {str(n): list(w) for n, w in written_names(accesses(source.encode())).items()}})
+    tracer = FailureTrace(
+        str(folder), {PATH: {str(n): list(w) for n, w in written_names(accesses(source.encode())).items()}}
+    )
     raised = None
     before = sys.gettrace()
     tracer.start()

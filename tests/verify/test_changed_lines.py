@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localagent.domain.paths import RepoPath
+from localagent.verify.evidence import changed_lines
 from localagent.verify.evidence.changed_lines import ChangedFile
 
 TEXT = '''"""Doc."""
@@ -163,3 +164,12 @@ def test_of_a_statement_of_many_lines_those_that_changed_are_told() -> None:
     assert file.executable() == {4}
     assert file.changed_in(file.executable()) == {6}
     assert file.changed_in(frozenset({11})) == {11}, "a statement of which nothing changed is told by its first line"
+
+
+def test_what_every_test_of_a_suite_asks_of_a_file_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[object] = []
+    parse = changed_lines.parse_or_none
+    monkeypatch.setattr(changed_lines, "parse_or_none", lambda text: read.append(text) or parse(text))
+    file = changed("return 1", "return 41")
+    assert [file.reached_by(frozenset({line})) for line in (10, 17, 10, 9)] == [True, False, True, True]
+    assert len(read) == 2
