@@ -174,6 +174,24 @@ def test_what_runs_the_tests_of_django_where_pytest_does_not(
     assert told in cause.remedy
 
 
+@pytest.mark.parametrize(("line", "refused"), [(4, True), (8, False)])
+def test_a_refusal_that_another_test_plays_is_still_the_jails(tmp_path: Path, line: int, refused: bool) -> None:
+    text = "import errno\n\ndef test_lists():\n    lists()\n\ndef test_plays():\n    e = PermissionError(errno.EPERM)\n    lists(e)\n"
+    frames = (
+        Frame(path=RepoPath(TEST), line=line, function="test"),
+        Frame(path=RepoPath(SOURCE), line=1, function="lists"),
+    )
+    raised = Failure(exception="PermissionError", message="[Errno 1] Operation not permitted", frames=frames)
+    assert (cause_of(raised, project(tmp_path, {TEST: text})) is not None) is refused
+
+
+def test_tests_that_yield_others_are_not_for_pytest(tmp_path: Path) -> None:
+    told = "'yield' keyword is allowed in fixtures, but not in tests (test_cases)"
+    found = cause_of(Failure(exception="Failed", message=told), project(tmp_path, {}))
+    assert found is not None
+    assert found.kind is CauseKind.BROKEN_TEST
+
+
 def test_two_folders_that_pytest_cannot_load_together_are_to_be_run_one_by_one(tmp_path: Path) -> None:
     clash = failure("ValueError", "option names {'--slow'} already added", "unit/conftest.py")
     found = cause_of(clash, project(tmp_path, {"unit/conftest.py": "", "tests/conftest.py": ""}))

@@ -248,8 +248,9 @@ def guarded_alone(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradicti
 
 def _without_a_guard(test: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
     """What is left of an `and` without one of its operands, with that operand."""
-    for operand in test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else ():
-        left = [value for value in test.values if value is not operand]
+    values = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else []
+    for operand in values:
+        left = [value for value in values if value is not operand]
         yield (left[0] if len(left) == 1 else ast.BoolOp(op=ast.And(), values=left)), operand
 
 

@@ -85,6 +85,13 @@ def _async_test(project: Project) -> FoundCause:
 
 def broken_test(failure: Failure, project: Project) -> FoundCause | None:
     """A test file that does not parse, or a conftest.py that raises on purpose while it is imported."""
+    if "'yield' keyword is allowed in fixtures, but not in tests" in failure.message:
+        return FoundCause(
+            kind=CauseKind.BROKEN_TEST,
+            subject="yield",
+            sentence=f"tests that `yield` others are not run by pytest ({shortened(failure.message, 200)})",
+            remedy="name the command that runs them with --check, or other tests with --test",
+        )
     if not failure.frames or not in_test(failure, project):
         return None
     frame = failure.frames[-1]
