@@ -176,7 +176,8 @@ def test_what_runs_the_tests_of_django_where_pytest_does_not(
 
 @pytest.mark.parametrize(("line", "refused"), [(4, True), (8, False)])
 def test_a_refusal_that_another_test_plays_is_still_the_jails(tmp_path: Path, line: int, refused: bool) -> None:
-    text = "import errno\n\ndef test_lists():\n    lists()\n\ndef test_plays():\n    e = PermissionError(errno.EPERM)\n    lists(e)\n"
+    text = "import errno\n\ndef test_lists():\n    lists()\n\ndef test_plays():\n"
+    text += "    e = PermissionError(errno.EPERM)\n    lists(e)\n"
     frames = (
         Frame(path=RepoPath(TEST), line=line, function="test"),
         Frame(path=RepoPath(SOURCE), line=1, function="lists"),

@@ -219,7 +219,8 @@ def _test_texts(failure: Failure, project: Project) -> list[str]:
     if not failure.frames or not project.is_test(failure.frames[0].path):
         return every
     line, text = failure.frames[0].line, project.text(str(failure.frames[0].path))
-    for node in ast.walk(parse_or_none(text) or ast.Module()):
+    tree = parse_or_none(text)
+    for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.lineno <= line <= last_line(node):
             return ["\n".join(text.splitlines()[first_line(node) - 1 : last_line(node)])]
     return every
