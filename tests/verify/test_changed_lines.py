@@ -1,11 +1,13 @@
 """What a patch changes of a file: lines, statements, touched functions, what stands around them."""
 
+import ast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localagent.code.source_text import parse_or_none
 from localagent.domain.paths import RepoPath
-from localagent.verify.evidence import changed_lines
 from localagent.verify.evidence.changed_lines import ChangedFile
 
 TEXT = '''"""Doc."""
@@ -167,9 +169,13 @@ def test_of_a_statement_of_many_lines_those_that_changed_are_told() -> None:
 
 
 def test_what_every_test_of_a_suite_asks_of_a_file_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[object] = []
-    parse = changed_lines.parse_or_none
-    monkeypatch.setattr(changed_lines, "parse_or_none", lambda text: read.append(text) or parse(text))
+    read: list[str | bytes] = []
+
+    def parsed(text: str | bytes) -> ast.Module | None:
+        read.append(text)
+        return parse_or_none(text)
+
+    monkeypatch.setattr("localagent.verify.evidence.changed_lines.parse_or_none", parsed)
     file = changed("return 1", "return 41")
     assert [file.reached_by(frozenset({line})) for line in (10, 17, 10, 9)] == [True, False, True, True]
     assert len(read) == 2
