@@ -66,7 +66,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     p.add_argument(
         "--max-candidates", type=int, default=500, metavar="N", help="maximum number of candidates to try (500)"
     )
-    p.add_argument("--max-seconds", type=float, default=300.0, metavar="S", help="time limit in seconds (300)")
+    p.add_argument(
+        "--max-seconds", type=float, default=300.0, metavar="S", help="time limit (300); the guard has its own"
+    )
     p.add_argument("--seed", type=int, default=0, metavar="K", help="random seed (0)")
     p.add_argument(
         "--jobs", type=int, default=0, metavar="J", help="parallel quick checks (default: free cores, up to 4)"

@@ -222,10 +222,10 @@ def _instances(
     return found, callers
 
 
-def written_names(source: bytes) -> Mapping[int, Sequence[str]]:
-    """Names and attributes of names that each statement sets, by its first line; `RETURN_NAME` where it may return."""
-    found = {
-        a.line: [*sorted(a.writes | a.stored)[:8], *([RETURN_NAME] if a.returns else [])]
-        for a in accesses(source).values()
-    }
+def written_names(table: Mapping[int, VariableAccess]) -> Mapping[int, Sequence[str]]:
+    """Names and attributes of names that each statement sets, by its first line; `RETURN_NAME` where it may return.
+
+    `table` is of one file, by line.
+    """
+    found = {a.line: [*sorted(a.writes | a.stored)[:8], *([RETURN_NAME] if a.returns else [])] for a in table.values()}
     return {line: names for line, names in found.items() if names}

@@ -37,8 +37,10 @@ def read_prefix(path: Path, limit_bytes: int, remedy: str = "") -> bytes:
 
 
 def read_below(root: Path, relative: str, limit_bytes: int) -> bytes:
-    """A regular file of a repository, opened component by component; OSError for links."""
+    """A regular file of a repository, opened component by component; OSError for links and for the root itself."""
     parts = PurePosixPath(relative).parts
+    if not parts:
+        raise NotRegularError(errno.EISDIR, "the root itself")
     with closing(open_root(root)) as at, parent_directory(at, parts) as parent:
         return read_regular(parts[-1], parent, limit_bytes)[0]
 

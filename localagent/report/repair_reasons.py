@@ -166,6 +166,13 @@ def not_searched(causes: Sequence[FailureCause]) -> str:
     return f"{head}, so nothing was searched: {'; '.join(cause.sentence for cause in causes)}"
 
 
+def checks_pass(causes: Sequence[FailureCause]) -> str:
+    """Why nothing was searched where the named checks pass and tests that were not named cannot be run."""
+    return (
+        f"nothing to fix: the named checks pass; tests beside them do not run: {'; '.join(c.sentence for c in causes)}"
+    )
+
+
 def causes_remedy(causes: Sequence[FailureCause]) -> str:
     """What to do about causes, each thing once."""
     return "; ".join(dict.fromkeys(cause.remedy for cause in causes if cause.remedy))

@@ -93,7 +93,7 @@ def run_command(root: str, request: Dict[str, Any]) -> Dict[str, Any]:
 def _limits(cpu_seconds: float, memory_bytes: int) -> None:
     child_limits.guard_session()
     child_limits.limit_cpu(cpu_seconds)
-    child_limits.limit_address_space(memory_bytes)
+    child_limits.limit_data(memory_bytes)
 
 
 def _gather(process: Any, deadline: float) -> Any:

@@ -105,27 +105,28 @@ def _raw() -> Tuple[int, bytes]:
     return int(_syscall(_IOPRIO_GET, 1, 0)), told.raw
 
 
-def mapped_bytes() -> int:
-    """How much address space this process has mapped; 0 where that cannot be asked."""
+def data_bytes() -> int:
+    """How much memory of its own this process has asked for; 0 where that cannot be asked."""
     try:
         with open("/proc/self/statm", "rb") as file:
-            return int(file.read().split()[0]) * resource.getpagesize()
-    except (OSError, ValueError):
+            return int(file.read().split()[5]) * resource.getpagesize()
+    except (OSError, ValueError, IndexError):
         return 0
 
 
-def limit_address_space(extra_bytes: int, mapped: int = 0) -> None:
-    """Allow `extra_bytes` more than is mapped now, so that a runaway list fails and does not end the jail.
+def limit_data(extra_bytes: int, held: int = 0) -> None:
+    """Allow `extra_bytes` more data than is held now, so that a runaway list fails and does not end the jail.
 
-    A process that was just forked may be told how much its parent had `mapped`.
+    What is only reserved, as compilers do, and what files are mapped do not count: the jail limits the address space. A
+    process that was just forked may be told how much its parent `held`.
     """
-    mapped = mapped or mapped_bytes()
-    if not mapped:
+    held = held or data_bytes()
+    if not held:
         return
     try:
-        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        wanted = mapped + extra_bytes
-        resource.setrlimit(resource.RLIMIT_AS, (wanted if hard < 0 else min(wanted, hard), hard))
+        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+        wanted = held + extra_bytes
+        resource.setrlimit(resource.RLIMIT_DATA, (wanted if hard < 0 else min(wanted, hard), hard))
     except (OSError, ValueError):
         return
 

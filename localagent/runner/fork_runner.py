@@ -33,13 +33,13 @@ Order = List[Tuple[int, float]]
 
 
 class Forks:
-    """Forks children of this process, which has collected `items`. `mapped` is its size in bytes."""
+    """Forks children of this process, which has collected `items`. `held` is how much data it holds, in bytes."""
 
     def __init__(
-        self, root: str, items: List[Any], plugin: SessionPlugin, index: Optional[SwapIndex], mapped: int
+        self, root: str, items: List[Any], plugin: SessionPlugin, index: Optional[SwapIndex], held: int
     ) -> None:
         self.root, self.items, self.plugin, self.index = root, items, plugin, index
-        self._mapped = mapped
+        self._held = held
 
     def enter(self, fds: List[int], memory_bytes: int) -> None:
         """What a child does first: `fds` are not its business."""
@@ -47,7 +47,7 @@ class Forks:
         for fd in fds:
             os.close(fd)
         os.setsid()
-        child_limits.limit_address_space(memory_bytes, self._mapped)
+        child_limits.limit_data(memory_bytes, self._held)
 
     def run(
         self, request: Dict[str, Any], order: Order, give_up_at: float, tell: Callable[[Dict[str, Any]], None], fd: int

@@ -63,7 +63,7 @@ class CollectedSession:
     def main(self) -> None:
         """Collect and serve."""
         request = self._request
-        child_limits.limit_address_space(int(request["memory_bytes"]))
+        child_limits.limit_data(int(request["memory_bytes"]))
         fresh_main()
         forget_stale_bytecode(self._root)
         os.chdir(self._root)
@@ -166,7 +166,7 @@ class CollectedSession:
             put_off(session.config)
             gc.collect()
             gc.freeze()  # many children will be forked from here
-        self._forks = Forks(self._root, self._items, plugin, index, child_limits.mapped_bytes())
+        self._forks = Forks(self._root, self._items, plugin, index, child_limits.data_bytes())
         child_limits.hide()
         self._state = child_limits.state(self._capture_files)
         self._send(

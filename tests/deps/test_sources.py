@@ -195,6 +195,8 @@ def test_repository_files_are_never_reached_through_links(tmp_path: Path) -> Non
             read_below(repo, name, 10)
     with pytest.raises(OSError, match="larger than"):
         read_below(repo, "real.txt", 0)
+    with pytest.raises(OSError, match="the root itself"):
+        read_below(repo, "", 10)
 
 
 def test_a_fifo_does_not_block(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from localagent.domain.guard import Guard, GuardResult
 from localagent.domain.outcome import (
     Baseline,
     CauseKind,
+    CheckResult,
     Failure,
     FailureCause,
     Frame,
@@ -651,6 +652,22 @@ def test_nothing_is_accepted_while_a_test_fails_for_want_of_something(choosing: 
     assert (result.verdict, result.exit, result.patch) == (Verdict.PROGRESS, 1, None)
     assert [c.patch.after(M) for c in result.proposals] == [b"a = 7\nb = 2\n"]
     assert result.reason == "turns 1 of 2 failing tests; 1 still fails: m"
+
+
+class OnlyTheCheckRuns(Incomplete):
+    """What was named with --check passes, and its tests fail for want of a plugin."""
+
+    def baseline(self) -> Baseline:
+        check = CheckResult(command="make", outcome=Outcome.PASSED, seconds=0.0, output="", failure=None)
+        return replace(super().baseline(), checks=(check,))
+
+
+def test_a_named_check_that_passes_leaves_nothing_to_fix_beside_tests_that_cannot_run() -> None:
+    result, _ = repair(OnlyTheCheckRuns(b"a = 1\n", {"m": lambda _: False}))
+    assert (result.verdict, result.exit) == (Verdict.NOTHING_TO_FIX, 0)
+    assert result.reason == "nothing to fix: the named checks pass; tests beside them do not run: no mocker"
+    result, _ = repair(OnlyTheCheckRuns(b"a = 1\n", {"m": lambda _: False}), named=("test_m.py",))
+    assert result.verdict is Verdict.NEEDS_PERSON
 
 
 def test_some_of_the_tests_that_were_named_are_progress_and_the_rest_is_told() -> None:

@@ -136,6 +136,9 @@ def test_a_traceback_names_a_test_of_this_tree_or_none() -> None:
         named_test("FAILED tests/test_shop.py::TestA::test_b[1-2] - x", files)
         == "tests/test_shop.py::TestA::test_b[1-2]"
     )
+    beside = "tests/test_shop.py::test_total PASSED\n0.02s setup    tests/test_shop.py::test_total\n"
+    beside += "rerun tests/test_shop.py::test_total\n"
+    assert named_test(f"{beside}FAILED tests/test_shop.py::TestA::test_b - x", files).endswith("::TestA::test_b")
     short = "____ TestA.test_b ____\ntests/test_shop.py:7: in test_b\n    assert 0\nE   assert 0\n"
     assert named_test(short, files) == "tests/test_shop.py::TestA::test_b"
     with pytest.raises(AnswerIsNo, match="no test of this repository"):

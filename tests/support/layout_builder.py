@@ -83,6 +83,7 @@ LAYOUTS = {
         expected="check:python -m unittest",
     ),
 }
+_RUNNER = "import django\nfrom django.test.utils import get_runner\nif __name__ == '__main__':\n    get_runner(None)\n"
 UNFOUND = {
     "doctests": Layout(files={"adder.py": _EXAMPLE}, expected="adder.py has doctests; pass --test=--doctest-modules"),
     "doctests of a text": Layout(
@@ -91,6 +92,9 @@ UNFOUND = {
     ),
     "Django": Layout(
         files={"manage.py": "import os\n", "shop/models.py": _WRONG}, expected="pass --check 'python manage.py test'"
+    ),
+    "Django without manage.py": Layout(
+        files={"runtests.py": _RUNNER, "shop/models.py": _WRONG}, expected="pass --check 'python runtests.py'"
     ),
     "nox": Layout(
         files={"adder.py": _WRONG, "noxfile.py": "import nox\n"}, expected="pass what it gives to pytest with --test"

@@ -4,7 +4,7 @@ import runpy
 import sys
 from pathlib import Path
 
-from localagent.debug.dynamic_slice import written_names
+from localagent.debug.dynamic_slice import accesses, written_names
 from localagent.domain.failure_run import FailureRun
 from localagent.domain.paths import RepoPath
 from localagent.runner.failure_trace import FailureTrace
@@ -15,7 +15,9 @@ PATH = RepoPath("program.py")
 
 def traced(folder: Path, source: str) -> FailureRun:
     (folder / PATH).write_text(source)
-    tracer = FailureTrace(str(folder), {PATH: {str(n): list(w) for n, w in written_names(source.encode()).items()}})
+    tracer = FailureTrace(
+        str(folder), {PATH: {str(n): list(w) for n, w in written_names(accesses(source.encode())).items()}}
+    )
     raised = None
     before = sys.gettrace()
     tracer.start()

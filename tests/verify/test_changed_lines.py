@@ -1,9 +1,12 @@
 """What a patch changes of a file: lines, statements, touched functions, what stands around them."""
 
+import ast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from localagent.code.source_text import parse_or_none
 from localagent.domain.paths import RepoPath
 from localagent.verify.evidence.changed_lines import ChangedFile
 
@@ -163,3 +166,16 @@ def test_of_a_statement_of_many_lines_those_that_changed_are_told() -> None:
     assert file.executable() == {4}
     assert file.changed_in(file.executable()) == {6}
     assert file.changed_in(frozenset({11})) == {11}, "a statement of which nothing changed is told by its first line"
+
+
+def test_what_every_test_of_a_suite_asks_of_a_file_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str | bytes] = []
+
+    def parsed(text: str | bytes) -> ast.Module | None:
+        read.append(text)
+        return parse_or_none(text)
+
+    monkeypatch.setattr("localagent.verify.evidence.changed_lines.parse_or_none", parsed)
+    file = changed("return 1", "return 41")
+    assert [file.reached_by(frozenset({line})) for line in (10, 17, 10, 9)] == [True, False, True, True]
+    assert len(read) == 2

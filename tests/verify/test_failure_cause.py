@@ -151,6 +151,64 @@ def test_other_causes_of_the_environment(
     assert (found.kind, kind.origin) == (kind, CauseOrigin.ENVIRONMENT)
 
 
+RUNNER = "import django\nfrom django.test.runner import DiscoverRunner\nif __name__ == '__main__':\n    main()\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ({}, "pip install pytest-django; set `DJANGO_SETTINGS_MODULE = yourproject.settings`"),
+        ({"runtests.py": RUNNER}, f"pass `--check '{PY} runtests.py'`"),
+        ({"tests/run.py": RUNNER}, f"pass `--check '{PY} tests/run.py'`"),
+        ({"runtests.py": RUNNER, "manage.py": "('DJANGO_SETTINGS_MODULE', 's')"}, f"`--check '{PY} manage.py test'`"),
+        ({"docs/build.py": "from django.test import TestCase\n"}, "pip install pytest-django"),
+    ],
+)
+def test_what_runs_the_tests_of_django_where_pytest_does_not(
+    tmp_path: Path, files: Mapping[str, str], told: str
+) -> None:
+    broken = failure("ImproperlyConfigured", DJANGO)
+    there = project(tmp_path, files)
+    name = f"collect:{TEST}"
+    (cause,) = with_causes(Baseline(tests=(), collect_failures={name: broken}, failing=(name,)), there).causes
+    assert told in cause.remedy
+
+
+@pytest.mark.parametrize(("line", "refused"), [(4, True), (8, False)])
+def test_a_refusal_that_another_test_plays_is_still_the_jails(tmp_path: Path, line: int, refused: bool) -> None:
+    text = "import errno\n\ndef test_lists():\n    lists()\n\ndef test_plays():\n"
+    text += "    e = PermissionError(errno.EPERM)\n    lists(e)\n"
+    frames = (
+        Frame(path=RepoPath(TEST), line=line, function="test"),
+        Frame(path=RepoPath(SOURCE), line=1, function="lists"),
+    )
+    raised = Failure(exception="PermissionError", message="[Errno 1] Operation not permitted", frames=frames)
+    assert (cause_of(raised, project(tmp_path, {TEST: text})) is not None) is refused
+
+
+def test_tests_that_yield_others_are_not_for_pytest(tmp_path: Path) -> None:
+    told = "'yield' keyword is allowed in fixtures, but not in tests (test_cases)"
+    found = cause_of(Failure(exception="Failed", message=told), project(tmp_path, {}))
+    assert found is not None
+    assert found.kind is CauseKind.BROKEN_TEST
+
+
+def test_two_folders_that_pytest_cannot_load_together_are_to_be_run_one_by_one(tmp_path: Path) -> None:
+    clash = failure("ValueError", "option names {'--slow'} already added", "unit/conftest.py")
+    found = cause_of(clash, project(tmp_path, {"unit/conftest.py": "", "tests/conftest.py": ""}))
+    assert found is not None
+    assert found.sentence.startswith("unit/conftest.py adds '--slow', which another conftest.py has added")
+    assert "--test unit" in found.remedy
+
+
+def test_a_package_of_a_monorepo_lies_where_its_modules_do(tmp_path: Path) -> None:
+    files = {"packages/money/src/money/__init__.py": "", "packages/money/pyproject.toml": "[project]\nname='money'\n"}
+    found = cause_of(failure("ModuleNotFoundError", "No module named 'money'", TEST), project(tmp_path, files))
+    assert found is not None
+    assert "money lies in packages/money/src/" in found.sentence
+    assert found.install == ("-e", "./packages/money")
+
+
 def test_the_manage_py_of_an_example_does_not_say_which_settings_the_tests_have(tmp_path: Path) -> None:
     files = {
         "examples/shop/manage.py": "('DJANGO_SETTINGS_MODULE', 'shop.settings')",

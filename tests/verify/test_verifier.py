@@ -220,6 +220,25 @@ def test_a_file_that_does_not_parse_and_its_new_tests() -> None:
 
 
 @pytest.mark.long
+def test_memory_that_is_only_reserved_does_not_count() -> None:
+    files = {
+        "test_m.py": (
+            "import mmap\n"
+            "def test_reserves():\n"
+            "    mmap.mmap(-1, 2 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=0)\n"
+            "def test_takes():\n"
+            "    bytearray(2 << 30)\n"
+        )
+    }
+    with house(files) as h:
+        baseline = h.verifier.baseline()
+    assert baseline.failing == ("test_m.py::test_takes",)
+    (taken,) = [t for t in baseline.tests if not t.outcome.good]
+    assert taken.failure is not None
+    assert taken.failure.exception == "MemoryError"
+
+
+@pytest.mark.long
 def test_flaky_tests_are_named_and_not_chased() -> None:
     files = {
         "test_m.py": (

@@ -52,7 +52,7 @@ def failure_slice(
     tables: dict[RepoPath, dict[int, VariableAccess]] = {}
     for path in takewhile(lambda _: not pool.late, paths):
         tables[path] = dict(accesses(sources[path]))
-    writes = {p: written_names(sources[p]) for p in tables}
+    writes = {p: written_names(table) for p, table in tables.items()}
     runs = traced_runs(pool, verifier.request, (test, *beside), writes, cpu_seconds=cpu_seconds)
     run = runs.get(test)
     return FailureSlice(runs=runs, distances=slice_of(run, tables) if run is not None else {}, tables=tables)

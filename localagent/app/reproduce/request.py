@@ -4,7 +4,7 @@ Not promised: that a test named in a traceback is the one that was meant; it is 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +18,9 @@ from localagent.errors import AnswerIsNo, UsageFault
 from localagent.jail.api import BackendKind
 
 _NODE = re.compile(r"\b([\w./-]{1,300}\.py)((?:::\w+)+(?:\[[^\]\n]*\])?)")
+
+_FAILED = re.compile(r"\b(?:FAILED|ERROR)\b")
+_NO_FAILURE = re.compile(r"\b(?:PASSED|SKIPPED|XFAIL|DESELECTED)\b|^\s*[\d.]+s (?:setup|call|teardown)\b")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,7 +46,7 @@ class ReproduceRequest:
 def test_in_trace(text: str, sources: Mapping[RepoPath, bytes]) -> str:
     """The pytest argument of the test that a traceback passes through. AnswerIsNo where it names none of here."""
     mapper = FrameMapper(sources)
-    for found in _NODE.finditer(text):
+    for found in _named_nodes(text):
         (named,) = mapper.map((TraceFrame(file=found[1], line=0),))
         if named.path is not None:
             return f"{named.path}{found[2]}"
@@ -56,6 +59,13 @@ def test_in_trace(text: str, sources: Mapping[RepoPath, bytes]) -> str:
         remedy="name a test or a script that shows it: localagent reproduce tests/test_x.py::test_y "
         "(`localagent debug FILE --run` looks for one)",
     )
+
+
+def _named_nodes(text: str) -> Iterator[re.Match[str]]:
+    """The tests that a text names, those that it says failed first; not those that passed or only took their time."""
+    lines = [line for line in text.splitlines() if not _NO_FAILURE.search(line)]
+    for line in sorted(lines, key=lambda line: _FAILED.search(line) is None):
+        yield from _NODE.finditer(line)
 
 
 def _qualified(mapped: MappedFrame, source: bytes) -> str:

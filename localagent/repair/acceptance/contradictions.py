@@ -243,6 +243,7 @@ _RULES: tuple[Rule, ...] = (
     regularity_rules.presence_by_get,
     regularity_rules.one_sided_relation,
     regularity_rules.unlike_its_neighbours,
+    regularity_rules.guarded_alone,
     regularity_rules.folded_beyond_keys,
     value_rules.ordered_as_text,
     value_rules.lost_order,

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from localagent.code.spans import Function
+from localagent.code.spans import Function, all_blocks
 from localagent.repair.acceptance.changed_functions import FunctionPair, TouchedFile
 from localagent.repair.acceptance.contradiction import Contradiction, ContradictionKind, ContradictionWeight, against
 from localagent.repair.acceptance.documentation_rules import own_nodes
@@ -226,6 +226,46 @@ def _with_constants(function: Function) -> dict[str, list[ast.Compare]]:
 
 def _bound(node: ast.Compare) -> str:
     return ast.unparse(node.comparators[0])
+
+
+def guarded_alone(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
+    """One of two branches of one form, for other names, whose condition asks for more while the other's does not."""
+    had = {ast.unparse(n.test) for n in own_nodes(pair.old) if isinstance(n, ast.If)}
+    holders = (pair.new, *own_nodes(pair.new))
+    for block in (block for holder in holders for block in all_blocks(holder)):
+        branches = [node for node in block if isinstance(node, ast.If)]
+        kept = [node for node in branches if ast.unparse(node.test) in had]
+        for node, (plain, guard) in ((n, split) for n in branches for split in _without_a_guard(n.test)):
+            twin = next((k for k in kept if k is not node and _shape(k.test, k.body) == _shape(plain, node.body)), None)
+            if twin is None or ast.unparse(plain) not in had or ast.unparse(node.test) in had:
+                continue
+            if _names_in(guard) & (_names_in(node) - _names_in(twin)):
+                why = f"`if {ast.unparse(node.test)}` asks for more now, and `if {ast.unparse(twin.test)}` beside it, "
+                why += "which does the same to another name, does not"
+                yield against(file, pair, ContradictionKind.SIBLINGS, ContradictionWeight.SOFT, why)
+                return
+
+
+def _without_a_guard(test: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What is left of an `and` without one of its operands, with that operand."""
+    values = test.values if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) else []
+    for operand in values:
+        left = [value for value in values if value is not operand]
+        yield (left[0] if len(left) == 1 else ast.BoolOp(op=ast.And(), values=left)), operand
+
+
+def _shape(test: ast.expr, body: Sequence[ast.stmt]) -> str:
+    """A branch with its names numbered in the order in which they come."""
+    branch = ast.parse(ast.unparse(ast.If(test=test, body=list(body), orelse=[])))
+    numbers: dict[str, str] = {}
+    for node in ast.walk(branch):
+        if isinstance(node, ast.Name):
+            node.id = numbers.setdefault(node.id, str(len(numbers)))
+    return ast.dump(branch)
+
+
+def _names_in(node: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
 
 
 _FOLDS = frozenset({"lower", "upper", "casefold"})

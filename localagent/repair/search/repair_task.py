@@ -189,6 +189,8 @@ class Repair:
         )
         if not baseline.failing and baseline.flaky:
             return task_result(run, Verdict.UNTRUSTED_TESTS, only_flaky(baseline.flaky), 1)
+        if not baseline.failing and baseline.causes and baseline.checks and not run.task.tests:
+            return task_result(run, Verdict.NOTHING_TO_FIX, repair_reasons.checks_pass(baseline.causes), 0)
         if not baseline.failing and baseline.causes:
             said = repair_reasons.not_searched(baseline.causes)
             result = task_result(run, Verdict.NEEDS_PERSON, said, AnswerIsNo.exit_code)

@@ -50,22 +50,23 @@ class Collecting:
                     self.notes.append("no tests where pytest looks; took files by their names: " + ", ".join(found[:5]))
         collection = self._collection(answer)
         collection, suite = self._with_settings(room, collection, suite)
-        places = dict.fromkeys(
-            folder
-            for failure in collection.errors.values()
-            if (folder := test_discovery.source_folder_with(self._place.store, test_discovery.missing_module(failure)))
-            and test_discovery.missing_module(failure)
-        )
+        places = dict.fromkeys(self._lacking(collection))
         if places:
             paths = tuple(f"{self._place.repo}/{folder}" for folder in places)
             other = replace(self.request, pythonpath=(*self.request.pythonpath, *paths))
             suite_found, answer_found = self._open(room, other)
-            if len(self._collection(answer_found).errors) < len(collection.errors):
+            if len(self._lacking(self._collection(answer_found))) < len(self._lacking(collection)):
                 suite, collection, self.request = suite_found, self._collection(answer_found), other
                 self.notes.append("not installed: put on PYTHONPATH: " + ", ".join(places))
             else:
                 suite, _again = self._open(room, self.request)
         return suite, collection
+
+    def _lacking(self, collection: Collection) -> list[str]:
+        """For each file that lacks a module of the tree, the source folder that has it."""
+        modules = filter(None, map(test_discovery.missing_module, collection.errors.values()))
+        folders = (test_discovery.source_folder_with(self._place.store, module) for module in modules)
+        return [folder for folder in folders if folder]
 
     def _prefer_the_tree(self) -> None:
         """Put the source folders first of which the environment holds a copy: tests of that would notice no edit."""

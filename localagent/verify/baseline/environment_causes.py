@@ -13,6 +13,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from localagent.code.newer_syntax import needed_python
 from localagent.code.source_text import parse_or_none
+from localagent.code.spans import first_line, last_line
 from localagent.domain.outcome import CauseKind, Failure
 from localagent.repo.gitignore import is_ignored, parse_rules
 from localagent.verify.baseline.environment_tables import (
@@ -201,8 +202,8 @@ def refused_call(failure: Failure, project: Project) -> FoundCause | None:
     """A system call that the jail refuses; a file of the tree would be named in the message."""
     if failure.exception != "PermissionError" or failure.message != "[Errno 1] Operation not permitted":
         return None
-    if any(_RAISES_REFUSAL.search(project.text(test)) for test in project.test_files):
-        return None  # the tests play the refusal
+    if any(_RAISES_REFUSAL.search(text) for text in _test_texts(failure, project)):
+        return None  # the test plays the refusal
     return FoundCause(
         kind=CauseKind.SYSTEM,
         subject=importer(failure),
@@ -210,6 +211,19 @@ def refused_call(failure: Failure, project: Project) -> FoundCause | None:
         remedy="name the tests that do without it with --test: a jail lists no network interfaces, opens no raw "
         "sockets and changes no users, clocks or priorities",
     )
+
+
+def _test_texts(failure: Failure, project: Project) -> list[str]:
+    """The text of the test that failed; where it is not known which that is, of all tests."""
+    every = [project.text(test) for test in project.test_files]
+    if not failure.frames or not project.is_test(failure.frames[0].path):
+        return every
+    line, text = failure.frames[0].line, project.text(str(failure.frames[0].path))
+    tree = parse_or_none(text)
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.lineno <= line <= last_line(node):
+            return ["\n".join(text.splitlines()[first_line(node) - 1 : last_line(node)])]
+    return every
 
 
 def hint(failure: Failure, project: Project) -> str:

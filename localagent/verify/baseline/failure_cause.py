@@ -25,7 +25,14 @@ from localagent.verify.baseline.environment_causes import (
 )
 from localagent.verify.baseline.failed_project import FoundCause, Project
 from localagent.verify.baseline.module_causes import missing_metadata, missing_module, missing_name, other_version
-from localagent.verify.baseline.plugin_causes import broken_test, django, linter_item, missing_plugin, same_name
+from localagent.verify.baseline.plugin_causes import (
+    broken_test,
+    clashing_options,
+    django,
+    linter_item,
+    missing_plugin,
+    same_name,
+)
 
 
 def with_causes(baseline: Baseline, project: Project) -> Baseline:
@@ -112,6 +119,7 @@ _RULES: tuple[Callable[[Failure, Project], FoundCause | None], ...] = (
     missing_plugin,
     linter_item,
     same_name,
+    clashing_options,
     django,
     missing_data,
     large_file,

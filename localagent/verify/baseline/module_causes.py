@@ -68,7 +68,9 @@ def _own_module(failure: Failure, project: Project, dotted: str, homes: Sequence
         roots = [home for home in homes if home and not _is_package(project, home)]
         if "" in homes or not roots:
             return None
-        project_at = next((home for home in roots if _is_project(project, home)), None)
+        roots.sort(key=lambda home: not _is_module_in(project, dotted, home))
+        above_it = (roots[0], roots[0].rpartition("/")[0])
+        project_at = next((folder for folder in above_it if folder and _is_project(project, folder)), None)
         return FoundCause(
             kind=CauseKind.NOT_ON_PATH,
             subject=dotted,
@@ -90,6 +92,10 @@ def _own_module(failure: Failure, project: Project, dotted: str, homes: Sequence
     if not in_test(failure, project):
         return None
     return not_written(dotted, failure, f"the module {'/'.join(dotted.split('.'))}.py")
+
+
+def _is_module_in(project: Project, module: str, folder: str) -> bool:
+    return f"{folder}/{module}.py" in project.files or _is_package(project, f"{folder}/{module}")
 
 
 def _is_package(project: Project, folder: str) -> bool:

@@ -14,7 +14,7 @@ from localagent.verify.baseline.environment_tables import (
     MARKER_PLUGINS,
 )
 from localagent.verify.baseline.failed_project import FoundCause, Project, importer, in_test, pip_argument
-from localagent.verify.baseline.test_discovery import asks_for_settings, declared_settings
+from localagent.verify.baseline.test_discovery import asks_for_settings, declared_settings, django_script
 
 _REFUSES = re.compile(r"raise\b|(?:sys\.)?exit\(|pytest\.(?:exit|fail)\(")
 
@@ -85,6 +85,13 @@ def _async_test(project: Project) -> FoundCause:
 
 def broken_test(failure: Failure, project: Project) -> FoundCause | None:
     """A test file that does not parse, or a conftest.py that raises on purpose while it is imported."""
+    if "'yield' keyword is allowed in fixtures, but not in tests" in failure.message:
+        return FoundCause(
+            kind=CauseKind.BROKEN_TEST,
+            subject="yield",
+            sentence=f"tests that `yield` others are not run by pytest ({shortened(failure.message, 200)})",
+            remedy="name the command that runs them with --check, or other tests with --test",
+        )
     if not failure.frames or not in_test(failure, project):
         return None
     frame = failure.frames[-1]
@@ -133,6 +140,21 @@ def same_name(failure: Failure, project: Project) -> FoundCause | None:
     )
 
 
+def clashing_options(failure: Failure, _project: Project) -> FoundCause | None:
+    """Two conftest.py that add the same option: pytest loads either folder, and not both at once."""
+    match = re.search(r"option names \{(.+?)\} already added", failure.message)
+    if match is None or not failure.frames:
+        return None
+    path = str(failure.frames[-1].path)
+    folder = path.rpartition("/")[0]
+    return FoundCause(
+        kind=CauseKind.BROKEN_TEST,
+        subject=path,
+        sentence=f"{path} adds {match[1]}, which another conftest.py has added: pytest cannot run both folders at once",
+        remedy=f"run {folder} by itself: --test {shlex.quote(folder)}",
+    )
+
+
 def _depth(path: str) -> tuple[int, str]:
     return path.count("/"), path
 
@@ -147,6 +169,14 @@ def django(failure: Failure, project: Project) -> FoundCause | None:
     module = told[0] if told else match[1] if match else "yourproject.settings"
     if match and not f".{module}".endswith(f".{match[1]}"):
         manage = ""  # another project's, an example's: not what runs these tests
+    script = "" if told or manage else django_script(project.store)
+    if script:
+        return FoundCause(
+            kind=CauseKind.DJANGO_SETTINGS,
+            subject="DJANGO_SETTINGS_MODULE",
+            sentence=f"the tests use Django, and {script} configures its settings for them, which pytest does not run",
+            remedy=f"pass `--check {shlex.quote(f'{project.environment.python} {script}')}`",
+        )
     there = "pytest-django" in project.environment.distributions
     declared = project.declaration("pytest-django")
     command = f"{project.environment.python} {manage or 'manage.py'} test"

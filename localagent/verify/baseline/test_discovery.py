@@ -28,6 +28,7 @@ _IMPORTS_PYTEST = re.compile(rb"^[ \t]*(?:import|from) pytest\b", re.MULTILINE)
 _EXAMPLE = re.compile(rb"^[ \t]*>>> ", re.MULTILINE)
 _TEXTS = (".rst", ".txt", ".md")
 _SETTINGS = re.compile(r"DJANGO_SETTINGS_MODULE[\"']?\]?\s*[=:,]\s*[\"']?([A-Za-z_]\w*(?:\.\w+)*)")
+_RUNS_DJANGO = re.compile(r"(?s)(?=.*\bdjango\b)(?=.*__main__).*\b(?:DiscoverRunner|get_runner|run_tests)\b")
 _SETTING_FILES = ("tox.ini", "noxfile.py", "runtests.sh", "manage.py")
 _MOST_BYTES = 1 << 20
 _LOOKED_AT = 2000  # files, where no tests were found
@@ -151,6 +152,17 @@ def declared_settings(store: Path, tests: Iterable[str] = ()) -> tuple[str, str]
     return None
 
 
+def django_script(store: Path) -> str:
+    """The script at the top, or in the folder of the tests, that sets Django up and runs its tests; "" for none."""
+    names = [path for path in python_files(store) if path.count("/") <= 1 and not path.endswith("manage.py")]
+    able = (path for path in sorted(names, key=lambda path: path.count("/")) if _RUNS_DJANGO.search(_text(store, path)))
+    return next(able, "")
+
+
+def _text(store: Path, path: str) -> str:
+    return _bytes(store / path).decode("utf-8", "replace")
+
+
 class NoTests(AnswerIsNo):
     """There is nothing to run."""
 
@@ -165,6 +177,9 @@ def no_tests(store: Path) -> NoTests:
     if "manage.py" in sources:
         what = "manage.py runs Django's tests, which pytest does not find by itself"
         how = "pass --check 'python manage.py test', or install pytest-django and name its settings module"
+    elif script := django_script(store):
+        what = f"{script} runs Django's tests, which pytest does not find by itself"
+        how = f"pass --check {shlex.quote(f'python {script}')}"
     elif defining:
         what = f"{defining[0]} defines tests under a name that pytest does not collect"
         how = f"pass --test {shlex.quote(defining[0])}, or set python_files in the project's pytest configuration"

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import lru_cache
 
 from localagent.code.source_text import parse_or_none
 from localagent.code.spans import Definition, all_blocks, head_end, last_line
@@ -21,6 +22,7 @@ from localagent.verify.worker.function_regions import FunctionRegion
 _OVERLOAD = re.compile(r"\boverload\b")
 _MOST_LINES = 20_000
 _MOST_PAIRS = 2_000_000
+_KEPT = 64  # files, of which every test of a suite asks the same
 
 
 def _first_run(node: ast.stmt) -> int:
@@ -46,26 +48,7 @@ class ChangedFile:
 
     def lines(self) -> tuple[frozenset[int], frozenset[int]]:
         """The lines that differ, of the text before and of that after; where lines only went or came, none."""
-        old, new = self.before.split(b"\n"), self.after.split(b"\n")
-        front, behind = _alike_at_both_ends(old, new)
-        stood, stands = range(front + 1, len(old) - behind + 1), range(front + 1, len(new) - behind + 1)
-        went, came = old[front : len(old) - behind], new[front : len(new) - behind]
-        if max(len(went), len(came)) > _MOST_LINES or _alike_pairs(went, came) > _MOST_PAIRS:
-            return frozenset(stood), frozenset(stands)
-        matcher = SequenceMatcher(None, went, came, autojunk=False)
-        gone: set[int] = set()
-        come: set[int] = set()
-        for tag, *places in matcher.get_opcodes():
-            a, b, c, d = (place + front for place in places)
-            if tag != "equal":
-                gone |= set(range(a + 1, b + 1))
-                come |= set(range(c + 1, d + 1)) or ({c, c + 1} if self._in_function(c) else set())
-        return frozenset(gone), frozenset(come)
-
-    def _in_function(self, line: int) -> bool:
-        """Whether lines that only went away, before line `line + 1`, stood in a function that still stands."""
-        found = function_regions.regions(self.after)
-        return found is not None and any(f.line <= line < f.last_line for f in found.functions)
+        return _lines(self)
 
     def alike(self) -> bool:
         """Whether both texts are the same to a running Python: only comments and layout differ, or it is a stub."""
@@ -77,9 +60,7 @@ class ChangedFile:
 
     def described(self) -> bool:
         """Whether both texts differ in comments, layout and docstrings alone."""
-        old, new = parse_or_none(self.before), parse_or_none(self.after)
-        standing = bool(self.before) and bool(self.after) and self.path == self.source
-        return standing and old is not None and new is not None and _undescribed(old) == _undescribed(new)
+        return _described(self)
 
     def executable(self) -> frozenset[int]:
         """Where the changed statements of the text after begin to run, without definitions' heads and docstrings.
@@ -118,15 +99,7 @@ class ChangedFile:
 
     def touched(self) -> tuple[tuple[FunctionRegion, FunctionRegion], ...]:
         """The outermost functions that stand on both sides and differ, as pairs."""
-        old, new = function_regions.regions(self.before), function_regions.regions(self.after)
-        if old is None or new is None:
-            return ()
-        before, after = _named(old.functions), _named(new.functions)
-        return tuple(
-            (a, after[name])
-            for name, a in before.items()
-            if name in after and self.before[a.start : a.end] != self.after[after[name].start : after[name].end]
-        )
+        return _touched(self)
 
     def fresh(self) -> tuple[FunctionRegion, ...]:
         """The outermost functions that stand after alone."""
@@ -148,11 +121,7 @@ class ChangedFile:
 
     def around(self) -> bool:
         """Whether anything outside functions that stand on both sides differs, or nobody can tell."""
-        old, new = function_regions.regions(self.before), function_regions.regions(self.after)
-        if old is None or new is None or not self.before or not self.after:
-            return True
-        gone = _named(old.functions).keys() - _named(new.functions).keys()
-        return bool(gone) or _outline(old.outline) != _outline(new.outline)
+        return _around(self)
 
     def reached_by(self, lines: frozenset[int]) -> bool:
         """Whether lines of the text before, as a test ran them, have to do with the change."""
@@ -161,6 +130,60 @@ class ChangedFile:
         if self.around():
             return True
         return any(a.line <= n <= a.last_line for a, _ in self.touched() for n in lines)
+
+
+def _in_function(text: bytes, line: int) -> bool:
+    """Whether lines that only went away, before line `line + 1`, stood in a function that still stands."""
+    found = function_regions.regions(text)
+    return found is not None and any(f.line <= line < f.last_line for f in found.functions)
+
+
+@lru_cache(maxsize=_KEPT)
+def _lines(file: ChangedFile) -> tuple[frozenset[int], frozenset[int]]:
+    old, new = file.before.split(b"\n"), file.after.split(b"\n")
+    front, behind = _alike_at_both_ends(old, new)
+    stood, stands = range(front + 1, len(old) - behind + 1), range(front + 1, len(new) - behind + 1)
+    went, came = old[front : len(old) - behind], new[front : len(new) - behind]
+    if max(len(went), len(came)) > _MOST_LINES or _alike_pairs(went, came) > _MOST_PAIRS:
+        return frozenset(stood), frozenset(stands)
+    matcher = SequenceMatcher(None, went, came, autojunk=False)
+    gone: set[int] = set()
+    come: set[int] = set()
+    for tag, *places in matcher.get_opcodes():
+        a, b, c, d = (place + front for place in places)
+        if tag != "equal":
+            gone |= set(range(a + 1, b + 1))
+            come |= set(range(c + 1, d + 1)) or ({c, c + 1} if _in_function(file.after, c) else set())
+    return frozenset(gone), frozenset(come)
+
+
+@lru_cache(maxsize=_KEPT)
+def _described(file: ChangedFile) -> bool:
+    old, new = parse_or_none(file.before), parse_or_none(file.after)
+    standing = bool(file.before) and bool(file.after) and file.path == file.source
+    return standing and old is not None and new is not None and _undescribed(old) == _undescribed(new)
+
+
+@lru_cache(maxsize=_KEPT)
+def _touched(file: ChangedFile) -> tuple[tuple[FunctionRegion, FunctionRegion], ...]:
+    old, new = function_regions.regions(file.before), function_regions.regions(file.after)
+    if old is None or new is None:
+        return ()
+    before, after = _named(old.functions), _named(new.functions)
+    return tuple(
+        (a, after[name])
+        for name, a in before.items()
+        if name in after and file.before[a.start : a.end] != file.after[after[name].start : after[name].end]
+    )
+
+
+@lru_cache(maxsize=_KEPT)
+def _around(file: ChangedFile) -> bool:
+    old, new = function_regions.regions(file.before), function_regions.regions(file.after)
+    if old is None or new is None or not file.before or not file.after:
+        return True
+    gone = _named(old.functions).keys() - _named(new.functions).keys()
+    return bool(gone) or _outline(old.outline) != _outline(new.outline)
 
 
 class _Unannotated(ast.NodeTransformer):

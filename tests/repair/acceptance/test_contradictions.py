@@ -495,6 +495,39 @@ class TestOptions:
         assert "option-lost" not in against(swapped(before, "g(b,", "g(a,"))
 
 
+TWINS = """
+def f(xs, ys, kind):
+    if kind == "a":
+        xs.pop(0)
+    if kind == "a":
+        ys.pop(0)
+    return xs, ys
+"""
+FIRST_GUARDED = TWINS.replace("if kind", "if xs and kind", 1)
+
+
+class TestTwins:
+    @pytest.mark.parametrize(
+        "after", [FIRST_GUARDED, TWINS.replace('if kind == "a":\n        ys', 'if ys and kind == "a":\n        ys')]
+    )
+    def test_a_guard_at_one_of_two_like_branches(self, after: str) -> None:
+        assert "siblings" in against(one_file(TWINS, after))
+        assert "does the same to another name" in reasons(one_file(TWINS, after))
+
+    @pytest.mark.parametrize(
+        ("before", "after"),
+        [
+            (TWINS, FIRST_GUARDED.replace("if kind", "if ys and kind")),
+            (TWINS, TWINS.replace("if kind", "if kind and kind", 1)),
+            (TWINS.replace("ys.pop(0)", "ys.clear()"), FIRST_GUARDED.replace("ys.pop(0)", "ys.clear()")),
+        ],
+    )
+    def test_not_where_both_are_guarded_it_asks_of_what_both_have_or_they_do_otherwise(
+        self, before: str, after: str
+    ) -> None:
+        assert "siblings" not in against(one_file(before, after))
+
+
 SIBLINGS = """
 class Table:
     def first(self):
