@@ -28,6 +28,7 @@ from localagent.domain.gate import Allow, Decision, Finding
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import InstructionRules, Permission, Policy
 from localagent.gate import instructed_uses
+from localagent.gate.assumed_answers import is_assumed
 from localagent.gate.files import critical_paths, patch_paths
 from localagent.gate.files.editable_paths import NOT_IN_TREE
 from localagent.gate.instructed_tests import is_change_asked, is_change_stated, is_stated
@@ -100,13 +101,20 @@ def instructed(policy: Policy) -> Policy:
 
 
 def for_instruction(
-    decisions: Sequence[Decision], entries: Sequence[TreeChange], instruction: str, policy: Policy
+    decisions: Sequence[Decision],
+    entries: Sequence[TreeChange],
+    instruction: str,
+    policy: Policy,
+    assumed: Collection[str] = (),
 ) -> list[Decision]:
-    """What stands against a change that was made for an instruction, of what the gates decided on it and beside it."""
+    """What stands against a change that was made for an instruction, of what the gates decided on it and beside it.
+
+    `assumed`: rules of whose questions some are answered by nobody wanting to be asked.
+    """
     return [
         *_not_allowed_at_all(entries, policy.instruction),
         *_outside(entries, policy),
-        *answered(decisions, entries, instruction, policy.instruction),
+        *answered(decisions, entries, instruction, policy.instruction, assumed),
     ]
 
 
@@ -178,12 +186,18 @@ def _mentions(node: ast.AST, derived: Collection[str]) -> bool:
 
 
 def answered(
-    decisions: Sequence[Decision], entries: Sequence[TreeChange], instruction: str, rules: InstructionRules | None
+    decisions: Sequence[Decision],
+    entries: Sequence[TreeChange],
+    instruction: str,
+    rules: InstructionRules | None,
+    assumed: Collection[str] = (),
 ) -> list[Decision]:
-    """The decisions without the findings that the instruction answers."""
+    """The decisions without the findings that the instruction answers, or that are `assumed`."""
     if rules is None:
         return list(decisions)
-    asked = _InstructionContext(instruction=instruction, rules=rules, entries={e.path: e for e in entries})
+    asked = _InstructionContext(
+        instruction=instruction, rules=rules, entries={e.path: e for e in entries}, assumed=assumed
+    )
     found = []
     for decision in decisions:
         kept = tuple(f for f in decision.findings if not (asked.answers(f) or asked.is_moved(f)))
@@ -199,15 +213,21 @@ class _InstructionContext:
     instruction: str
     rules: InstructionRules
     entries: Mapping[RepoPath, TreeChange]
+    assumed: Collection[str] = ()
 
     def answers(self, finding: Finding) -> bool:
         """Whether the instruction says what a finding asks."""
         if finding.rule not in self.rules.answered or finding.path is None:
             return False
         entry = self.entries.get(finding.path)
-        opens = finding.rule in _LETS_THROUGH and not _ABOUT_ACCESS.search(self.instruction)
+        rule, assumed = finding.rule, finding.rule in self.assumed and is_assumed(finding)
+        opens = (rule in _LETS_THROUGH or assumed) and not _ABOUT_ACCESS.search(self.instruction)
         if opens and entry is not None and _guards_access(entry, finding):
             return False
+        return assumed or self._says(finding, finding.path, entry)
+
+    def _says(self, finding: Finding, path: RepoPath, entry: TreeChange | None) -> bool:
+        """Whether the words of the instruction answer a finding."""
         match finding.rule:
             case "broad-except" | "bare-except" | "broad-except-at-times":
                 return entry is not None and _keeps_fault(entry.after, finding.line, self.instruction)
@@ -228,7 +248,7 @@ class _InstructionContext:
                 return typed and _ABOUT_TYPES.search(self.instruction) is not None
             case "guard-gone":
                 where = finding.message.partition(":")[0]
-                return self._speaks_of(where, finding.path, _lost_guards([*self.entries.values()], finding.path))
+                return self._speaks_of(where, path, _lost_guards([*self.entries.values()], path))
             case "test-gone-with-feature":
                 name = finding.subject.removeprefix(USE)
                 needs_name = name.startswith(("-", "/")) or name != finding.subject

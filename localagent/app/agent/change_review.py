@@ -32,11 +32,13 @@ class GateReview:
         instruction: str,
         tree: SnapshotTree,
         own_packages: frozenset[str],
+        assumed: frozenset[str] = frozenset(),
     ) -> None:
         self._policy = policy
         self._instruction = instruction
         self._tree = tree
         self._own = own_packages
+        self._assumed = assumed
         self._rules = rule_texts(instructed(policy))
 
     @cached_property
@@ -51,7 +53,7 @@ class GateReview:
         if any(e.kind is ChangeKind.DELETED and e.before_mode is FileMode.EXECUTABLE for e in entries):
             return Review(answer=Answer.DENY, reason="a program that can be started is deleted by a person only")
         asked = self._gates.review(entries, everything=True, own_packages=self._own)
-        decisions = for_instruction(asked, entries, self._instruction, self._policy)
+        decisions = for_instruction(asked, entries, self._instruction, self._policy, self._assumed)
         said = self._said(decisions)
         idle = [what for e in entries if e.path.is_python for what in idle_statements(e.path, e.before, e.after)]
         if said.answer is not Answer.DENY and idle:

@@ -31,6 +31,7 @@ from localagent.domain.review import PatchVerdict
 from localagent.domain.strength import LEAST_MUTANTS, Grade, Strength
 from localagent.domain.verification import PersonReason, Verification, VerifyVerdict
 from localagent.errors import AnswerIsNo, CannotEnforce
+from localagent.gate.assumed_answers import ASSUMED, TESTS
 from localagent.gate.tests.inventory import changed_tests
 from localagent.ports import Sink
 from localagent.repo.diff.write_diff import unified_diff
@@ -54,6 +55,7 @@ class Proof:
     tests_alone: bool = False
 
 
+_SHOWN = 4
 _ASSUMED = frozenset({"demand"})  # shortfalls of which a model's word that nothing is missing does under `assume`
 _ASSUMED_IF_TURNED = _ASSUMED | {"test"}  # where tests show what was asked for
 
@@ -91,6 +93,11 @@ class VerifyJudge:
         if agreed is not None and (why := _altered(agreed, writes)):
             return Judgement(answer=JudgeAnswer.REFUSED, reason=why)
         quick = self.runs.run_tests(writes, ())
+        overruled = self._overruled(writes) if quick.outcome is SuiteOutcome.FAILED else {}
+        rewritten = self._changed_by(writes, overruled)
+        if overruled:
+            writes = {**writes, **overruled}
+            quick = self.runs.run_tests(writes, ())
         if quick.outcome not in (SuiteOutcome.PASSED, SuiteOutcome.NO_TESTS):
             why = f"the tests fail: {quick.text}"
             if quick.outcome is SuiteOutcome.FAILED:
@@ -104,13 +111,18 @@ class VerifyJudge:
         # what fails outside a specification may go on failing, as the whole suite has just shown
         apart = () if not self.request.from_tests or self.runs.passes(writes, ()) else self.request.tests
         if self._last is None or self._last[:2] != (diff, apart):  # a second `finish` changes nothing that was verified
-            found = self._verified(diff, apart)
+            found = self._verified(diff, apart, ASSUMED | TESTS if overruled else ASSUMED)
             self._last = diff, apart, replace(found, strength=_at_most_c(found))
         found = self._last[2]
+        if held := sorted(rewritten - _turned(found)):
+            why = f"{held[0]} was to be changed, and would hold without the change, too; a person has to say so"
+            return Judgement(answer=JudgeAnswer.REFUSED, reason=f"not finished, {why}")
         known = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in self.policy.paths.tests])
         alone = bool(writes) and all(known.match_file(path.lower()) for path in writes)
         answer, reason = self._answer(found, tests_alone=alone)
         reason += "; tests outside the specification fail as before" if apart else ""
+        if answer is JudgeAnswer.ACCEPTED:
+            reason = f"{_told(found)}{reason}"
         lacks = shortfalls(found, writes, self.request, self.tree, self.policy, self.refused(writes))
         if answer is JudgeAnswer.ACCEPTED and (short := list(lacks)):
             new = [s for s in short if s.kind not in self._reported]
@@ -170,18 +182,43 @@ class VerifyJudge:
                 return Judgement(answer=answer, reason=reason)
         return refused
 
+    def _overruled(self, writes: Mapping[RepoPath, str | None]) -> dict[RepoPath, str | None]:
+        """Texts of tests that were refused for want of a person, where nobody wants to be asked and runs show why.
+
+        They are the only ones that fail, every one of them, and none fails with these texts. That each failed before
+        the change is looked at in the end: a test that held then, and holds now, was not overruled but replaced.
+        """
+        if not self.request.assume:
+            return {}
+        tests = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in self.policy.paths.tests])
+        whole = self.with_refused(writes)
+        wanted = {p: t for p, t in whole.items() if tests.match_file(p.lower()) and (p not in writes or writes[p] != t)}
+        if not wanted or self._changed_by(writes, wanted) != self._failing(writes):
+            return {}
+        return wanted if self.runs.passes({**writes, **wanted}, ()) else {}
+
     def _fail_by(self, writes: Mapping[RepoPath, str | None], wanted: Mapping[RepoPath, str | None]) -> bool:
         """Whether all tests that fail, and did not before, are those that `wanted` texts of test files would change."""
+        failing = self._failing(writes)
+        return bool(failing) and failing <= self._changed_by(writes, wanted)
+
+    def _failing(self, writes: Mapping[RepoPath, str | None]) -> frozenset[str]:
+        """The tests that fail and did not before, without parameters; none where that cannot be told."""
         try:
-            failing = {name.partition("[")[0] for name in self.runs.newly_failing(writes)}
+            return frozenset(name.partition("[")[0] for name in self.runs.newly_failing(writes))
         except (AnswerIsNo, WorkerLost):
-            return False
+            return frozenset()
+
+    def _changed_by(
+        self, writes: Mapping[RepoPath, str | None], wanted: Mapping[RepoPath, str | None]
+    ) -> frozenset[str]:
+        """The tests that `wanted` texts of files would change."""
         stands = {
             path: writes[path] if path in writes else (self.tree.read(path) or b"").decode("utf-8", "replace")
             for path in wanted
         }
         changed = [changed_tests(path, stands[path] or "", text or "") for path, text in wanted.items()]
-        return bool(failing) and failing <= {test for tests in changed for test in tests}
+        return frozenset(test for tests in changed for test in tests)
 
     def _wants_to_see(self) -> bool:
         return not self.request.assume and self.request.trust.value != "auto"
@@ -212,7 +249,9 @@ class VerifyJudge:
                 return JudgeAnswer.NEEDS_PERSON, f"{said}{_findings(found)}"
         return JudgeAnswer.NEEDS_PERSON, f"{said}{_findings(found)}"
 
-    def _verified(self, diff: bytes, tests: tuple[str, ...]) -> Verification:
+    def _verified(
+        self, diff: bytes, tests: tuple[str, ...], assumed: frozenset[str] = frozenset()
+    ) -> Verification:
         return run_verify(
             VerifyRequest(
                 patch=diff,
@@ -229,8 +268,21 @@ class VerifyJudge:
             self.settings,
             self.sink,
             self.stop,
-            reviewer=instruction_reviewer(self.request.instruction),
+            reviewer=instruction_reviewer(self.request.instruction, assumed if self.request.assume else ()),
         )
+
+
+def _turned(found: Verification) -> frozenset[str]:
+    """The tests that failed before and pass now, without parameters."""
+    return frozenset(t.partition("[")[0] for t in (found.full.fail_to_pass if found.full is not None else ()))
+
+
+def _told(found: Verification) -> str:
+    """What nobody wanted to be asked about, as the begin of a reason."""
+    asked = found.review.assumed if found.review is not None else ()
+    shown = [f"{f.path or ''}:{f.line} {f.message} [{f.rule}]" for f in asked[:_SHOWN]]
+    more = [f"{len(asked) - _SHOWN} more"] if len(asked) > _SHOWN else []
+    return f"assumed without a question: {'; '.join((*shown, *more))}; " if asked else ""
 
 
 def told_of(agreed: AgreedTests) -> str:
