@@ -173,6 +173,13 @@ def is_word_of(path: RepoPath, texts: Sequence[str]) -> bool:
     return "." not in path.name and any(path.name in re.findall(r"\w+", text) for text in texts)
 
 
+def planned_modules(events: Sequence[AgentEvent], instruction: str) -> frozenset[str]:
+    """The top of what could be imported of the Python files that the last plan, or the instruction, names."""
+    plan = next((e.plan for e in reversed(events) if isinstance(e, Answered) and e.plan), ())
+    files = (path for path in scope_of([instruction, *plan]).paths if path.endswith(".py"))
+    return frozenset(path.partition("/")[0].removesuffix(".py") for path in files)
+
+
 def frozen_among(paths: Iterable[RepoPath], frozen: Collection[RepoPath]) -> str:
     """Why paths may not change: one of them is a test that the change is held against. "" where none is."""
     fixed = sorted({*frozen} & {*paths})

@@ -76,6 +76,8 @@ def is_call_instructed(finding: Finding, path: RepoPath, before: bytes, tree: as
             return kind == "string" and _is_sql_instructed(text, instruction)
         case "check-gone" if finding.subject.endswith(": acquire"):
             return _is_held_by_with(before, tree, finding.subject)
+        case "check-gone" if _is_replaced(before, tree, finding.subject, instruction):
+            return True
         case "check-gone":
             return re.search(BESIDE, instruction, re.IGNORECASE) is not None and _is_handed_on(tree, finding.subject)
     return False
@@ -193,6 +195,16 @@ def _is_handed_on(tree: ast.Module, subject: str) -> bool:
     ]
     given = {callee_name(a) for call in handing for a in call.args if isinstance(a, ast.Name | ast.Attribute)}
     return bool(names) and all(name in given for name in names.split(", "))
+
+
+def _is_replaced(before: bytes, tree: ast.Module, subject: str, instruction: str) -> bool:
+    """Whether a function calls, of what was lost, as many others instead, each of a name that the instruction says."""
+    where, _, names = subject.partition(": ")
+    name = where.rpartition(".")[2]
+    old, new = ({callee_name(n) for n in _nodes_of(t, name) if isinstance(n, ast.Call)}
+                for t in (parse_or_none(before), tree))  # fmt: skip
+    come = {one for one in new - old if re.search(rf"`[^`]*\b{re.escape(one)}\b[^`]*`", instruction)}
+    return bool(names) and len(come) >= len(names.split(", "))
 
 
 def _is_held_by_with(before: bytes, tree: ast.Module, subject: str) -> bool:

@@ -9,7 +9,7 @@ import ast
 import re
 import sys
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from localagent.code.exception_handlers import raises_again
 from localagent.code.names import callee_name, dotted_name, imports_of, last_name
@@ -18,6 +18,7 @@ from localagent.code.spans import lines_of
 from localagent.domain.gate import Finding
 from localagent.domain.paths import RepoPath
 from localagent.gate import instructed_answers, instructed_calls
+from localagent.gate.instructed_tests import is_stated
 from localagent.gate.review.source_change import module_values
 
 _ELSEWHERE = re.compile(
@@ -25,6 +26,7 @@ _ELSEWHERE = re.compile(
     r"|(?:.*/)?\.(?:git|ssh|bash|profile|zsh|env|venv|config|local|vscode|idea|pre-commit|aws|netrc|pypirc|npmrc|circleci)"
     r"|.*\.(?:py[ciw]?|pth|so|sh|toml|cfg|ini|ya?ml)$"
 )
+_SETTINGS_FILE = re.compile(r"\w[\w-]*\.(?:toml|cfg|ini|ya?ml)")
 _ENTRY = "__main__.py"
 _TEST = re.compile(r"test_\w*\.py|\w+_test\.py")
 _EXIT, _ON_VARIABLE = "sys.exit() on import", "a condition on environ"  # what the rules of review call them
@@ -56,8 +58,10 @@ _KINDS = (
         rule="write-files",
         names=r"(?:builtins|io|codecs|gzip|bz2|lzma)\.open:write|os\.(?:fdopen:write|mkdir|makedirs|replace|rename)"
         r"|tempfile\.(?:mkstemp|mkdtemp|NamedTemporaryFile:write)|zipfile\.ZipFile:write|sqlite3(?:\.(?:connect|Row))?"
-        r"|open:(?:over)?write|write_text|write_bytes|mkdir|makedirs|touch|replace:one|rename:one|writestr|savefig|to_\w+",
+        r"|open:(?:over)?write|write_text|write_bytes|mkdir|makedirs|touch|replace:one|rename:one|writestr|savefig|to_\w+"
+        r"|shutil\.(?:copy2?|copyfile|move)|copy2|copyfile",
         words=r"\b(?:sav|writ|wrot|stor|export|dump|output|append|persist|record|backup|atomic|cach|log\b|database|sqlite"
+        r"|cop(?:y|ies|ied)|mov(?:e|ing)|keep|kept|archiv|rotat|renam"
         r"|(?:creat|mak)\w* (?:\w+ ){0,3}(?:file|folder|director))",
     ),
     _Kind(rule="write-files", names=r"unlink|rmdir|os\.(?:remove|unlink|rmdir)", words=_GOES),
@@ -135,6 +139,8 @@ _KINDS = (
     ),
     _Kind(rule="weak-security", names=r"random(?:\.\w+)?", words=r"\b(?:random|shuffl|sampl|seed|jitter)"),
 )
+_FILES_KIND = _KINDS[0]
+_COPIES = ("a call of shutil.copy", "a call of shutil.copy2", "a call of shutil.copyfile", "a call of shutil.move")
 _AS_FOUND = (
     "grows-unbounded",
     "exposed-whole",
@@ -158,12 +164,16 @@ def is_use_asked_for(finding: Finding, path: RepoPath, before: bytes, source: by
         return False
     if finding.rule == "trigger-added" and finding.subject == _ON_VARIABLE:
         return _variable_named(tree, finding.line, instruction)
+    if finding.rule == "magic-value" and _is_value_stated(finding.subject, instruction):
+        return True
     if finding.rule == "magic-value" or finding.subject == _ON_INPUT:
         return _is_listed(tree, finding, instruction)
     if finding.subject == _ON_REQUEST:
         return _asks_for_stated(tree, finding.line, instruction)
     if finding.rule in instructed_answers.RULES:
         return instructed_answers.is_answer_stated(tree, finding.line, instruction)
+    if finding.subject in _COPIES:
+        return _FILES_KIND.is_asked(replace(finding, rule="write-files"), finding.subject[10:], instruction)
     if finding.rule in instructed_calls.RULES:
         return instructed_calls.is_call_instructed(finding, path, before, tree, instruction)
     if finding.rule == "runs-unasked" and re.fullmatch(r"__\w+__", finding.subject):
@@ -197,10 +207,10 @@ def is_use_asked_for(finding: Finding, path: RepoPath, before: bytes, source: by
     if finding.rule == "process-state" and (_starts_program(tree, finding.line, path) or _expected(tree, finding.line)):
         return name in ("sys.exit", "builtins.SystemExit")
     imports = any(isinstance(n, ast.Import | ast.ImportFrom) and finding.line in lines_of(n) for n in tree.body)
-    if not (around or imports) or _leads_elsewhere(tree, around):
+    if not (around or imports) or _leads_elsewhere(tree, around, instruction):
         return False
     if finding.rule == "surroundings" and name in ("os.environ", "os.environ.get", "os.getenv"):
-        return _variable_named(tree, finding.line, instruction)
+        return _variable_named(tree, finding.line, instruction) or _takes_environment(around, instruction)
     if finding.rule == "dynamic-access" and name in ("builtins.getattr:dynamic", "builtins.setattr:dynamic"):
         reads = name.startswith("builtins.getattr")
         return _is_on_itself(tree, finding.line, instruction, name.split(".")[1].partition(":")[0]) or (
@@ -327,8 +337,11 @@ def _is_list_of_stated(tree: ast.Module, name: str, instruction: str) -> bool:
     return len(texts) == len(items) > 1 and all(found is not None for found in said)
 
 
-def _leads_elsewhere(tree: ast.Module, functions: Sequence[ast.AST]) -> bool:
-    """Whether functions hold, or use a name of their module for, a text that is a path elsewhere, or their own file."""
+def _leads_elsewhere(tree: ast.Module, functions: Sequence[ast.AST], instruction: str) -> bool:
+    """Whether functions hold, or use a name of their module for, a text that is a path elsewhere, or their own file.
+
+    Not a file of configuration that the instruction names.
+    """
     nodes = [n for f in functions for n in ast.walk(f)]
     used = {n.id for n in nodes if isinstance(n, ast.Name)}
     if "__file__" in used or any(isinstance(n, ast.Attribute) and n.attr == "__file__" for n in nodes):
@@ -338,6 +351,7 @@ def _leads_elsewhere(tree: ast.Module, functions: Sequence[ast.AST]) -> bool:
         if used & {t.id for t in targets if isinstance(t, ast.Name)}:
             nodes += ast.walk(node)
     texts = [n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    texts = [text for text in texts if not (_SETTINGS_FILE.fullmatch(text) and is_stated(text, instruction))]
     return any("\n" not in text and _ELSEWHERE.match(text) for text in texts)
 
 
@@ -372,12 +386,37 @@ def _variable_named(tree: ast.Module, line: int, instruction: str) -> bool:
     )
 
 
+def _takes_environment(functions: Sequence[ast.AST], instruction: str) -> bool:
+    """Whether functions ask the environment by names that the instruction says alone, as what is given or `os.environ`.
+
+    `def load(environ=None)`, `source = os.environ if environ is None else environ`, `source.get("APP_HOST")`.
+    """
+    if not re.search(r"\benviron", instruction, re.IGNORECASE):
+        return False
+    nodes = [n for f in functions for n in ast.walk(f)]
+    keys: list[ast.expr] = [n.slice for n in nodes if isinstance(n, ast.Subscript)]
+    keys += [n.args[0] for n in nodes if isinstance(n, ast.Call) and callee_name(n) in ("get", "pop") and n.args]
+    keys += [n.left for n in nodes if isinstance(n, ast.Compare) and isinstance(n.ops[0], ast.In | ast.NotIn)]
+    texts = [n.value for key in keys for n in ast.walk(key) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    variables = [text for text in texts if text == text.upper()]
+    loops = [n.iter for n in nodes if isinstance(n, ast.For | ast.comprehension)]
+    spread = any("environ" in ast.unparse(loop) for loop in loops)
+    return bool(variables) and not spread and all(is_stated(text, instruction) for text in variables)
+
+
 def _begins_with(name: ast.expr, known: Collection[str]) -> bool:
     """Whether a name is made of a beginning that is known, such as `SHOP_`, and of one that is given."""
     match name:
         case ast.JoinedStr(values=[ast.Constant(value=str(first)), ast.FormattedValue(value=ast.Name())]):
             return re.fullmatch(r"[A-Z][A-Z0-9]{2,}_", first) is not None and first in known
     return False
+
+
+def _is_value_stated(subject: str, instruction: str) -> bool:
+    """Whether the text or number that a comparison asks for is one that the instruction says; no example of a call."""
+    said = re.sub(r"\w\([^()]*\)", " ", instruction)
+    value = subject.removeprefix("a comparison with ").removeprefix("a look-up of ").strip("'\"")
+    return value != subject and is_stated(value, said)
 
 
 def _is_listed(tree: ast.Module, finding: Finding, instruction: str) -> bool:

@@ -220,7 +220,8 @@ class _InstructionContext:
         if finding.rule not in self.rules.answered or finding.path is None:
             return False
         entry = self.entries.get(finding.path)
-        rule, assumed = finding.rule, finding.rule in self.assumed and is_assumed(finding)
+        rule = finding.rule
+        assumed = rule in self.assumed and entry is not None and is_assumed(finding, entry, self.instruction)
         opens = (rule in _LETS_THROUGH or assumed) and not _ABOUT_ACCESS.search(self.instruction)
         if opens and entry is not None and _guards_access(entry, finding):
             return False

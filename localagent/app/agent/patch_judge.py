@@ -249,9 +249,7 @@ class VerifyJudge:
                 return JudgeAnswer.NEEDS_PERSON, f"{said}{_findings(found)}"
         return JudgeAnswer.NEEDS_PERSON, f"{said}{_findings(found)}"
 
-    def _verified(
-        self, diff: bytes, tests: tuple[str, ...], assumed: frozenset[str] = frozenset()
-    ) -> Verification:
+    def _verified(self, diff: bytes, tests: tuple[str, ...], assumed: frozenset[str] = frozenset()) -> Verification:
         return run_verify(
             VerifyRequest(
                 patch=diff,
