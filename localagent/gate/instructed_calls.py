@@ -13,7 +13,9 @@ from localagent.code.source_text import parse_or_none
 from localagent.code.spans import lines_of
 from localagent.domain.gate import Finding
 from localagent.domain.paths import RepoPath
+from localagent.gate.constant_queries import is_of_constants
 from localagent.gate.review.source_change import module_values
+from localagent.text.visible_text import shortened
 
 RULES = frozenset({"run-process", "module-handed-on", "acts-outside", "changes-stored", "check-gone"})
 """The rules of which some findings are answered."""
@@ -52,6 +54,7 @@ _SQL_ASKED = (
     (r"\s*alter\s+table\s+\w+\s+add\b", r"\b(?:column|field)"),
     (rf"{_VERSION}(?:\d+\s*)?$", r"\b(?:schema|version|migrat)"),
 )
+_SHOWN = 60  # letters of what is called, as the rule tells it
 _HANDS_ON = frozenset({"map", "imap", "starmap", "submit", "run_in_executor", "to_thread"})
 BESIDE = r"\b(?:threads?|parallel|concurren)"
 """Words that ask for work beside other work."""
@@ -141,7 +144,8 @@ def _is_of_database(tree: ast.Module, calls: list[ast.Call], subject: str, instr
         return re.search(_STORES, instruction, re.IGNORECASE) is not None
     named = [c for c in calls if ast.unparse(c.func) == name]
     if "(" in name:  # of what another call answers, which is judged by itself
-        return all(callee_name(c.func) in _FETCHES | _EXECUTES for c in calls if isinstance(c.func, ast.Attribute))
+        reached = [c for c in calls if shortened(ast.unparse(c.func), _SHOWN) == name]
+        return bool(reached) and all(callee_name(c.func) in _FETCHES | _EXECUTES for c in reached)
     if name.rpartition(".")[2] in _FETCHES:
         return True
     return bool(named) and all(
@@ -155,6 +159,8 @@ def _texts(tree: ast.Module, call: ast.Call) -> Iterator[str]:
     if isinstance(given, ast.JoinedStr) and isinstance(given.values[0], ast.Constant) and len(given.values) == 2:
         first = str(given.values[0].value)
         yield from [first] if re.fullmatch(_VERSION, first, re.IGNORECASE) else []
+    elif isinstance(given, ast.JoinedStr) and is_of_constants(tree, given.lineno):
+        yield "".join(str(v.value) if isinstance(v, ast.Constant) else "0" for v in given.values)
     if isinstance(given, ast.Subscript):
         table = dict(module_values(tree)).get(ast.unparse(given.value))
         yield from _only_texts(table.values if isinstance(table, ast.Dict) else getattr(table, "elts", []))

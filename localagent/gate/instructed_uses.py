@@ -191,6 +191,8 @@ def is_use_asked_for(finding: Finding, path: RepoPath, before: bytes, source: by
         return _is_own_attribute(tree, finding.line, name)
     elif kind not in _BY_NAME:
         return False
+    if kind == "name" and _is_annotation(tree, finding.line, name.removeprefix("builtins.")):
+        return True
     around = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
     heads = [
         f for f in around if kind == "name" and f.lineno <= finding.line < f.body[0].lineno
@@ -217,7 +219,7 @@ def is_use_asked_for(finding: Finding, path: RepoPath, before: bytes, source: by
             reads and _reads_attribute(tree, finding.line, instruction)
         )
     if finding.rule == "lets-be" and name == "builtins.BaseException":
-        return _is_annotation(tree, finding.line, name.partition(".")[2]) or _is_raised_again(tree, finding.line)
+        return _is_raised_again(tree, finding.line)
     if finding.rule in _AGAIN and _is_used(before, name):
         return any(kind.is_named(finding, name) for kind in _KINDS)
     return any(kind.is_asked(finding, name, instruction) for kind in _KINDS)
@@ -234,8 +236,12 @@ def _is_annotation(tree: ast.Module, line: int, name: str) -> bool:
     nodes = list(ast.walk(tree))
     types = [n.annotation for n in nodes if isinstance(n, ast.arg | ast.AnnAssign) and n.annotation is not None]
     types += [n.returns for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and n.returns]
-    inside = {id(n) for one in types for n in ast.walk(one)}
-    named = [n for n in nodes if isinstance(n, ast.Name) and n.id == name and n.lineno == line]
+    plain = [
+        one for one in types if not any(isinstance(n, ast.Call | ast.NamedExpr | ast.Await) for n in ast.walk(one))
+    ]
+    inside = {id(n) for one in plain for n in ast.walk(one)}
+    named = [n for n in nodes if isinstance(n, ast.Name | ast.Attribute) and dotted_name(n) == name]
+    named = [n for n in named if n.lineno == line]
     return bool(named) and all(id(n) in inside for n in named)
 
 

@@ -29,6 +29,7 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.policy import InstructionRules, Permission, Policy
 from localagent.gate import instructed_uses
 from localagent.gate.assumed_answers import is_assumed
+from localagent.gate.constant_queries import is_of_constants
 from localagent.gate.files import critical_paths, patch_paths
 from localagent.gate.files.editable_paths import NOT_IN_TREE
 from localagent.gate.instructed_tests import is_change_asked, is_change_stated, is_stated
@@ -244,6 +245,10 @@ class _InstructionContext:
             case "critical-code":
                 migrates = _MIGRATIONS.match(finding.message) is not None
                 return migrates and re.search(r"\b(?i:migrat)", self.instruction) is not None
+            case "bandit" | "query-built":
+                tree = parse_or_none(entry.after) if entry is not None else None
+                query = finding.rule == "query-built" or "B608" in finding.message
+                return query and tree is not None and is_of_constants(tree, finding.line)
             case "excuse-added":
                 typed = entry is not None and _excuses_one_type(entry.after, finding.line)
                 return typed and _ABOUT_TYPES.search(self.instruction) is not None

@@ -56,7 +56,9 @@ class Proof:
 
 
 _SHOWN = 4
-_ASSUMED = frozenset({"demand"})  # shortfalls of which a model's word that nothing is missing does under `assume`
+_ASSUMED = frozenset(
+    {"demand", "spoken"}
+)  # shortfalls of which a model's word that nothing is missing does under `assume`
 _ASSUMED_IF_TURNED = _ASSUMED | {"test"}  # where tests show what was asked for
 
 
