@@ -30,7 +30,7 @@ _OF_INPUT = re.compile(
 )
 _OF_SIZE = re.compile(
     r"a loop .*|a cache that forgets nothing|a call of itself .*|two calls of itself for one|what grows by its own size"
-    r"|what doubles each time|a number that grows by powers or shifts"
+    r"|what doubles each time|a number that grows by powers or shifts|\w+ of a product"
 )
 
 

@@ -17,14 +17,22 @@ _MARKS = re.compile(r"[\s,()?]*|%s")
 
 def is_of_constants(tree: ast.Module, line: int) -> bool:
     """Whether all texts that a statement on a line puts together are made of such parts."""
-    texts = [n for n in ast.walk(tree) if isinstance(n, ast.JoinedStr) and line in lines_of(n)]
-    holes = [(text, v.value) for text in texts for v in text.values if isinstance(v, ast.FormattedValue)]
-    return bool(holes) and all(_is_constant(tree, text, hole) for text, hole in holes)
+    nodes = [n for n in ast.walk(tree) if isinstance(n, ast.JoinedStr | ast.BinOp) and line in lines_of(n)]
+    holes: list[tuple[ast.AST, ast.expr]] = []
+    for node in nodes:
+        match node:
+            case ast.JoinedStr(values=values):
+                holes += [(node, v.value) for v in values if isinstance(v, ast.FormattedValue)]
+            case ast.BinOp(left=left, op=ast.Add(), right=right):
+                holes += [(node, side) for side in (left, right) if not isinstance(side, ast.BinOp | ast.Constant)]
+            case ast.BinOp(op=ast.Mod()):
+                return False
+    return bool(holes) and all(isinstance(hole, ast.JoinedStr) or _is_constant(tree, n, hole) for n, hole in holes)
 
 
 def _is_constant(tree: ast.Module, text: ast.AST, hole: ast.expr) -> bool:
     if not isinstance(hole, ast.Name):
-        return _is_placeholder(hole)
+        return _is_placeholder(hole) or _is_joined_list(tree, text, hole)
     values = [value for name, value in module_values(tree) if name == hole.id]
     if values:
         return len(values) == 1 and isinstance(values[0], ast.Constant)
@@ -40,6 +48,32 @@ def _is_constant(tree: ast.Module, text: ast.AST, hole: ast.expr) -> bool:
     if bound:
         return len(bound) == len(set_here) and all(map(_is_placeholder, set_here))
     return function.name.startswith("_") and _is_given_constants(tree, function, hole.id)
+
+
+def _is_joined_list(tree: ast.Module, text: ast.AST, hole: ast.expr) -> bool:
+    """`" AND ".join(where)`, `where` being a list of the function that is only ever given written texts."""
+    match hole:
+        case ast.Call(func=ast.Attribute(value=ast.Constant(), attr="join"), args=[ast.Name(id=name)], keywords=[]):
+            pass
+        case _:
+            return False
+    around = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and any(x is text for x in ast.walk(n))]
+    nodes = list(ast.walk(around[-1])) if around else []
+    given: list[ast.expr] = []
+    known = 0
+    for node in nodes:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=target)], value=ast.List(elts=items)) if target == name:
+                given, known = [*given, *items], known + 1
+            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
+                for one, value in zip(names, values, strict=False):
+                    if isinstance(one, ast.Name) and one.id == name and isinstance(value, ast.List):
+                        given, known = [*given, *value.elts], known + 1
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=target), attr="append"), args=[item]) if target == name:
+                given, known = [*given, item], known + 1
+    uses = [n for n in nodes if isinstance(n, ast.Name) and n.id == name]
+    joins = [n for n in nodes if isinstance(n, ast.Call) and callee_name(n) == "join"]
+    return 0 < len(uses) <= known + len(joins) and all(isinstance(item, ast.Constant) for item in given)
 
 
 def _is_given_constants(tree: ast.Module, function: ast.FunctionDef, name: str) -> bool:

@@ -39,6 +39,9 @@ _SQL_PLAIN = re.compile(
     r"|\s*pragma\s+user_version\s*$",
     re.IGNORECASE,
 )
+_UPDATES_SOME = re.compile(
+    r"\s*update\s+\w+\s+set\s[^'\"]*\swhere\s[^'\"]*", re.IGNORECASE | re.DOTALL
+)  # values from outside
 _VERSION = r"\s*pragma\s+user_version\s*=\s*"
 _SQL_ASKED = (
     (r"\s*delete\s+from\s.*\bwhere\b", r"\b(?:delet|remov|clear|purg|drop|prun|expir|forget)"),
@@ -158,17 +161,29 @@ def _texts(tree: ast.Module, call: ast.Call) -> Iterator[str]:
     given = call.args[0] if call.args else None
     if isinstance(given, ast.JoinedStr) and isinstance(given.values[0], ast.Constant) and len(given.values) == 2:
         first = str(given.values[0].value)
-        yield from [first] if re.fullmatch(_VERSION, first, re.IGNORECASE) else []
-    elif isinstance(given, ast.JoinedStr) and is_of_constants(tree, given.lineno):
-        yield "".join(str(v.value) if isinstance(v, ast.Constant) else "0" for v in given.values)
+        if re.fullmatch(_VERSION, first, re.IGNORECASE):
+            yield first
+            return
     if isinstance(given, ast.Subscript):
         table = dict(module_values(tree)).get(ast.unparse(given.value))
         yield from _only_texts(table.values if isinstance(table, ast.Dict) else getattr(table, "elts", []))
-    values = [s.value for s in tree.body if isinstance(s, ast.Assign) and isinstance(given, ast.Name)
+    values = [s.value for s in ast.walk(tree) if isinstance(s, ast.Assign) and isinstance(given, ast.Name)
               and any(isinstance(t, ast.Name) and t.id == given.id for t in s.targets)]  # fmt: skip
     for value in values if isinstance(given, ast.Name) and len(values) == 1 else [given]:
-        if isinstance(value, ast.Constant) and isinstance(value.value, str):
-            yield value.value
+        yield from _written(tree, value)
+
+
+def _written(tree: ast.Module, value: ast.expr | None) -> Iterator[str]:
+    """A text that is written out, or put together from nothing but texts of the file, which are shown as 0."""
+    if isinstance(value, ast.Constant) and isinstance(value.value, str):
+        yield value.value
+    elif isinstance(value, ast.JoinedStr | ast.BinOp) and is_of_constants(tree, value.lineno):
+        parts = value.values if isinstance(value, ast.JoinedStr) else _summands(value)
+        yield "".join(str(p.value) if isinstance(p, ast.Constant) else "0" for p in parts)
+
+
+def _summands(node: ast.expr) -> list[ast.expr]:
+    return [*_summands(node.left), *_summands(node.right)] if isinstance(node, ast.BinOp) else [node]
 
 
 def _are_sql_instructed(texts: Sequence[str], instruction: str) -> bool:
@@ -185,6 +200,8 @@ def _is_sql_instructed(text: str, instruction: str) -> bool:
     """Whether one statement of SQL only reads or adds, or changes what the words ask for."""
     if ";" in text.rstrip("; \n"):
         return False
+    if _UPDATES_SOME.fullmatch(text):
+        return True
     return _SQL_PLAIN.match(text) is not None or any(
         re.match(sql, text, re.IGNORECASE | re.DOTALL) and re.search(words, instruction, re.IGNORECASE)
         for sql, words in _SQL_ASKED

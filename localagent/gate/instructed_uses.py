@@ -11,6 +11,7 @@ import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
+from localagent.code.bindings import target_name
 from localagent.code.exception_handlers import raises_again
 from localagent.code.names import callee_name, dotted_name, imports_of, last_name
 from localagent.code.source_text import parse_or_none
@@ -146,11 +147,12 @@ _AS_FOUND = (
     "exposed-whole",
     "trigger-added",
 )  # of the review: what they find is called by a sentence
+_ENVIRONMENT = ("environ", "getenv")
 _AGAIN = ("write-files", "process-state", "surroundings")  # what a file does already it may do once more
 _GUARDS = r"(?i).*(?:verif|ssl|tls|secur|auth|csrf|host|escap|trust|permi|cert|sign|sanit|admin|encrypt|debug|pass)"
 RULES = frozenset(
     {kind.rule for kind in _KINDS}
-    | {"dynamic-access", "magic-value", "trigger-added", "runs-unasked", "run-text"}
+    | {"secret-told", "dynamic-access", "magic-value", "trigger-added", "runs-unasked", "run-text"}
     | instructed_calls.RULES
     | instructed_answers.RULES
 )
@@ -172,6 +174,8 @@ def is_use_asked_for(finding: Finding, path: RepoPath, before: bytes, source: by
         return _asks_for_stated(tree, finding.line, instruction)
     if finding.rule in instructed_answers.RULES:
         return instructed_answers.is_answer_stated(tree, finding.line, instruction)
+    if finding.rule == "secret-told":
+        return finding.subject == "environ is told" and _all_variables_named(tree, instruction)
     if finding.subject in _COPIES:
         return _FILES_KIND.is_asked(replace(finding, rule="write-files"), finding.subject[10:], instruction)
     if finding.rule in instructed_calls.RULES:
@@ -309,15 +313,28 @@ def _is_own_attribute(tree: ast.Module, line: int, name: str) -> bool:
 def _is_setting_named(tree: ast.Module, line: int, name: str, instruction: str) -> bool:
     """Whether a setting of a line is one that the instruction names, and nothing that guards."""
     return not re.match(_GUARDS, name) and (
-        _is_named_default(tree, name, instruction)
+        _is_counted(tree, name)
+        or _is_named_default(tree, name, instruction)
         or _is_list_of_stated(tree, name, instruction)
         or _passes_on(tree, line, name, instruction)
     )
 
 
+def _is_counted(tree: ast.Module, name: str) -> bool:
+    """Whether a name is a local one that is counted up, and given to nothing."""
+    counted = [n.target for n in ast.walk(tree) if isinstance(n, ast.AugAssign)]
+    given = [a for n in ast.walk(tree) if isinstance(n, ast.Call) for a in (*n.args, *(k.value for k in n.keywords))]
+    return any(isinstance(t, ast.Name) and t.id == name for t in counted) and not any(
+        (isinstance(n, ast.Name) and n.id == name) or (isinstance(n, ast.keyword) and n.arg == name)
+        for value in given
+        for n in ast.walk(value)
+    )
+
+
 def _is_named_default(tree: ast.Module, name: str, instruction: str) -> bool:
     """Whether it is a parameter, or a field of a class, that the instruction names and that is given its default."""
-    if re.match(_GUARDS, name) or not re.search(rf"\b{re.escape(name)}\b", instruction, re.IGNORECASE):
+    spelled = re.escape(name).replace("_", "[-_]")
+    if re.match(_GUARDS, name) or not re.search(rf"\b{spelled}\b", instruction, re.IGNORECASE):
         return False
     given = [n.value for n in ast.walk(tree) if isinstance(n, ast.keyword) and (n.arg or "").lower() == name.lower()]
     if not all(isinstance(v, ast.Name | ast.Attribute) and last_name(v).lower() == name.lower() for v in given):
@@ -388,8 +405,16 @@ def _variable_named(tree: ast.Module, line: int, instruction: str) -> bool:
             read.append(node.left)
     known = {*re.findall(r"\w{3,}", instruction)}
     return bool(read) and all(
-        (isinstance(r, ast.Constant) and r.value in known) or _begins_with(r, known) for r in read
+        (isinstance(r, ast.Constant) and r.value in known) or _begins_with(tree, r, known) for r in read
     )
+
+
+def _all_variables_named(tree: ast.Module, instruction: str) -> bool:
+    """Whether all that a file asks the environment is named by the instruction."""
+    lines = {
+        n.lineno for n in ast.walk(tree) if isinstance(n, ast.Attribute | ast.Name) and last_name(n) in _ENVIRONMENT
+    }
+    return bool(lines) and all(_variable_named(tree, line, instruction) for line in lines)
 
 
 def _takes_environment(functions: Sequence[ast.AST], instruction: str) -> bool:
@@ -410,11 +435,19 @@ def _takes_environment(functions: Sequence[ast.AST], instruction: str) -> bool:
     return bool(variables) and not spread and all(is_stated(text, instruction) for text in variables)
 
 
-def _begins_with(name: ast.expr, known: Collection[str]) -> bool:
-    """Whether a name is made of a beginning that is known, such as `SHOP_`, and of one that is given."""
+def _begins_with(tree: ast.Module, name: ast.expr, known: Collection[str]) -> bool:
+    """Whether a name is made of a beginning of known ones, such as `SHOP_`, and of something else behind it."""
+    constants = dict(module_values(tree))
+    if isinstance(name, ast.Name):
+        values = [n.value for n in ast.walk(tree) if isinstance(n, ast.Assign) and target_name(n.targets[0]) == name.id]
+        return bool(values) and all(not isinstance(v, ast.Name) and _begins_with(tree, v, known) for v in values)
     match name:
-        case ast.JoinedStr(values=[ast.Constant(value=str(first)), ast.FormattedValue(value=ast.Name())]):
-            return re.fullmatch(r"[A-Z][A-Z0-9]{2,}_", first) is not None and first in known
+        case ast.JoinedStr(values=[first, _, *_]) | ast.BinOp(left=first, op=ast.Add()):
+            first = first.value if isinstance(first, ast.FormattedValue) else first
+            first = constants.get(first.id, first) if isinstance(first, ast.Name) else first
+            text = first.value if isinstance(first, ast.Constant) else None
+            prefix = isinstance(text, str) and re.fullmatch(r"[A-Z][A-Z0-9]{2,}_", text) is not None
+            return prefix and any(word.startswith(str(text)) for word in known)
     return False
 
 

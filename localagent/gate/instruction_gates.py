@@ -70,6 +70,12 @@ _MIGRATIONS = re.compile(r"_?(?:(?:db|schema|database)_)?migrations? is critical
 _ABOUT_TYPES = re.compile(r"\b(?:typ(?:e|es|ed|ing)|annotat\w*|generic|mypy|pyright)\b", re.IGNORECASE)
 _ONE_TYPE_EXCUSED = re.compile(rb"#\s*type:\s*ignore\[[a-z-]+\]\s*$")
 _ARGUMENT_GONE = re.compile(r"(\S+)\(\u2026 (\w+)=\) is gone$")
+_ABOUT_DEPENDENCIES = re.compile(
+    r"(?i)\bdependenc|\brequir\w*\b|\bentry[- ]points?\b|\bpins?\b|\bpython 3\b|\bextras?\b"
+)
+_OF_PROJECTS = frozenset(
+    {"project", "optional", "dependencies", "scripts", "requires", "python", "groups", "dependency"}
+)
 _STEM = 4  # letters of a word, which are compared
 _RUNS_TESTS = ("pytest", "coverage", "tox", "nox", "hatch", "pdm", "poetry")
 
@@ -258,7 +264,7 @@ class _InstructionContext:
             case "test-gone-with-feature":
                 name = finding.subject.removeprefix(USE)
                 needs_name = name.startswith(("-", "/")) or name != finding.subject
-                said = not needs_name or is_stated(name, self.instruction)
+                said = not needs_name or is_stated(name.strip("_"), self.instruction)
                 return said and _TAKES_AWAY.search(self.instruction) is not None
             case "dependency-edit" | "test-configuration":
                 return entry is not None and self._spelled_out(entry)
@@ -301,8 +307,9 @@ class _InstructionContext:
         )
 
     def _spelled_out(self, entry: TreeChange) -> bool:
-        """Whether the file is named, and no word or number of the new lines is new to file and instruction."""
-        if entry.kind is not ChangeKind.MODIFIED or entry.path.name not in self.instruction:
+        """Whether the file, or what it is for, is named, and no term of its new lines is new to it and the instruction."""
+        named = entry.path.name in self.instruction or _ABOUT_DEPENDENCIES.search(self.instruction) is not None
+        if entry.kind is not ChangeKind.MODIFIED or not named:
             return False
         if entry.path.name == _PYPROJECT and not _runs_alike(entry.before, entry.after):
             return False
@@ -312,7 +319,7 @@ class _InstructionContext:
             return False
         before, after = _lines(entry.before), _lines(entry.after)
         new = [x[2:] for x in difflib.ndiff(before, after) if x.startswith("+ ")]
-        known = {*_TERM.findall(self.instruction), *_TERM.findall("\n".join(before))}
+        known = {*_TERM.findall(self.instruction), *_TERM.findall("\n".join(before)), *_OF_PROJECTS}
         name = entry.path.name
         listed = name in (_PYPROJECT, _SETUP_CFG, _TOX, "README.md") or _REQUIREMENTS.fullmatch(name) is not None
         return listed and all(term in known for line in new for term in _TERM.findall(line))

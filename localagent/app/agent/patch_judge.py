@@ -6,12 +6,14 @@ whoever gave the instruction said that nobody wants to be asked (`assume`); it n
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pathspec
 
-from localagent.agent.agent_ports import JudgeAnswer, Judgement, Person, SuiteOutcome
+from localagent.agent.agent_ports import Answer, JudgeAnswer, Judgement, Person, SuiteOutcome
 from localagent.agent.approval import frozen_among
 from localagent.agent.events import AgreedBy, AgreedTests
+from localagent.app.agent.change_review import GateReview
 from localagent.app.agent.jail_runs import JailRuns
 from localagent.app.agent.model_review import ModelReview
 from localagent.app.agent.request import DoRequest
@@ -32,9 +34,10 @@ from localagent.domain.strength import LEAST_MUTANTS, Grade, Strength
 from localagent.domain.verification import PersonReason, Verification, VerifyVerdict
 from localagent.errors import AnswerIsNo, CannotEnforce
 from localagent.gate.assumed_answers import ASSUMED, TESTS
-from localagent.gate.tests.inventory import changed_tests
+from localagent.gate.tests.inventory import changed_tests, tests_of_same_values
 from localagent.ports import Sink
 from localagent.repo.diff.write_diff import unified_diff
+from localagent.repo.top_level_modules import importable_names
 from localagent.verify.worker.worker_client import WorkerLost
 
 _MOST_WITHOUT_TURNED = Grade("C")
@@ -94,12 +97,8 @@ class VerifyJudge:
         agreed = self.agreed_tests()
         if agreed is not None and (why := _altered(agreed, writes)):
             return Judgement(answer=JudgeAnswer.REFUSED, reason=why)
+        writes, overruled = self._with_held_back(writes)
         quick = self.runs.run_tests(writes, ())
-        overruled = self._overruled(writes) if quick.outcome is SuiteOutcome.FAILED else {}
-        rewritten = self._changed_by(writes, overruled)
-        if overruled:
-            writes = {**writes, **overruled}
-            quick = self.runs.run_tests(writes, ())
         if quick.outcome not in (SuiteOutcome.PASSED, SuiteOutcome.NO_TESTS):
             why = f"the tests fail: {quick.text}"
             if quick.outcome is SuiteOutcome.FAILED:
@@ -116,7 +115,7 @@ class VerifyJudge:
             found = self._verified(diff, apart, ASSUMED | TESTS if overruled else ASSUMED)
             self._last = diff, apart, replace(found, strength=_at_most_c(found))
         found = self._last[2]
-        if held := sorted(rewritten - _turned(found)):
+        if held := sorted(overruled - _turned(found) - self._as_demanding(writes)):
             why = f"{held[0]} was to be changed, and would hold without the change, too; a person has to say so"
             return Judgement(answer=JudgeAnswer.REFUSED, reason=f"not finished, {why}")
         known = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in self.policy.paths.tests])
@@ -184,20 +183,41 @@ class VerifyJudge:
                 return Judgement(answer=answer, reason=reason)
         return refused
 
-    def _overruled(self, writes: Mapping[RepoPath, str | None]) -> dict[RepoPath, str | None]:
-        """Texts of tests that were refused for want of a person, where nobody wants to be asked and runs show why.
+    def _with_held_back(
+        self, writes: Mapping[RepoPath, str | None]
+    ) -> tuple[Mapping[RepoPath, str | None], frozenset[str]]:
+        """The change with what was refused for want of a person alone, where nobody wants to be asked and it holds.
 
-        They are the only ones that fail, every one of them, and none fails with these texts. That each failed before
-        the change is looked at in the end: a test that held then, and holds now, was not overruled but replaced.
+        It holds where the gates allow it together, and no test fails. Tests that it rewrites, which are told beside it,
+        have to be those that fail without that, every one of them and no other: what was asked for overrules them.
         """
-        if not self.request.assume:
-            return {}
+        whole = self.with_refused(writes) if self.request.assume else writes
+        if whole == writes:
+            return writes, frozenset()
         tests = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in self.policy.paths.tests])
-        whole = self.with_refused(writes)
-        wanted = {p: t for p, t in whole.items() if tests.match_file(p.lower()) and (p not in writes or writes[p] != t)}
-        if not wanted or self._changed_by(writes, wanted) != self._failing(writes):
-            return {}
-        return wanted if self.runs.passes({**writes, **wanted}, ()) else {}
+        stood = {p: writes.get(p, self._text(p)) for p in whole if tests.match_file(p.lower())}
+        texts = {p: whole[p] for p in stood}
+        own = importable_names(Path(self.tree.snapshot.store))
+        review = GateReview(self.policy, self.request.instruction, self.tree, own, ASSUMED | TESTS)
+        for more in [dict(whole), {**writes, **texts}]:
+            rewritten = frozenset(t for p in texts for t in changed_tests(p, stood[p] or "", texts[p] or ""))
+            if review.of_change({}, more).answer is not Answer.ALLOW:
+                continue
+            if rewritten and self._failing({**more, **stood}) != rewritten:
+                continue
+            if self.runs.run_tests(more, ()).outcome in (SuiteOutcome.PASSED, SuiteOutcome.NO_TESTS):
+                return more, rewritten
+        return writes, frozenset()
+
+    def _text(self, path: RepoPath) -> str | None:
+        data = self.tree.read(path)
+        return None if data is None else data.decode("utf-8", "replace")
+
+    def _as_demanding(self, writes: Mapping[RepoPath, str | None]) -> frozenset[str]:
+        """Tests that hold all values that they held before the change: how they ask differs, and not what they want."""
+        return frozenset(
+            t for p, text in writes.items() for t in tests_of_same_values(p, self._text(p) or "", text or "")
+        )
 
     def _fail_by(self, writes: Mapping[RepoPath, str | None], wanted: Mapping[RepoPath, str | None]) -> bool:
         """Whether all tests that fail, and did not before, are those that `wanted` texts of test files would change."""
@@ -215,10 +235,7 @@ class VerifyJudge:
         self, writes: Mapping[RepoPath, str | None], wanted: Mapping[RepoPath, str | None]
     ) -> frozenset[str]:
         """The tests that `wanted` texts of files would change."""
-        stands = {
-            path: writes[path] if path in writes else (self.tree.read(path) or b"").decode("utf-8", "replace")
-            for path in wanted
-        }
+        stands = {path: writes[path] if path in writes else self._text(path) for path in wanted}
         changed = [changed_tests(path, stands[path] or "", text or "") for path, text in wanted.items()]
         return frozenset(test for tests in changed for test in tests)
 

@@ -142,11 +142,30 @@ def _carried(value: ast.expr, held: Secrets) -> Iterator[str]:
             continue
         if isinstance(node, ast.Call) and callee_name(node.func) not in _CARRIES:
             continue
+        if _asks_for_one(node):
+            continue
         for name in (held.get(id(node), ""), *_mentioned(node)):
             if _SECRET.search(name) or _TOKEN.search(name):
                 yield name
                 return
         todo += list(ast.iter_child_nodes(node))
+
+
+def _asks_for_one(node: ast.AST) -> bool:
+    """`vars(x).get("name")`, `os.environ["HOST"]`, `environ.get(PREFIX + name)`: one of many, and none is secret."""
+    match node:
+        case (
+            ast.Call(func=ast.Attribute(value=whole, attr="get"), args=[key, *_])
+            | ast.Subscript(value=whole, slice=key)
+        ):
+            of_all = last_name(whole) in ("environ", "__dict__") or (
+                isinstance(whole, ast.Call) and callee_name(whole.func) == "vars"
+            )
+        case _:
+            return False
+    texts = [n.value for n in ast.walk(key) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    texts += [n.id for n in ast.walk(key) if isinstance(n, ast.Name) and n.id.isupper()]
+    return of_all and bool(texts) and not any(_SECRET.search(text) or _TOKEN.search(text) for text in texts)
 
 
 def _secrets(node: ast.AST, held: Secrets, *, tells: bool) -> Iterator[str]:
