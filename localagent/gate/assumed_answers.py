@@ -15,7 +15,7 @@ from localagent.domain.gate import Finding
 from localagent.gate.instructed_tests import is_stated
 from localagent.gate.rule_catalogue import OF_MEANING
 
-TESTS = frozenset({"test-changed"})
+TESTS = frozenset({"test-changed", "test-fixture-changed"})
 """Rules about tests, which runs have to answer."""
 ASSUMED = (OF_MEANING - {"critical-code", "excuse-added", "protection-dropped", "check-gone", "guard-gone"}) | {
     "special-cases-test", "returns-expected", "guards-test-input", "broad-except", "trigger-added", "grows-unbounded",

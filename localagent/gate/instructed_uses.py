@@ -147,6 +147,11 @@ _AS_FOUND = (
     "exposed-whole",
     "trigger-added",
 )  # of the review: what they find is called by a sentence
+_TABLES = ("headers", "config", "configuration", "settings")  # that a program may go through as a whole
+_TELLS = re.compile(
+    r"print|pprint|debug|info|warning|warn|error|exception|critical|log|write\w*|send\w*|post|put|publish|emit|request"
+    r"|urlopen|notify|report|echo|dumps?|upload|fetch"
+)
 _ENVIRONMENT = ("environ", "getenv")
 _AGAIN = ("write-files", "process-state", "surroundings")  # what a file does already it may do once more
 _GUARDS = r"(?i).*(?:verif|ssl|tls|secur|auth|csrf|host|escap|trust|permi|cert|sign|sanit|admin|encrypt|debug|pass)"
@@ -189,6 +194,8 @@ def is_use_asked_for(finding: Finding, path: RepoPath, before: bytes, source: by
         return name == "importlib.reload" and _TEST.fullmatch(path.name) is not None and _reloads_own(tree)
     if finding.rule in _AS_FOUND:
         name = finding.subject
+        if name.startswith("all of ") and _stays_inside(tree, finding.line, name, instruction):
+            return True
         if name.startswith("all of ") and not _makes_dictionary(tree, finding.line):
             return False
     elif kind == "attribute" and finding.rule == "lets-be":
@@ -289,6 +296,19 @@ def _is_used(source: bytes, name: str) -> bool:
         for n in ast.walk(tree or ast.Module([], []))
         if isinstance(n, ast.Attribute)
     )
+
+
+def _stays_inside(tree: ast.Module, line: int, name: str, instruction: str) -> bool:
+    """Whether a table is one that the instruction speaks of, and the function that uses all of it tells nobody."""
+    table = name.rpartition(".")[2].rpartition(" ")[2].strip("_").lower()
+    kind = next((kind for kind in _TABLES if table.endswith(kind)), "")
+    if not kind or not re.search(rf"\b{kind.removesuffix('s')}", instruction, re.IGNORECASE):
+        return False
+    around = [
+        n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and line in lines_of(n)
+    ]
+    calls = [callee_name(n) for n in ast.walk(around[-1]) if isinstance(n, ast.Call)] if around else ["print"]
+    return not any(_TELLS.fullmatch(call) for call in calls)
 
 
 def _makes_dictionary(tree: ast.Module, line: int) -> bool:

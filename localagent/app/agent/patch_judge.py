@@ -34,7 +34,7 @@ from localagent.domain.strength import LEAST_MUTANTS, Grade, Strength
 from localagent.domain.verification import PersonReason, Verification, VerifyVerdict
 from localagent.errors import AnswerIsNo, CannotEnforce
 from localagent.gate.assumed_answers import ASSUMED, TESTS
-from localagent.gate.tests.inventory import changed_tests, tests_of_same_values
+from localagent.gate.tests.inventory import changed_bodies, changed_tests, tests_of_same_values
 from localagent.ports import Sink
 from localagent.repo.diff.write_diff import unified_diff
 from localagent.repo.top_level_modules import importable_names
@@ -200,10 +200,13 @@ class VerifyJudge:
         own = importable_names(Path(self.tree.snapshot.store))
         review = GateReview(self.policy, self.request.instruction, self.tree, own, ASSUMED | TESTS)
         for more in [dict(whole), {**writes, **texts}]:
-            rewritten = frozenset(t for p in texts for t in changed_tests(p, stood[p] or "", texts[p] or ""))
+            pairs = [(p, stood[p] or "", texts[p] or "") for p in texts]
+            rewritten = frozenset(t for pair in pairs for t in changed_bodies(*pair))
+            concerned = frozenset(t for pair in pairs for t in changed_tests(*pair))  # by their fixtures, too
             if review.of_change({}, more).answer is not Answer.ALLOW:
                 continue
-            if rewritten and self._failing({**more, **stood}) != rewritten:
+            failing = self._failing({**more, **stood}) if concerned else frozenset[str]()
+            if concerned and not (failing and rewritten <= failing <= concerned):
                 continue
             if self.runs.run_tests(more, ()).outcome in (SuiteOutcome.PASSED, SuiteOutcome.NO_TESTS):
                 return more, rewritten

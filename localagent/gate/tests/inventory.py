@@ -95,6 +95,16 @@ def changed_tests(path: str, before: str, after: str) -> frozenset[str]:
     return frozenset(f"{path}::{name.replace('.', '::')}" for name in differ if was.tests[name].is_test)
 
 
+def changed_bodies(path: str, before: str, after: str) -> frozenset[str]:
+    """Ids of the tests of a file that another text of it changes or has not; what stands around them is not looked at."""
+    was, now = suite_of(before.encode()), suite_of(after.encode())
+    if was is None or now is None:
+        return frozenset()
+    stands = {name: ast.dump(test.node) for name, test in now.tests.items()}
+    differ = (name for name, test in was.tests.items() if test.is_test and stands.get(name) != ast.dump(test.node))
+    return frozenset(f"{path}::{name.replace('.', '::')}" for name in differ)
+
+
 def rewritten_tests(path: str, before: str, after: str) -> frozenset[str]:
     """Ids of the tests of a file that another text of it has under the same name, and with another body."""
     was, now = suite_of(before.encode()), suite_of(after.encode())
