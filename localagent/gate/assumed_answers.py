@@ -13,6 +13,7 @@ from localagent.code.source_text import parse_or_none
 from localagent.domain.diff import TreeChange
 from localagent.domain.gate import Finding
 from localagent.gate.instructed_tests import is_stated
+from localagent.gate.instructed_uses import asks_clock
 from localagent.gate.rule_catalogue import OF_MEANING
 
 TESTS = frozenset({"test-changed", "test-fixture-changed"})
@@ -24,6 +25,7 @@ ASSUMED = (OF_MEANING - {"critical-code", "excuse-added", "protection-dropped", 
 
 _ONE_INPUT = "a condition that one input alone meets"
 _OF_FILE = re.compile(r"a condition on whether (?:l?exists|is_?file|is_?dir)")
+_OF_DATE = re.compile(r"a condition on (?:a )?(?:(?:iso)?weekday|year|month|day|hour|minute|second)")
 _OF_INPUT = re.compile(
     r"a condition on one certain length|a condition on every so many|a text that is put in place of one certain text"
     r"|.*: a number that no code has without reason"
@@ -41,6 +43,9 @@ def is_assumed(finding: Finding, entry: TreeChange, instruction: str) -> bool:
             return _asks_for_known_texts(entry, finding.line, instruction)
         case "trigger-added" if _OF_FILE.fullmatch(finding.subject):
             return _asks_for_known_texts(entry, finding.line, instruction)
+        case "trigger-added" if _OF_DATE.fullmatch(finding.subject):
+            tree = parse_or_none(entry.after)
+            return tree is not None and not asks_clock(tree)
         case "trigger-added":
             return _OF_INPUT.fullmatch(finding.subject) is not None
         case "grows-unbounded":

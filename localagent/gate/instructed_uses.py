@@ -71,7 +71,7 @@ _KINDS = (
         names=r"sys\.exit|builtins\.SystemExit",
         words=r"\b(?:exit|quit|abort|status|usage|command|option)|--\w|__main__|\bpython -m\b",
     ),
-    _Kind(rule="process-state", names=r"sys\.stdin(?:\.\w+)*", words=r"\bstdin\b|standard input|\bpip(?:e|ed)\b"),
+    _Kind(rule="process-state", names=r"sys\.stdin(?:\.\w+)*", words=r""),
     _Kind(
         rule="surroundings",
         names=r"time\.sleep",
@@ -136,7 +136,7 @@ _KINDS = (
     _Kind(
         rule="surroundings",
         names=r"rglob|iterdir|glob(?:\.\w+)?|os\.(?:listdir|scandir|walk)",
-        words=r"\b(?:folder|director|recurs|glob|pattern)",
+        words=r"",
     ),
     _Kind(rule="weak-security", names=r"random(?:\.\w+)?", words=r"\b(?:random|shuffl|sampl|seed|jitter)"),
 )
@@ -209,7 +209,7 @@ def is_use_asked_for(finding: Finding, path: RepoPath, before: bytes, source: by
         f for f in around if kind == "name" and f.lineno <= finding.line < f.body[0].lineno
     ]  # a default, not called
     around = heads + [f for f in around if any(finding.line in lines_of(s) for s in f.body)]
-    if finding.rule == "trigger-added" and any(_asks_clock(f) for f in around):
+    if finding.rule == "trigger-added" and any(asks_clock(f) for f in around):
         return False
     if name.startswith("a condition on whether ") and _names_a_file(tree, finding.line):
         return False
@@ -521,7 +521,7 @@ def _passes_on(tree: ast.Module, line: int, name: str, instruction: str) -> bool
     return said and bool(given) and all(isinstance(v, ast.Name | ast.Attribute) and last_name(v) == name for v in given)
 
 
-def _asks_clock(function: ast.AST) -> bool:
+def asks_clock(function: ast.AST) -> bool:
     """Whether a function asks what time it is."""
     clocks = ("today", "now", "utcnow", "time", "localtime", "gmtime", "monotonic", "time_ns")
     return any(isinstance(n, ast.Call) and not n.args and callee_name(n.func) in clocks for n in ast.walk(function))

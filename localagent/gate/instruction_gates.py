@@ -76,6 +76,7 @@ _ABOUT_DEPENDENCIES = re.compile(
 _OF_PROJECTS = frozenset(
     {"project", "optional", "dependencies", "scripts", "requires", "python", "groups", "dependency"}
 )
+_WEAKNESSES_NAMED = {"B314": r"\b(?:xml|rss|atom|svg|opml|gpx|feeds?)\b", "B324": r"\bsha-?1\b|\bmd5\b"}
 _STEM = 4  # letters of a word, which are compared
 _RUNS_TESTS = ("pytest", "coverage", "tox", "nox", "hatch", "pdm", "poetry")
 
@@ -251,6 +252,11 @@ class _InstructionContext:
             case "critical-code":
                 migrates = _MIGRATIONS.match(finding.message) is not None
                 return migrates and re.search(r"\b(?i:migrat)", self.instruction) is not None
+            case "bandit" if any(
+                test in finding.message and re.search(words, self.instruction, re.IGNORECASE)
+                for test, words in _WEAKNESSES_NAMED.items()
+            ):
+                return True
             case "bandit" | "query-built":
                 tree = parse_or_none(entry.after) if entry is not None else None
                 query = finding.rule == "query-built" or "B608" in finding.message
@@ -307,7 +313,7 @@ class _InstructionContext:
         )
 
     def _spelled_out(self, entry: TreeChange) -> bool:
-        """Whether the file, or what it is for, is named, and no term of its new lines is new to it and the instruction."""
+        """Whether the file, or what it is for, is named, and no term of its new lines is new to it and to that."""
         named = entry.path.name in self.instruction or _ABOUT_DEPENDENCIES.search(self.instruction) is not None
         if entry.kind is not ChangeKind.MODIFIED or not named:
             return False

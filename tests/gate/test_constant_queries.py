@@ -38,7 +38,7 @@ def _holds(source: str, word: str = "SELECT") -> bool:
     ("source", "of_constants"),
     [
         ("def f(db, n):\n    return db.execute(f\"SELECT a FROM t WHERE i IN ({','.join('?' * n)})\")", True),
-        ("def f(db, n):\n    marks = ', '.join(['?'] * n)\n    db.execute(f'SELECT a FROM t WHERE i IN ({marks})')", True),
+        ("def f(db, n):\n    m = ', '.join(['?'] * n)\n    db.execute(f'SELECT a FROM t WHERE i IN ({m})')", True),
         ("def f(db, ids):\n    return db.execute(f'SELECT a FROM t WHERE i IN ({ids})')", False),
         ("TABLE = 'things'\n\n\ndef f(db):\n    return db.execute(f'SELECT a FROM {TABLE}')", True),
         ("def f(db, x):\n    return db.execute('SELECT a FROM t WHERE b = %s' % x)", False),

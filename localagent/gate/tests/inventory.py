@@ -96,7 +96,7 @@ def changed_tests(path: str, before: str, after: str) -> frozenset[str]:
 
 
 def changed_bodies(path: str, before: str, after: str) -> frozenset[str]:
-    """Ids of the tests of a file that another text of it changes or has not; what stands around them is not looked at."""
+    """Ids of the tests of a file that another text of it changes or lacks; what stands around them is not looked at."""
     was, now = suite_of(before.encode()), suite_of(after.encode())
     if was is None or now is None:
         return frozenset()
