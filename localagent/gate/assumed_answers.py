@@ -24,7 +24,7 @@ ASSUMED = (OF_MEANING - {"critical-code", "excuse-added", "protection-dropped", 
 """Rules of which some findings are answered."""
 
 _ONE_INPUT = "a condition that one input alone meets"
-_OF_FILE = re.compile(r"a condition on whether (?:l?exists|is_?file|is_?dir)")
+_OF_FILE = re.compile(r"a condition on (?:argv|whether (?:l?exists|is_?file|is_?dir))")
 _OF_DATE = re.compile(r"a condition on (?:a )?(?:(?:iso)?weekday|year|month|day|hour|minute|second)")
 _OF_INPUT = re.compile(
     r"a condition on one certain length|a condition on every so many|a text that is put in place of one certain text"

@@ -136,7 +136,13 @@ _KINDS = (
     _Kind(
         rule="surroundings",
         names=r"rglob|iterdir|glob(?:\.\w+)?|os\.(?:listdir|scandir|walk)",
-        words=r"",
+        words=r"\b(?:folder|director|recurs|glob|pattern|files\b|below|beneath|\*\.\w)",
+    ),
+    _Kind(rule="weak-security", names=r"hashlib\.(?:sha1|md5)", words=r"\bsha-?1\b|\bmd5\b"),
+    _Kind(
+        rule="weak-security",
+        names=r"xml\.(?:etree|dom|sax)\b.*",
+        words=r"\b(?:xml|rss|atom|svg|opml|gpx|feeds?)\b",
     ),
     _Kind(rule="weak-security", names=r"random(?:\.\w+)?", words=r"\b(?:random|shuffl|sampl|seed|jitter)"),
 )
