@@ -361,6 +361,7 @@ def test_a_test_that_the_change_contradicts_is_told_where_nobody_wants_to_be_ask
     with false_model_server(calls_in_turn(LOUD)) as server:
         code, told, diff = _do(repo, server.socket, tmp_path, "--trust", "auto", "--assume", words=words)
     assert (code, told["outcome"]) == (0, "accepted"), told["reason"]
+    assert not told["agent"]["refused"]
     assert "assumed without a question: tests/test_labels.py:5 test_label: 'a' became 'A' [test-ch" in told["reason"]
     assert b"+    assert label(' a ') == 'A'" in diff
     assert main(["apply", told["task"]]) == 0
@@ -370,16 +371,22 @@ def test_a_test_that_the_change_contradicts_is_told_where_nobody_wants_to_be_ask
 @pytest.mark.long
 @pytest.mark.parametrize("why", ["another test fails", "it holds as it stood", "it asks less"])
 def test_a_test_is_not_overruled_by_anything_less(repo: Repo, tmp_path: Path, why: str) -> None:
+    """The model is told; then the rest is taken alone where it holds, and waits for a person where it does not."""
     script = LOUD
     if why == "another test fails":
         repo.stage("tests/test_more.py", TEST.replace("test_label", "test_more"))
         repo.commit()
     elif why == "it holds as it stood":
-        script = [("edit", {"path": "shop/labels.py", "old": "A label.", "new": "One label."}), LOUD[1], *DONE * 3]
+        other = ("edit", {"path": "tests/test_labels.py", "old": "(' a ') == 'a'", "new": "(' b ') == 'b'"})
+        script = [("edit", {"path": "shop/labels.py", "old": "A label.", "new": "One label."}), other, *DONE * 3]
     else:
         weak = ("edit", {"path": "tests/test_labels.py", "old": "== 'a'", "new": "is not None"})
         script = [LOUD[0], weak, *DONE * 3]
+    words = "label gives capitals, and its documentation says one label"
     with false_model_server(calls_in_turn(script)) as server:
-        _, told, diff = _do(repo, server.socket, tmp_path, "--trust", "auto", "--assume", words="label gives capitals")
+        _, told, diff = _do(repo, server.socket, tmp_path, "--trust", "auto", "--assume", words=words)
     assert b"test_labels.py" not in diff
     assert (told["outcome"] == "accepted") == (why == "it holds as it stood"), told["reason"]
+    if why == "it holds as it stood":
+        assert "tests of tests/test_labels.py expect something else" in told["agent"]["refused"][0]
+        assert "changes of tests/test_labels.py are left out" in told["reason"]

@@ -63,6 +63,14 @@ class GateReview:
             return Review(answer=Answer.DENY, reason=f"a statement without effect: {idle[0]}; leave it out")
         return said
 
+    def paths_asked(self, after: Mapping[RepoPath, str | None], rules: Collection[str]) -> frozenset[RepoPath]:
+        """The files of which some rules ask something that is not answered."""
+        entries = self._tree.changes(after)
+        asked = self._gates.review(entries, everything=True, own_packages=self._own)
+        decisions = for_instruction(asked, entries, self._instruction, self._policy, self._assumed)
+        found = (f for d in decisions if d.answer is not Allow.ALLOW for f in d.findings if f.rule in rules)
+        return frozenset(f.path for f in found if f.path is not None)
+
     def shown(self, after: Mapping[RepoPath, str | None]) -> str:
         """A change as a person reads it: a unified diff against the tree at the start."""
         return unified_diff(self._tree.patch(after)).decode("utf-8", "replace")

@@ -47,7 +47,7 @@ from localagent.app.agent.test_driven import NOTE
 from localagent.app.code.repository_index import indexed_facts
 from localagent.domain.chat import Sampling
 from localagent.domain.paths import RepoPath
-from localagent.gate.assumed_answers import ASSUMED
+from localagent.gate.assumed_answers import ASSUMED, TESTS
 from localagent.repo.python_environment import installed_modules
 from localagent.repo.top_level_modules import importable_names
 
@@ -94,7 +94,9 @@ class RoleTurns:
         agreed = agreed_tests(log.events)
         tests = tuple(agreed.files) if agreed is not None else ()
         planned = lambda: planned_modules(log.events, asked)  # noqa: E731
-        review = GateReview(session.policy, asked, self.tree, own, ASSUMED if request.assume else frozenset(), planned)
+        review = GateReview(
+            session.policy, asked, self.tree, own, ASSUMED | TESTS if request.assume else frozenset(), planned
+        )
         judge: VerifyJudge | AcceptanceJudge = self.judge
         writes = lambda: writes_of(log.events)  # noqa: E731
         asks_plan = request.trust is not Trust.AUTO
