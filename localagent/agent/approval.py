@@ -50,7 +50,12 @@ class PlanScope:
         )
 
 
-_INERT = ("__future__", "typing", "dataclasses", "enum", "abc", "collections", "math", "datetime", "pytest")
+_INERT = frozenset(
+    {"__future__", "typing", "dataclasses", "enum", "abc", "collections", "math", "datetime", "pytest", "re", "string",
+     "functools", "itertools", "operator", "json", "decimal", "fractions", "statistics", "textwrap", "contextlib",
+     "copy", "bisect", "heapq", "numbers", "unicodedata", "csv", "html", "zoneinfo", "calendar", "difflib", "fnmatch",
+     "time", "logging", "warnings", "argparse", "uuid"}
+)  # fmt: skip
 _LISTED = 8
 _FILE = re.compile(r"(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.\w{1,8}\b|(?:[\w.@+-]+/)+")
 

@@ -97,6 +97,6 @@ def test_texts_of_a_condition_are_assumed_where_the_instruction_says_them() -> N
     ],
 )
 def test_tests_are_assumed_by_their_own_rule_and_never_weaker(before: str, after: str, rule: str) -> None:
-    tests = [f"from pkg.mod import f\n\n\ndef test_f():\n    {line}\n" for line in (before, after)]
-    assert rule in _rules(*tests, ASSUMED, "tests/test_mod.py")
-    assert (rule not in _rules(*tests, ASSUMED | TESTS, "tests/test_mod.py")) == (rule == "test-changed")
+    old, new = (f"from pkg.mod import f\n\n\ndef test_f():\n    {line}\n" for line in (before, after))
+    assert rule in _rules(old, new, ASSUMED, "tests/test_mod.py")
+    assert (rule not in _rules(old, new, ASSUMED | TESTS, "tests/test_mod.py")) == (rule == "test-changed")
