@@ -64,7 +64,7 @@ _COLLECT = "collect:"  # begins the name of a file that could not be read for it
 _ASSUMED = frozenset(
     {"demand", "spoken"}
 )  # shortfalls of which a model's word that nothing is missing does under `assume`
-_ASSUMED_IF_TURNED = _ASSUMED | {"test"}  # where tests show what was asked for
+_ASSUMED_IF_TURNED = _ASSUMED | {"test", "part"}  # where tests show what was asked for
 
 
 @dataclass(kw_only=True)

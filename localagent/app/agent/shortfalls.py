@@ -64,7 +64,7 @@ def shortfalls(
         place = " there" if lacking[0] in writes else ""
         what = f"{lacking[0]} was to be changed, that was refused, and it is as it was{place}"
         remedy = "change it in a way that may be, or call finish if it is to stay"
-        yield Shortfall(kind="change", what=what, remedy=remedy)
+        yield Shortfall(kind="part" if place else "change", what=what, remedy=remedy)
     if asked:
         more = f", and {len(asked) - _NAMED} more" if len(asked) > _NAMED else ""
         what = f"the instruction asks for {'; '.join(asked[:_NAMED])}{more}, and nothing in the change answers that"
