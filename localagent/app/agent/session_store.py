@@ -86,7 +86,7 @@ def instruction_of(record: TaskRecord) -> str:
 def assumed_of(record: TaskRecord) -> bool:
     """Whether nobody wanted to be asked what the accepted patch of a task means."""
     report = record.result_json() or {}
-    return report.get("outcome") == Verdict.ACCEPTED.value and report.get("agent", {}).get("assume") is True
+    return report.get("outcome") == Verdict.ACCEPTED.value and (report.get("agent") or {}).get("assume") is True
 
 
 def whole_instruction(request: DoRequest, events: Sequence[AgentEvent]) -> str:
