@@ -50,7 +50,12 @@ class PlanScope:
         )
 
 
-_INERT = ("__future__", "typing", "dataclasses", "enum", "abc", "collections", "math", "datetime", "pytest")
+_INERT = frozenset(
+    {"__future__", "typing", "dataclasses", "enum", "abc", "collections", "math", "datetime", "pytest", "re", "string",
+     "functools", "itertools", "operator", "json", "decimal", "fractions", "statistics", "textwrap", "contextlib",
+     "copy", "bisect", "heapq", "numbers", "unicodedata", "csv", "html", "zoneinfo", "calendar", "difflib", "fnmatch",
+     "time", "logging", "warnings", "argparse", "uuid"}
+)  # fmt: skip
 _LISTED = 8
 _FILE = re.compile(r"(?:[\w.@+-]+/)*[\w@+-][\w.@+-]*\.\w{1,8}\b|(?:[\w.@+-]+/)+")
 
@@ -113,8 +118,7 @@ class ChokePoint:
             more = "call plan with files to ask for it, or leave it as it is"
             return f"{outside[0]} is outside the plan that was agreed to ({_listed(agreed)}); {more}" if outside else ""
         # an agreed plan binds who works by it, by its files; its words bind nobody
-        plans = (e.plan for e in reversed(events) if isinstance(e, Answered) and e.plan and e.agreement is None)
-        plan = next(plans, ())
+        plan = plan_of([e for e in events if isinstance(e, Answered) and e.agreement is None])
         planned, asked = scope_of(plan), scope_of([self.instruction])
         for path, text in after.items():
             named = planned.names(path) or asked.names(path) or is_word_of(path, [*plan, self.instruction])
@@ -171,6 +175,19 @@ class ChokePoint:
 def is_word_of(path: RepoPath, texts: Sequence[str]) -> bool:
     """Whether some texts say the name of a file without an ending, as README, which no rule knows from a word."""
     return "." not in path.name and any(path.name in re.findall(r"\w+", text) for text in texts)
+
+
+def plan_of(events: Sequence[AgentEvent]) -> tuple[str, ...]:
+    """The last plan that names a file, else the last one: one that names none takes back no other."""
+    plans = [e.plan for e in reversed(events) if isinstance(e, Answered) and e.plan]
+    return next((plan for plan in plans if scope_of(plan).paths), next(iter(plans), ()))
+
+
+def planned_modules(events: Sequence[AgentEvent], instruction: str) -> frozenset[str]:
+    """The top of what could be imported of the Python files that the last plan, or the instruction, names."""
+    plan = plan_of(events)
+    files = (path for path in scope_of([instruction, *plan]).paths if path.endswith(".py"))
+    return frozenset(path.partition("/")[0].removesuffix(".py") for path in files)
 
 
 def frozen_among(paths: Iterable[RepoPath], frozen: Collection[RepoPath]) -> str:

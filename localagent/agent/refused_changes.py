@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from localagent.agent.approval import is_word_of, scope_of
+from localagent.agent.approval import is_word_of, plan_of, scope_of
 from localagent.agent.containment import is_contained
 from localagent.agent.events import AgentEvent, Answered, Replied, ResultKind, agreed_files, last_said
 from localagent.agent.tools.edit_tools import TOOLS
@@ -28,7 +28,7 @@ def refused_changes(
     """Such files since a person spoke, as they were tried. `written`: what the copy holds otherwise than the tree."""
     since = events[last_said(events) + 1 :]
     results = {e.call_id: e for e in since if isinstance(e, Answered)}
-    plan = next((e.plan for e in reversed(events) if isinstance(e, Answered) and e.plan), ())
+    plan = plan_of(events)
     texts, agreed = [instruction, *plan], agreed_files(events) or frozenset()
     named = scope_of(texts)
     tried = [t for e in since if isinstance(e, Replied) for c in e.calls if (t := _tried(c, results)) is not None]

@@ -7,7 +7,7 @@ import argparse
 from pathlib import Path
 
 from localagent.app import Settings
-from localagent.app.agent.session_store import instruction_of
+from localagent.app.agent.session_store import assumed_of, instruction_of
 from localagent.app.evidence.integrity import hold_patch
 from localagent.app.evidence.task_evidence import land_recorded
 from localagent.app.fix.proposal_test_file import answer_test
@@ -64,7 +64,10 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     service = service_of(args.daemon, record)
     repo = Path(record.task.repo)
     asked = instruction_of(record)
-    refuse_unapproved(patch, repo, args.policy, settings, task=record.id, service=service, instruction=asked)
+    assumed = args.choose is None and assumed_of(record)
+    refuse_unapproved(
+        patch, repo, args.policy, settings, task=record.id, service=service, instruction=asked, assumed=assumed
+    )
     test = None
     if args.write_test is not None:
         policy = open_policy(settings, args.policy, repo).policy

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from localagent.domain.gate import Decision, Severity
+from localagent.domain.gate import Decision, Finding, Severity
 
 
 class PatchVerdict(StrEnum):
@@ -71,7 +71,7 @@ class PatchReview:
     and why. `gates` are all in their order, so that one which never came to its turn can be told from one that allowed.
     `tool` is the verb that answers; `title`, `exit_code` and `sections` are its own where it asked more than gates.
     `change` is the digest of what the patch makes of the files, "" if it does not apply. `approval` is why a patch that
-    needs a person is allowed.
+    needs a person is allowed. `assumed`: questions that nobody wanted to be asked.
     """
 
     verdict: PatchVerdict
@@ -90,6 +90,7 @@ class PatchReview:
     sections: tuple[Section, ...] = ()
     change: str = ""
     approval: PatchApproval | None = None
+    assumed: tuple[Finding, ...] = ()
 
     @property
     def questions(self) -> tuple[str, ...]:

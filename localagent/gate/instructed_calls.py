@@ -13,7 +13,9 @@ from localagent.code.source_text import parse_or_none
 from localagent.code.spans import lines_of
 from localagent.domain.gate import Finding
 from localagent.domain.paths import RepoPath
+from localagent.gate.constant_queries import is_of_constants
 from localagent.gate.review.source_change import module_values
+from localagent.text.visible_text import shortened
 
 RULES = frozenset({"run-process", "module-handed-on", "acts-outside", "changes-stored", "check-gone"})
 """The rules of which some findings are answered."""
@@ -37,6 +39,9 @@ _SQL_PLAIN = re.compile(
     r"|\s*pragma\s+user_version\s*$",
     re.IGNORECASE,
 )
+_UPDATES_SOME = re.compile(
+    r"\s*update\s+\w+\s+set\s[^'\"]*\swhere\s[^'\"]*", re.IGNORECASE | re.DOTALL
+)  # values from outside
 _VERSION = r"\s*pragma\s+user_version\s*=\s*"
 _SQL_ASKED = (
     (r"\s*delete\s+from\s.*\bwhere\b", r"\b(?:delet|remov|clear|purg|drop|prun|expir|forget)"),
@@ -52,6 +57,7 @@ _SQL_ASKED = (
     (r"\s*alter\s+table\s+\w+\s+add\b", r"\b(?:column|field)"),
     (rf"{_VERSION}(?:\d+\s*)?$", r"\b(?:schema|version|migrat)"),
 )
+_SHOWN = 60  # letters of what is called, as the rule tells it
 _HANDS_ON = frozenset({"map", "imap", "starmap", "submit", "run_in_executor", "to_thread"})
 BESIDE = r"\b(?:threads?|parallel|concurren)"
 """Words that ask for work beside other work."""
@@ -76,6 +82,8 @@ def is_call_instructed(finding: Finding, path: RepoPath, before: bytes, tree: as
             return kind == "string" and _is_sql_instructed(text, instruction)
         case "check-gone" if finding.subject.endswith(": acquire"):
             return _is_held_by_with(before, tree, finding.subject)
+        case "check-gone" if _is_replaced(before, tree, finding.subject, instruction):
+            return True
         case "check-gone":
             return re.search(BESIDE, instruction, re.IGNORECASE) is not None and _is_handed_on(tree, finding.subject)
     return False
@@ -139,7 +147,8 @@ def _is_of_database(tree: ast.Module, calls: list[ast.Call], subject: str, instr
         return re.search(_STORES, instruction, re.IGNORECASE) is not None
     named = [c for c in calls if ast.unparse(c.func) == name]
     if "(" in name:  # of what another call answers, which is judged by itself
-        return all(callee_name(c.func) in _FETCHES | _EXECUTES for c in calls if isinstance(c.func, ast.Attribute))
+        reached = [c for c in calls if shortened(ast.unparse(c.func), _SHOWN) == name]
+        return bool(reached) and all(callee_name(c.func) in _FETCHES | _EXECUTES for c in reached)
     if name.rpartition(".")[2] in _FETCHES:
         return True
     return bool(named) and all(
@@ -152,15 +161,29 @@ def _texts(tree: ast.Module, call: ast.Call) -> Iterator[str]:
     given = call.args[0] if call.args else None
     if isinstance(given, ast.JoinedStr) and isinstance(given.values[0], ast.Constant) and len(given.values) == 2:
         first = str(given.values[0].value)
-        yield from [first] if re.fullmatch(_VERSION, first, re.IGNORECASE) else []
+        if re.fullmatch(_VERSION, first, re.IGNORECASE):
+            yield first
+            return
     if isinstance(given, ast.Subscript):
         table = dict(module_values(tree)).get(ast.unparse(given.value))
         yield from _only_texts(table.values if isinstance(table, ast.Dict) else getattr(table, "elts", []))
-    values = [s.value for s in tree.body if isinstance(s, ast.Assign) and isinstance(given, ast.Name)
+    values = [s.value for s in ast.walk(tree) if isinstance(s, ast.Assign) and isinstance(given, ast.Name)
               and any(isinstance(t, ast.Name) and t.id == given.id for t in s.targets)]  # fmt: skip
     for value in values if isinstance(given, ast.Name) and len(values) == 1 else [given]:
-        if isinstance(value, ast.Constant) and isinstance(value.value, str):
-            yield value.value
+        yield from _written(tree, value)
+
+
+def _written(tree: ast.Module, value: ast.expr | None) -> Iterator[str]:
+    """A text that is written out, or put together from nothing but texts of the file, which are shown as 0."""
+    if isinstance(value, ast.Constant) and isinstance(value.value, str):
+        yield value.value
+    elif isinstance(value, ast.JoinedStr | ast.BinOp) and is_of_constants(tree, value.lineno):
+        parts = value.values if isinstance(value, ast.JoinedStr) else _summands(value)
+        yield "".join(str(p.value) if isinstance(p, ast.Constant) else "0" for p in parts)
+
+
+def _summands(node: ast.expr) -> list[ast.expr]:
+    return [*_summands(node.left), *_summands(node.right)] if isinstance(node, ast.BinOp) else [node]
 
 
 def _are_sql_instructed(texts: Sequence[str], instruction: str) -> bool:
@@ -177,6 +200,8 @@ def _is_sql_instructed(text: str, instruction: str) -> bool:
     """Whether one statement of SQL only reads or adds, or changes what the words ask for."""
     if ";" in text.rstrip("; \n"):
         return False
+    if _UPDATES_SOME.fullmatch(text):
+        return True
     return _SQL_PLAIN.match(text) is not None or any(
         re.match(sql, text, re.IGNORECASE | re.DOTALL) and re.search(words, instruction, re.IGNORECASE)
         for sql, words in _SQL_ASKED
@@ -193,6 +218,16 @@ def _is_handed_on(tree: ast.Module, subject: str) -> bool:
     ]
     given = {callee_name(a) for call in handing for a in call.args if isinstance(a, ast.Name | ast.Attribute)}
     return bool(names) and all(name in given for name in names.split(", "))
+
+
+def _is_replaced(before: bytes, tree: ast.Module, subject: str, instruction: str) -> bool:
+    """Whether a function calls, of what was lost, as many others instead, each of a name that the instruction says."""
+    where, _, names = subject.partition(": ")
+    name = where.rpartition(".")[2]
+    old, new = ({callee_name(n) for n in _nodes_of(t, name) if isinstance(n, ast.Call)}
+                for t in (parse_or_none(before), tree))  # fmt: skip
+    come = {one for one in new - old if re.search(rf"`[^`]*\b{re.escape(one)}\b[^`]*`", instruction)}
+    return bool(names) and len(come) >= len(names.split(", "))
 
 
 def _is_held_by_with(before: bytes, tree: ast.Module, subject: str) -> bool:

@@ -9,8 +9,9 @@ import ast
 import re
 import sys
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from localagent.code.bindings import target_name
 from localagent.code.exception_handlers import raises_again
 from localagent.code.names import callee_name, dotted_name, imports_of, last_name
 from localagent.code.source_text import parse_or_none
@@ -18,6 +19,7 @@ from localagent.code.spans import lines_of
 from localagent.domain.gate import Finding
 from localagent.domain.paths import RepoPath
 from localagent.gate import instructed_answers, instructed_calls
+from localagent.gate.instructed_tests import is_stated
 from localagent.gate.review.source_change import module_values
 
 _ELSEWHERE = re.compile(
@@ -25,6 +27,7 @@ _ELSEWHERE = re.compile(
     r"|(?:.*/)?\.(?:git|ssh|bash|profile|zsh|env|venv|config|local|vscode|idea|pre-commit|aws|netrc|pypirc|npmrc|circleci)"
     r"|.*\.(?:py[ciw]?|pth|so|sh|toml|cfg|ini|ya?ml)$"
 )
+_SETTINGS_FILE = re.compile(r"\w[\w-]*\.(?:toml|cfg|ini|ya?ml)")
 _ENTRY = "__main__.py"
 _TEST = re.compile(r"test_\w*\.py|\w+_test\.py")
 _EXIT, _ON_VARIABLE = "sys.exit() on import", "a condition on environ"  # what the rules of review call them
@@ -56,8 +59,10 @@ _KINDS = (
         rule="write-files",
         names=r"(?:builtins|io|codecs|gzip|bz2|lzma)\.open:write|os\.(?:fdopen:write|mkdir|makedirs|replace|rename)"
         r"|tempfile\.(?:mkstemp|mkdtemp|NamedTemporaryFile:write)|zipfile\.ZipFile:write|sqlite3(?:\.(?:connect|Row))?"
-        r"|open:(?:over)?write|write_text|write_bytes|mkdir|makedirs|touch|replace:one|rename:one|writestr|savefig|to_\w+",
+        r"|open:(?:over)?write|write_text|write_bytes|mkdir|makedirs|touch|replace:one|rename:one|writestr|savefig|to_\w+"
+        r"|shutil\.(?:copy2?|copyfile|move)|copy2|copyfile",
         words=r"\b(?:sav|writ|wrot|stor|export|dump|output|append|persist|record|backup|atomic|cach|log\b|database|sqlite"
+        r"|cop(?:y|ies|ied)|mov(?:e|ing)|keep|kept|archiv|rotat|renam"
         r"|(?:creat|mak)\w* (?:\w+ ){0,3}(?:file|folder|director))",
     ),
     _Kind(rule="write-files", names=r"unlink|rmdir|os\.(?:remove|unlink|rmdir)", words=_GOES),
@@ -66,7 +71,7 @@ _KINDS = (
         names=r"sys\.exit|builtins\.SystemExit",
         words=r"\b(?:exit|quit|abort|status|usage|command|option)|--\w|__main__|\bpython -m\b",
     ),
-    _Kind(rule="process-state", names=r"sys\.stdin(?:\.\w+)*", words=r"\bstdin\b|standard input|\bpip(?:e|ed)\b"),
+    _Kind(rule="process-state", names=r"sys\.stdin(?:\.\w+)*", words=r""),
     _Kind(
         rule="surroundings",
         names=r"time\.sleep",
@@ -131,20 +136,34 @@ _KINDS = (
     _Kind(
         rule="surroundings",
         names=r"rglob|iterdir|glob(?:\.\w+)?|os\.(?:listdir|scandir|walk)",
-        words=r"\b(?:folder|director|recurs|glob|pattern)",
+        words=r"\b(?:folder|director|recurs|glob|pattern|files\b|below|beneath|\*\.\w)",
+    ),
+    _Kind(rule="weak-security", names=r"hashlib\.(?:sha1|md5)", words=r"\bsha-?1\b|\bmd5\b"),
+    _Kind(
+        rule="weak-security",
+        names=r"xml\.(?:etree|dom|sax)\b.*",
+        words=r"\b(?:xml|rss|atom|svg|opml|gpx|feeds?)\b",
     ),
     _Kind(rule="weak-security", names=r"random(?:\.\w+)?", words=r"\b(?:random|shuffl|sampl|seed|jitter)"),
 )
+_FILES_KIND = _KINDS[0]
+_COPIES = ("a call of shutil.copy", "a call of shutil.copy2", "a call of shutil.copyfile", "a call of shutil.move")
 _AS_FOUND = (
     "grows-unbounded",
     "exposed-whole",
     "trigger-added",
 )  # of the review: what they find is called by a sentence
+_TABLES = ("headers", "config", "configuration", "settings")  # that a program may go through as a whole
+_TELLS = re.compile(
+    r"print|pprint|debug|info|warning|warn|error|exception|critical|log|write\w*|send\w*|post|put|publish|emit|request"
+    r"|urlopen|notify|report|echo|dumps?|upload|fetch"
+)
+_ENVIRONMENT = ("environ", "getenv")
 _AGAIN = ("write-files", "process-state", "surroundings")  # what a file does already it may do once more
 _GUARDS = r"(?i).*(?:verif|ssl|tls|secur|auth|csrf|host|escap|trust|permi|cert|sign|sanit|admin|encrypt|debug|pass)"
 RULES = frozenset(
     {kind.rule for kind in _KINDS}
-    | {"dynamic-access", "magic-value", "trigger-added", "runs-unasked", "run-text"}
+    | {"secret-told", "dynamic-access", "magic-value", "trigger-added", "runs-unasked", "run-text"}
     | instructed_calls.RULES
     | instructed_answers.RULES
 )
@@ -158,12 +177,18 @@ def is_use_asked_for(finding: Finding, path: RepoPath, before: bytes, source: by
         return False
     if finding.rule == "trigger-added" and finding.subject == _ON_VARIABLE:
         return _variable_named(tree, finding.line, instruction)
+    if finding.rule == "magic-value" and _is_value_stated(finding.subject, instruction):
+        return True
     if finding.rule == "magic-value" or finding.subject == _ON_INPUT:
         return _is_listed(tree, finding, instruction)
     if finding.subject == _ON_REQUEST:
         return _asks_for_stated(tree, finding.line, instruction)
     if finding.rule in instructed_answers.RULES:
         return instructed_answers.is_answer_stated(tree, finding.line, instruction)
+    if finding.rule == "secret-told":
+        return finding.subject == "environ is told" and _all_variables_named(tree, instruction)
+    if finding.subject in _COPIES:
+        return _FILES_KIND.is_asked(replace(finding, rule="write-files"), finding.subject[10:], instruction)
     if finding.rule in instructed_calls.RULES:
         return instructed_calls.is_call_instructed(finding, path, before, tree, instruction)
     if finding.rule == "runs-unasked" and re.fullmatch(r"__\w+__", finding.subject):
@@ -175,18 +200,22 @@ def is_use_asked_for(finding: Finding, path: RepoPath, before: bytes, source: by
         return name == "importlib.reload" and _TEST.fullmatch(path.name) is not None and _reloads_own(tree)
     if finding.rule in _AS_FOUND:
         name = finding.subject
+        if name.startswith("all of ") and _stays_inside(tree, finding.line, name, instruction):
+            return True
         if name.startswith("all of ") and not _makes_dictionary(tree, finding.line):
             return False
     elif kind == "attribute" and finding.rule == "lets-be":
         return _is_own_attribute(tree, finding.line, name)
     elif kind not in _BY_NAME:
         return False
+    if kind == "name" and _is_annotation(tree, finding.line, name.removeprefix("builtins.")):
+        return True
     around = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
     heads = [
         f for f in around if kind == "name" and f.lineno <= finding.line < f.body[0].lineno
     ]  # a default, not called
     around = heads + [f for f in around if any(finding.line in lines_of(s) for s in f.body)]
-    if finding.rule == "trigger-added" and any(_asks_clock(f) for f in around):
+    if finding.rule == "trigger-added" and any(asks_clock(f) for f in around):
         return False
     if name.startswith("a condition on whether ") and _names_a_file(tree, finding.line):
         return False
@@ -197,17 +226,17 @@ def is_use_asked_for(finding: Finding, path: RepoPath, before: bytes, source: by
     if finding.rule == "process-state" and (_starts_program(tree, finding.line, path) or _expected(tree, finding.line)):
         return name in ("sys.exit", "builtins.SystemExit")
     imports = any(isinstance(n, ast.Import | ast.ImportFrom) and finding.line in lines_of(n) for n in tree.body)
-    if not (around or imports) or _leads_elsewhere(tree, around):
+    if not (around or imports) or _leads_elsewhere(tree, around, instruction):
         return False
     if finding.rule == "surroundings" and name in ("os.environ", "os.environ.get", "os.getenv"):
-        return _variable_named(tree, finding.line, instruction)
+        return _variable_named(tree, finding.line, instruction) or _takes_environment(around, instruction)
     if finding.rule == "dynamic-access" and name in ("builtins.getattr:dynamic", "builtins.setattr:dynamic"):
         reads = name.startswith("builtins.getattr")
         return _is_on_itself(tree, finding.line, instruction, name.split(".")[1].partition(":")[0]) or (
             reads and _reads_attribute(tree, finding.line, instruction)
         )
     if finding.rule == "lets-be" and name == "builtins.BaseException":
-        return _is_annotation(tree, finding.line, name.partition(".")[2]) or _is_raised_again(tree, finding.line)
+        return _is_raised_again(tree, finding.line)
     if finding.rule in _AGAIN and _is_used(before, name):
         return any(kind.is_named(finding, name) for kind in _KINDS)
     return any(kind.is_asked(finding, name, instruction) for kind in _KINDS)
@@ -224,8 +253,12 @@ def _is_annotation(tree: ast.Module, line: int, name: str) -> bool:
     nodes = list(ast.walk(tree))
     types = [n.annotation for n in nodes if isinstance(n, ast.arg | ast.AnnAssign) and n.annotation is not None]
     types += [n.returns for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and n.returns]
-    inside = {id(n) for one in types for n in ast.walk(one)}
-    named = [n for n in nodes if isinstance(n, ast.Name) and n.id == name and n.lineno == line]
+    plain = [
+        one for one in types if not any(isinstance(n, ast.Call | ast.NamedExpr | ast.Await) for n in ast.walk(one))
+    ]
+    inside = {id(n) for one in plain for n in ast.walk(one)}
+    named = [n for n in nodes if isinstance(n, ast.Name | ast.Attribute) and dotted_name(n) == name]
+    named = [n for n in named if n.lineno == line]
     return bool(named) and all(id(n) in inside for n in named)
 
 
@@ -271,6 +304,19 @@ def _is_used(source: bytes, name: str) -> bool:
     )
 
 
+def _stays_inside(tree: ast.Module, line: int, name: str, instruction: str) -> bool:
+    """Whether a table is one that the instruction speaks of, and the function that uses all of it tells nobody."""
+    table = name.rpartition(".")[2].rpartition(" ")[2].strip("_").lower()
+    kind = next((kind for kind in _TABLES if table.endswith(kind)), "")
+    if not kind or not re.search(rf"\b{kind.removesuffix('s')}", instruction, re.IGNORECASE):
+        return False
+    around = [
+        n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef) and line in lines_of(n)
+    ]
+    calls = [callee_name(n) for n in ast.walk(around[-1]) if isinstance(n, ast.Call)] if around else ["print"]
+    return not any(_TELLS.fullmatch(call) for call in calls)
+
+
 def _makes_dictionary(tree: ast.Module, line: int) -> bool:
     """Whether a line makes a dictionary or a tuple of a dataclass."""
     calls = [n for n in ast.walk(tree) if isinstance(n, ast.Call) and line in lines_of(n)]
@@ -293,15 +339,28 @@ def _is_own_attribute(tree: ast.Module, line: int, name: str) -> bool:
 def _is_setting_named(tree: ast.Module, line: int, name: str, instruction: str) -> bool:
     """Whether a setting of a line is one that the instruction names, and nothing that guards."""
     return not re.match(_GUARDS, name) and (
-        _is_named_default(tree, name, instruction)
+        _is_counted(tree, name)
+        or _is_named_default(tree, name, instruction)
         or _is_list_of_stated(tree, name, instruction)
         or _passes_on(tree, line, name, instruction)
     )
 
 
+def _is_counted(tree: ast.Module, name: str) -> bool:
+    """Whether a name is a local one that is counted up, and given to nothing."""
+    counted = [n.target for n in ast.walk(tree) if isinstance(n, ast.AugAssign)]
+    given = [a for n in ast.walk(tree) if isinstance(n, ast.Call) for a in (*n.args, *(k.value for k in n.keywords))]
+    return any(isinstance(t, ast.Name) and t.id == name for t in counted) and not any(
+        (isinstance(n, ast.Name) and n.id == name) or (isinstance(n, ast.keyword) and n.arg == name)
+        for value in given
+        for n in ast.walk(value)
+    )
+
+
 def _is_named_default(tree: ast.Module, name: str, instruction: str) -> bool:
     """Whether it is a parameter, or a field of a class, that the instruction names and that is given its default."""
-    if re.match(_GUARDS, name) or not re.search(rf"\b{re.escape(name)}\b", instruction, re.IGNORECASE):
+    spelled = re.escape(name).replace("_", "[-_]")
+    if re.match(_GUARDS, name) or not re.search(rf"\b{spelled}\b", instruction, re.IGNORECASE):
         return False
     given = [n.value for n in ast.walk(tree) if isinstance(n, ast.keyword) and (n.arg or "").lower() == name.lower()]
     if not all(isinstance(v, ast.Name | ast.Attribute) and last_name(v).lower() == name.lower() for v in given):
@@ -327,8 +386,11 @@ def _is_list_of_stated(tree: ast.Module, name: str, instruction: str) -> bool:
     return len(texts) == len(items) > 1 and all(found is not None for found in said)
 
 
-def _leads_elsewhere(tree: ast.Module, functions: Sequence[ast.AST]) -> bool:
-    """Whether functions hold, or use a name of their module for, a text that is a path elsewhere, or their own file."""
+def _leads_elsewhere(tree: ast.Module, functions: Sequence[ast.AST], instruction: str) -> bool:
+    """Whether functions hold, or use a name of their module for, a text that is a path elsewhere, or their own file.
+
+    Not a file of configuration that the instruction names.
+    """
     nodes = [n for f in functions for n in ast.walk(f)]
     used = {n.id for n in nodes if isinstance(n, ast.Name)}
     if "__file__" in used or any(isinstance(n, ast.Attribute) and n.attr == "__file__" for n in nodes):
@@ -338,6 +400,7 @@ def _leads_elsewhere(tree: ast.Module, functions: Sequence[ast.AST]) -> bool:
         if used & {t.id for t in targets if isinstance(t, ast.Name)}:
             nodes += ast.walk(node)
     texts = [n.value for n in nodes if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    texts = [text for text in texts if not (_SETTINGS_FILE.fullmatch(text) and is_stated(text, instruction))]
     return any("\n" not in text and _ELSEWHERE.match(text) for text in texts)
 
 
@@ -368,16 +431,57 @@ def _variable_named(tree: ast.Module, line: int, instruction: str) -> bool:
             read.append(node.left)
     known = {*re.findall(r"\w{3,}", instruction)}
     return bool(read) and all(
-        (isinstance(r, ast.Constant) and r.value in known) or _begins_with(r, known) for r in read
+        (isinstance(r, ast.Constant) and r.value in known) or _begins_with(tree, r, known) for r in read
     )
 
 
-def _begins_with(name: ast.expr, known: Collection[str]) -> bool:
-    """Whether a name is made of a beginning that is known, such as `SHOP_`, and of one that is given."""
+def _all_variables_named(tree: ast.Module, instruction: str) -> bool:
+    """Whether all that a file asks the environment is named by the instruction."""
+    lines = {
+        n.lineno for n in ast.walk(tree) if isinstance(n, ast.Attribute | ast.Name) and last_name(n) in _ENVIRONMENT
+    }
+    return bool(lines) and all(_variable_named(tree, line, instruction) for line in lines)
+
+
+def _takes_environment(functions: Sequence[ast.AST], instruction: str) -> bool:
+    """Whether functions ask the environment by names that the instruction says alone, as what is given or `os.environ`.
+
+    `def load(environ=None)`, `source = os.environ if environ is None else environ`, `source.get("APP_HOST")`.
+    """
+    if not re.search(r"\benviron", instruction, re.IGNORECASE):
+        return False
+    nodes = [n for f in functions for n in ast.walk(f)]
+    keys: list[ast.expr] = [n.slice for n in nodes if isinstance(n, ast.Subscript)]
+    keys += [n.args[0] for n in nodes if isinstance(n, ast.Call) and callee_name(n) in ("get", "pop") and n.args]
+    keys += [n.left for n in nodes if isinstance(n, ast.Compare) and isinstance(n.ops[0], ast.In | ast.NotIn)]
+    texts = [n.value for key in keys for n in ast.walk(key) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    variables = [text for text in texts if text == text.upper()]
+    loops = [n.iter for n in nodes if isinstance(n, ast.For | ast.comprehension)]
+    spread = any("environ" in ast.unparse(loop) for loop in loops)
+    return bool(variables) and not spread and all(is_stated(text, instruction) for text in variables)
+
+
+def _begins_with(tree: ast.Module, name: ast.expr, known: Collection[str]) -> bool:
+    """Whether a name is made of a beginning of known ones, such as `SHOP_`, and of something else behind it."""
+    constants = dict(module_values(tree))
+    if isinstance(name, ast.Name):
+        values = [n.value for n in ast.walk(tree) if isinstance(n, ast.Assign) and target_name(n.targets[0]) == name.id]
+        return bool(values) and all(not isinstance(v, ast.Name) and _begins_with(tree, v, known) for v in values)
     match name:
-        case ast.JoinedStr(values=[ast.Constant(value=str(first)), ast.FormattedValue(value=ast.Name())]):
-            return re.fullmatch(r"[A-Z][A-Z0-9]{2,}_", first) is not None and first in known
+        case ast.JoinedStr(values=[first, _, *_]) | ast.BinOp(left=first, op=ast.Add()):
+            first = first.value if isinstance(first, ast.FormattedValue) else first
+            first = constants.get(first.id, first) if isinstance(first, ast.Name) else first
+            text = first.value if isinstance(first, ast.Constant) else None
+            prefix = isinstance(text, str) and re.fullmatch(r"[A-Z][A-Z0-9]{2,}_", text) is not None
+            return prefix and any(word.startswith(str(text)) for word in known)
     return False
+
+
+def _is_value_stated(subject: str, instruction: str) -> bool:
+    """Whether the text or number that a comparison asks for is one that the instruction says; no example of a call."""
+    said = re.sub(r"\w\([^()]*\)", " ", instruction)
+    value = subject.removeprefix("a comparison with ").removeprefix("a look-up of ").strip("'\"")
+    return value != subject and is_stated(value, said)
 
 
 def _is_listed(tree: ast.Module, finding: Finding, instruction: str) -> bool:
@@ -423,7 +527,7 @@ def _passes_on(tree: ast.Module, line: int, name: str, instruction: str) -> bool
     return said and bool(given) and all(isinstance(v, ast.Name | ast.Attribute) and last_name(v) == name for v in given)
 
 
-def _asks_clock(function: ast.AST) -> bool:
+def asks_clock(function: ast.AST) -> bool:
     """Whether a function asks what time it is."""
     clocks = ("today", "now", "utcnow", "time", "localtime", "gmtime", "monotonic", "time_ns")
     return any(isinstance(n, ast.Call) and not n.args and callee_name(n.func) in clocks for n in ast.walk(function))

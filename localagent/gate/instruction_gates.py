@@ -28,6 +28,8 @@ from localagent.domain.gate import Allow, Decision, Finding
 from localagent.domain.paths import RepoPath
 from localagent.domain.policy import InstructionRules, Permission, Policy
 from localagent.gate import instructed_uses
+from localagent.gate.assumed_answers import is_assumed
+from localagent.gate.constant_queries import is_of_constants
 from localagent.gate.files import critical_paths, patch_paths
 from localagent.gate.files.editable_paths import NOT_IN_TREE
 from localagent.gate.instructed_tests import is_change_asked, is_change_stated, is_stated
@@ -68,6 +70,13 @@ _MIGRATIONS = re.compile(r"_?(?:(?:db|schema|database)_)?migrations? is critical
 _ABOUT_TYPES = re.compile(r"\b(?:typ(?:e|es|ed|ing)|annotat\w*|generic|mypy|pyright)\b", re.IGNORECASE)
 _ONE_TYPE_EXCUSED = re.compile(rb"#\s*type:\s*ignore\[[a-z-]+\]\s*$")
 _ARGUMENT_GONE = re.compile(r"(\S+)\(\u2026 (\w+)=\) is gone$")
+_ABOUT_DEPENDENCIES = re.compile(
+    r"(?i)\bdependenc|\brequir\w*\b|\bentry[- ]points?\b|\bpins?\b|\bpython 3\b|\bextras?\b"
+)
+_OF_PROJECTS = frozenset(
+    {"project", "optional", "dependencies", "scripts", "requires", "python", "groups", "dependency"}
+)
+_WEAKNESSES_NAMED = {"B314": r"\b(?:xml|rss|atom|svg|opml|gpx|feeds?)\b", "B324": r"\bsha-?1\b|\bmd5\b"}
 _STEM = 4  # letters of a word, which are compared
 _RUNS_TESTS = ("pytest", "coverage", "tox", "nox", "hatch", "pdm", "poetry")
 
@@ -100,13 +109,20 @@ def instructed(policy: Policy) -> Policy:
 
 
 def for_instruction(
-    decisions: Sequence[Decision], entries: Sequence[TreeChange], instruction: str, policy: Policy
+    decisions: Sequence[Decision],
+    entries: Sequence[TreeChange],
+    instruction: str,
+    policy: Policy,
+    assumed: Collection[str] = (),
 ) -> list[Decision]:
-    """What stands against a change that was made for an instruction, of what the gates decided on it and beside it."""
+    """What stands against a change that was made for an instruction, of what the gates decided on it and beside it.
+
+    `assumed`: rules of whose questions some are answered by nobody wanting to be asked.
+    """
     return [
         *_not_allowed_at_all(entries, policy.instruction),
         *_outside(entries, policy),
-        *answered(decisions, entries, instruction, policy.instruction),
+        *answered(decisions, entries, instruction, policy.instruction, assumed),
     ]
 
 
@@ -178,12 +194,18 @@ def _mentions(node: ast.AST, derived: Collection[str]) -> bool:
 
 
 def answered(
-    decisions: Sequence[Decision], entries: Sequence[TreeChange], instruction: str, rules: InstructionRules | None
+    decisions: Sequence[Decision],
+    entries: Sequence[TreeChange],
+    instruction: str,
+    rules: InstructionRules | None,
+    assumed: Collection[str] = (),
 ) -> list[Decision]:
-    """The decisions without the findings that the instruction answers."""
+    """The decisions without the findings that the instruction answers, or that are `assumed`."""
     if rules is None:
         return list(decisions)
-    asked = _InstructionContext(instruction=instruction, rules=rules, entries={e.path: e for e in entries})
+    asked = _InstructionContext(
+        instruction=instruction, rules=rules, entries={e.path: e for e in entries}, assumed=assumed
+    )
     found = []
     for decision in decisions:
         kept = tuple(f for f in decision.findings if not (asked.answers(f) or asked.is_moved(f)))
@@ -199,15 +221,22 @@ class _InstructionContext:
     instruction: str
     rules: InstructionRules
     entries: Mapping[RepoPath, TreeChange]
+    assumed: Collection[str] = ()
 
     def answers(self, finding: Finding) -> bool:
         """Whether the instruction says what a finding asks."""
         if finding.rule not in self.rules.answered or finding.path is None:
             return False
         entry = self.entries.get(finding.path)
-        opens = finding.rule in _LETS_THROUGH and not _ABOUT_ACCESS.search(self.instruction)
+        rule = finding.rule
+        assumed = rule in self.assumed and entry is not None and is_assumed(finding, entry, self.instruction)
+        opens = (rule in _LETS_THROUGH or assumed) and not _ABOUT_ACCESS.search(self.instruction)
         if opens and entry is not None and _guards_access(entry, finding):
             return False
+        return assumed or self._says(finding, finding.path, entry)
+
+    def _says(self, finding: Finding, path: RepoPath, entry: TreeChange | None) -> bool:
+        """Whether the words of the instruction answer a finding."""
         match finding.rule:
             case "broad-except" | "bare-except" | "broad-except-at-times":
                 return entry is not None and _keeps_fault(entry.after, finding.line, self.instruction)
@@ -223,16 +252,25 @@ class _InstructionContext:
             case "critical-code":
                 migrates = _MIGRATIONS.match(finding.message) is not None
                 return migrates and re.search(r"\b(?i:migrat)", self.instruction) is not None
+            case "bandit" if any(
+                test in finding.message and re.search(words, self.instruction, re.IGNORECASE)
+                for test, words in _WEAKNESSES_NAMED.items()
+            ):
+                return True
+            case "bandit" | "query-built":
+                tree = parse_or_none(entry.after) if entry is not None else None
+                query = finding.rule == "query-built" or "B608" in finding.message
+                return query and tree is not None and is_of_constants(tree, finding.line)
             case "excuse-added":
                 typed = entry is not None and _excuses_one_type(entry.after, finding.line)
                 return typed and _ABOUT_TYPES.search(self.instruction) is not None
             case "guard-gone":
                 where = finding.message.partition(":")[0]
-                return self._speaks_of(where, finding.path, _lost_guards([*self.entries.values()], finding.path))
+                return self._speaks_of(where, path, _lost_guards([*self.entries.values()], path))
             case "test-gone-with-feature":
                 name = finding.subject.removeprefix(USE)
                 needs_name = name.startswith(("-", "/")) or name != finding.subject
-                said = not needs_name or is_stated(name, self.instruction)
+                said = not needs_name or is_stated(name.strip("_"), self.instruction)
                 return said and _TAKES_AWAY.search(self.instruction) is not None
             case "dependency-edit" | "test-configuration":
                 return entry is not None and self._spelled_out(entry)
@@ -275,8 +313,9 @@ class _InstructionContext:
         )
 
     def _spelled_out(self, entry: TreeChange) -> bool:
-        """Whether the file is named, and no word or number of the new lines is new to file and instruction."""
-        if entry.kind is not ChangeKind.MODIFIED or entry.path.name not in self.instruction:
+        """Whether the file, or what it is for, is named, and no term of its new lines is new to it and to that."""
+        named = entry.path.name in self.instruction or _ABOUT_DEPENDENCIES.search(self.instruction) is not None
+        if entry.kind is not ChangeKind.MODIFIED or not named:
             return False
         if entry.path.name == _PYPROJECT and not _runs_alike(entry.before, entry.after):
             return False
@@ -286,7 +325,7 @@ class _InstructionContext:
             return False
         before, after = _lines(entry.before), _lines(entry.after)
         new = [x[2:] for x in difflib.ndiff(before, after) if x.startswith("+ ")]
-        known = {*_TERM.findall(self.instruction), *_TERM.findall("\n".join(before))}
+        known = {*_TERM.findall(self.instruction), *_TERM.findall("\n".join(before)), *_OF_PROJECTS}
         name = entry.path.name
         listed = name in (_PYPROJECT, _SETUP_CFG, _TOX, "README.md") or _REQUIREMENTS.fullmatch(name) is not None
         return listed and all(term in known for line in new for term in _TERM.findall(line))

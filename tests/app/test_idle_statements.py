@@ -42,3 +42,10 @@ def test_statements_without_effect(added: str, idle: bool) -> None:
     assert bool(found) == idle, found
     assert all(where.startswith("pkg/mod.py:") for where in found)
     assert idle_statements(PATH, BEFORE, BEFORE) == ()
+
+
+def test_a_docstring_behind_a_new_statement_is_none() -> None:
+    """Whoever goes on from an attempt finds his way back: the text stood, and came with nothing."""
+    after = BEFORE.replace(b'    """Doc."""', b'    raise ValueError(x)\n    """Doc."""')
+    assert idle_statements(PATH, BEFORE, after) == ()
+    assert idle_statements(PATH, BEFORE, after.replace(b'    """Doc.', b'    """Other.'))

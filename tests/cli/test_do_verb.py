@@ -324,6 +324,13 @@ def test_what_nothing_uses_and_nobody_asked_for_is_not_accepted(repo: Repo, tmp_
     assert "PROBE, and the instruction does not name it" in told["reason"]
 
 
+LOUD: Calls = [
+    ("edit", {"path": "shop/labels.py", "old": "name.strip()", "new": "name.strip().upper()"}),
+    ("edit", {"path": "tests/test_labels.py", "old": "== 'a'", "new": "== 'A'"}),
+    *DONE * 3,
+]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("breaks_another", [False, True])
 def test_refused_changes_of_tests_come_as_a_proposal_where_nothing_else_fails(
@@ -332,19 +339,9 @@ def test_refused_changes_of_tests_come_as_a_proposal_where_nothing_else_fails(
     if breaks_another:
         repo.stage("tests/test_more.py", TEST.replace("test_label", "test_more"))
         repo.commit()
-    loud: Calls = [
-        ("edit", {"path": "shop/labels.py", "old": "name.strip()", "new": "name.strip().upper()"}),
-        ("edit", {"path": "tests/test_labels.py", "old": "== 'a'", "new": "== 'A'"}),
-        *DONE * 3,
-    ]
-    with false_model_server(calls_in_turn(loud)) as server:
-        code = main(
-            [
-                "do", "label gives capitals, adapt the tests", "--repo", str(repo.folder), "--model",
-                f"unix:{server.socket}", "--report", str(tmp_path / "r.json"), "--quiet", "--trust", "auto", "--assume",
-            ]
-        )  # fmt: skip
-    told = json.loads((tmp_path / "r.json").read_text())
+    words = "label gives capitals, adapt the tests"
+    with false_model_server(calls_in_turn(LOUD)) as server:
+        code, told, _ = _do(repo, server.socket, tmp_path, "--trust", "auto", words=words)
     assert (code, told["outcome"]) == (1, "gave-up" if breaks_another else "needs-person"), told["reason"]
     assert "a person has to allow it: tests/test_labels.py:5 test_label: 'a' became 'A'" in told["agent"]["refused"][0]
     assert "what was refused in tests/test_labels.py" in told["agent"]["refused"][1]
@@ -355,3 +352,41 @@ def test_refused_changes_of_tests_come_as_a_proposal_where_nothing_else_fails(
         assert "+    return name.strip().upper()" in patch
         assert main(["apply", told["task"], "--choose", "1"]) == 1
         assert "localagent approve" in capsys.readouterr().err
+
+
+@pytest.mark.long
+def test_a_test_that_the_change_contradicts_is_told_where_nobody_wants_to_be_asked(repo: Repo, tmp_path: Path) -> None:
+    """As long as no other test fails, and it fails as it stood: a test that holds anyway is not overruled."""
+    words = "label gives capitals"
+    with false_model_server(calls_in_turn(LOUD)) as server:
+        code, told, diff = _do(repo, server.socket, tmp_path, "--trust", "auto", "--assume", words=words)
+    assert (code, told["outcome"]) == (0, "accepted"), told["reason"]
+    assert not told["agent"]["refused"]
+    assert "assumed without a question: tests/test_labels.py:5 test_label: 'a' became 'A' [test-ch" in told["reason"]
+    assert b"+    assert label(' a ') == 'A'" in diff
+    assert main(["apply", told["task"]]) == 0
+    assert "== 'A'" in (repo.folder / "tests/test_labels.py").read_text()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("why", ["another test fails", "it holds as it stood", "it asks less"])
+def test_a_test_is_not_overruled_by_anything_less(repo: Repo, tmp_path: Path, why: str) -> None:
+    """The model is told; then the rest is taken alone where it holds, and waits for a person where it does not."""
+    script = LOUD
+    if why == "another test fails":
+        repo.stage("tests/test_more.py", TEST.replace("test_label", "test_more"))
+        repo.commit()
+    elif why == "it holds as it stood":
+        other = ("edit", {"path": "tests/test_labels.py", "old": "(' a ') == 'a'", "new": "(' b ') == 'b'"})
+        script = [("edit", {"path": "shop/labels.py", "old": "A label.", "new": "One label."}), other, *DONE * 3]
+    else:
+        weak = ("edit", {"path": "tests/test_labels.py", "old": "== 'a'", "new": "is not None"})
+        script = [LOUD[0], weak, *DONE * 3]
+    words = "label gives capitals, and its documentation says one label"
+    with false_model_server(calls_in_turn(script)) as server:
+        _, told, diff = _do(repo, server.socket, tmp_path, "--trust", "auto", "--assume", words=words)
+    assert b"test_labels.py" not in diff
+    assert (told["outcome"] == "accepted") == (why == "it holds as it stood"), told["reason"]
+    if why == "it holds as it stood":
+        assert "tests of tests/test_labels.py expect something else" in told["agent"]["refused"][0]
+        assert "changes of tests/test_labels.py are left out" in told["reason"]

@@ -57,6 +57,12 @@ def test_a_test_that_goes_with_all_that_it_tested_is_a_question_with_its_reason(
         assert "test_gone is gone with pkg.mod.gone" in rules["test-gone-with-feature"]
 
 
+def test_a_test_that_is_called_after_what_goes_may_use_what_stays(gates: PatchGates) -> None:
+    test = TEST.replace("gone(1) == 2", "gone(keep(1)) == 2")
+    rules = found(gates, change("pkg/mod.py", SOURCE, LESS), change("tests/test_mod.py", test, LESS_TEST))
+    assert "test_gone is gone with pkg.mod.gone" in rules["test-gone-with-feature"]
+
+
 @pytest.mark.parametrize("folder", ["", "src/", "lib/"])
 def test_so_it_is_where_sources_lie_in_a_folder(gates: PatchGates, folder: str) -> None:
     rules = found(gates, change(f"{folder}pkg/mod.py", SOURCE, ""), change("tests/test_mod.py", TEST, ""))
@@ -78,7 +84,7 @@ def test_a_method_that_goes_takes_its_test_with_it(gates: PatchGates) -> None:
     ("source", "test"),
     [
         (SOURCE.replace("x + 1", "x + 2"), TEST),  # still there, answers otherwise
-        (SOURCE.replace("def gone", "def _gone"), TEST.replace("gone(1) == 2", "gone(keep(1)) == 2")),  # so is the rest
+        (LESS, TEST.replace("gone(1) == 2", "gone(keep(1)) == 2").replace("test_gone", "test_both")),  # so is the rest
         (LESS, TEST.replace("import gone, keep", "import keep\nfrom pkg.other import gone")),  # another file's
         (LESS, TEST.replace("    assert gone(1) == 2", "    assert run('gone') == 2")),  # nobody can tell
         (LESS + "\n\ngone = keep\n", TEST),  # bound again

@@ -140,3 +140,13 @@ def test_a_file_of_the_tree_goes_only_where_plan_or_instruction_says_so(
     s.run()
     assert (s.writes == {"pkg/mod.py": None}) is goes
     assert goes or "is to go" in s.results[1].text
+
+
+def test_a_plan_that_names_nothing_takes_back_no_plan() -> None:
+    plan = calls(("plan", {"steps": ["change pkg/mod.py"]}))
+    wide = calls(("plan", {"steps": ["change everything"]}))
+    other = calls(("edit", {"path": "README.md", "old": "Read me", "new": "Run me"}))
+    s = session([plan, wide, other, EDIT, FINISH])
+    s.run()
+    assert list(s.writes) == ["pkg/mod.py"]
+    assert "outside the plan" in s.results[2].text

@@ -1,6 +1,6 @@
 """The gates as the agent's choke point asks them: about a file's change, or a program, before it is applied or run."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cached_property
 
 from localagent.agent.agent_ports import Answer, Review
@@ -32,11 +32,15 @@ class GateReview:
         instruction: str,
         tree: SnapshotTree,
         own_packages: frozenset[str],
+        assumed: frozenset[str] = frozenset(),
+        planned: Callable[[], Collection[str]] = tuple,
     ) -> None:
         self._policy = policy
         self._instruction = instruction
         self._tree = tree
         self._own = own_packages
+        self._assumed = assumed
+        self._planned = planned
         self._rules = rule_texts(instructed(policy))
 
     @cached_property
@@ -50,13 +54,22 @@ class GateReview:
         entries = self._tree.changes(after)
         if any(e.kind is ChangeKind.DELETED and e.before_mode is FileMode.EXECUTABLE for e in entries):
             return Review(answer=Answer.DENY, reason="a program that can be started is deleted by a person only")
-        asked = self._gates.review(entries, everything=True, own_packages=self._own)
-        decisions = for_instruction(asked, entries, self._instruction, self._policy)
+        own = self._own | frozenset(self._planned())  # what is to come; whether it did is asked in the end
+        asked = self._gates.review(entries, everything=True, own_packages=own)
+        decisions = for_instruction(asked, entries, self._instruction, self._policy, self._assumed)
         said = self._said(decisions)
         idle = [what for e in entries if e.path.is_python for what in idle_statements(e.path, e.before, e.after)]
         if said.answer is not Answer.DENY and idle:
             return Review(answer=Answer.DENY, reason=f"a statement without effect: {idle[0]}; leave it out")
         return said
+
+    def paths_asked(self, after: Mapping[RepoPath, str | None], rules: Collection[str]) -> frozenset[RepoPath]:
+        """The files of which some rules ask something that is not answered."""
+        entries = self._tree.changes(after)
+        asked = self._gates.review(entries, everything=True, own_packages=self._own)
+        decisions = for_instruction(asked, entries, self._instruction, self._policy, self._assumed)
+        found = (f for d in decisions if d.answer is not Allow.ALLOW for f in d.findings if f.rule in rules)
+        return frozenset(f.path for f in found if f.path is not None)
 
     def shown(self, after: Mapping[RepoPath, str | None]) -> str:
         """A change as a person reads it: a unified diff against the tree at the start."""

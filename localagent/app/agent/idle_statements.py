@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from localagent.code.source_text import parse_or_none
-from localagent.code.spans import all_blocks
+from localagent.code.spans import Definition, all_blocks
 from localagent.domain.paths import RepoPath
 
 _COMPARES: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
@@ -23,13 +23,21 @@ _WORKS = (ast.Call, ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Attr
 
 def idle_statements(path: RepoPath, before: bytes, after: bytes) -> tuple[str, ...]:
     """`PATH:LINE: SOURCE` of each that did not stand before."""
-    had = Counter(ast.dump(node) for node in _idle(before))
+    had = Counter(ast.dump(node) for node in [*_idle(before), *_docstrings(before)])
     found = []
     for node in _idle(after):
         had[ast.dump(node)] -= 1
         if had[ast.dump(node)] < 0:
             found.append(f"{path}:{node.lineno}: {ast.unparse(node).splitlines()[0]}")
     return tuple(found)
+
+
+def _docstrings(source: bytes) -> Iterator[ast.stmt]:
+    """Those that stood may come to stand behind a new first statement: clumsy, and nothing new."""
+    tree = parse_or_none(source)
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, Definition | ast.Module) and node.body and ast.get_docstring(node) is not None:
+            yield node.body[0]
 
 
 def _idle(source: bytes) -> Iterator[ast.stmt]:

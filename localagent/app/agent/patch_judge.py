@@ -6,12 +6,14 @@ whoever gave the instruction said that nobody wants to be asked (`assume`); it n
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pathspec
 
-from localagent.agent.agent_ports import JudgeAnswer, Judgement, Person, SuiteOutcome
+from localagent.agent.agent_ports import Answer, JudgeAnswer, Judgement, Person, SuiteOutcome
 from localagent.agent.approval import frozen_among
 from localagent.agent.events import AgreedBy, AgreedTests
+from localagent.app.agent.change_review import GateReview
 from localagent.app.agent.jail_runs import JailRuns
 from localagent.app.agent.model_review import ModelReview
 from localagent.app.agent.request import DoRequest
@@ -31,12 +33,15 @@ from localagent.domain.review import PatchVerdict
 from localagent.domain.strength import LEAST_MUTANTS, Grade, Strength
 from localagent.domain.verification import PersonReason, Verification, VerifyVerdict
 from localagent.errors import AnswerIsNo, CannotEnforce
-from localagent.gate.tests.inventory import changed_tests
+from localagent.gate.assumed_answers import ASSUMED, TESTS
+from localagent.gate.tests.inventory import changed_bodies, changed_tests, tests_of_same_values
 from localagent.ports import Sink
 from localagent.repo.diff.write_diff import unified_diff
+from localagent.repo.top_level_modules import importable_names
 from localagent.verify.worker.worker_client import WorkerLost
 
 _MOST_WITHOUT_TURNED = Grade("C")
+_REWRITTEN = "rewritten"  # that tests were rewritten without need, likewise
 _ASKED = "asked"  # that only a person may allow something, as a kind of what the model is told once
 
 
@@ -54,8 +59,12 @@ class Proof:
     tests_alone: bool = False
 
 
-_ASSUMED = frozenset({"demand"})  # shortfalls of which a model's word that nothing is missing does under `assume`
-_ASSUMED_IF_TURNED = _ASSUMED | {"test"}  # where tests show what was asked for
+_SHOWN = 4
+_COLLECT = "collect:"  # begins the name of a file that could not be read for its tests
+_ASSUMED = frozenset(
+    {"demand", "spoken"}
+)  # shortfalls of which a model's word that nothing is missing does under `assume`
+_ASSUMED_IF_TURNED = _ASSUMED | {"test", "part"}  # where tests show what was asked for
 
 
 @dataclass(kw_only=True)
@@ -90,6 +99,15 @@ class VerifyJudge:
         agreed = self.agreed_tests()
         if agreed is not None and (why := _altered(agreed, writes)):
             return Judgement(answer=JudgeAnswer.REFUSED, reason=why)
+        writes = self._with_held_back(writes)
+        rewritten, unjustified = self._rewritten(writes)
+        if unjustified and self.mends and _REWRITTEN not in self._reported:
+            self._reported.add(_REWRITTEN)
+            why = f"tests of {min(unjustified)} expect something else, and no run shows that what was asked for does"
+            return Judgement(answer=JudgeAnswer.REFUSED, reason=f"not finished, {why}; put them back as they were")
+        rest = {path: text for path, text in writes.items() if path not in unjustified}
+        left_out = unjustified if rest and self._holds(rest) else frozenset[RepoPath]()
+        writes = rest if left_out else writes
         quick = self.runs.run_tests(writes, ())
         if quick.outcome not in (SuiteOutcome.PASSED, SuiteOutcome.NO_TESTS):
             why = f"the tests fail: {quick.text}"
@@ -104,25 +122,21 @@ class VerifyJudge:
         # what fails outside a specification may go on failing, as the whole suite has just shown
         apart = () if not self.request.from_tests or self.runs.passes(writes, ()) else self.request.tests
         if self._last is None or self._last[:2] != (diff, apart):  # a second `finish` changes nothing that was verified
-            found = self._verified(diff, apart)
+            assumed = ASSUMED | TESTS if rewritten - unjustified and unjustified == left_out else ASSUMED
+            found = self._verified(diff, apart, assumed)
             self._last = diff, apart, replace(found, strength=_at_most_c(found))
         found = self._last[2]
         known = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in self.policy.paths.tests])
         alone = bool(writes) and all(known.match_file(path.lower()) for path in writes)
         answer, reason = self._answer(found, tests_alone=alone)
         reason += "; tests outside the specification fail as before" if apart else ""
-        lacks = shortfalls(found, writes, self.request, self.tree, self.policy, self.refused(writes))
-        if answer is JudgeAnswer.ACCEPTED and (short := list(lacks)):
-            new = [s for s in short if s.kind not in self._reported]
-            self._reported |= {s.kind for s in new}
-            if self.mends and new:
-                reason = f"not finished, {'; '.join(f'{s.what}; {s.remedy}' for s in new)}"
-                return Judgement(answer=JudgeAnswer.REFUSED, reason=reason)
-            turned = found.full is not None and found.full.fail_to_pass
-            assumed = _ASSUMED_IF_TURNED if turned else _ASSUMED
-            if any(s.kind not in assumed for s in short) or not self.request.assume:
-                answer = JudgeAnswer.NEEDS_PERSON
-            reason = f"{'; '.join(s.what for s in short)}: {reason}"
+        reason += f"; changes of {', '.join(sorted(left_out))} are left out: nothing asked for them" if left_out else ""
+        if answer is JudgeAnswer.ACCEPTED:
+            reason = f"{_told(found)}{reason}"
+        if answer is JudgeAnswer.ACCEPTED:
+            answer, reason = self._lacking(found, writes, reason)
+            if answer is JudgeAnswer.REFUSED:
+                return Judgement(answer=answer, reason=reason)
         if agreed is not None and agreed.files:
             reason += f"; {told_of(agreed)}"
             if answer is JudgeAnswer.ACCEPTED and (weak := _unnoticed(found)):
@@ -137,6 +151,26 @@ class VerifyJudge:
                 reason = f"a patch was made and passes every check ({reason}); {left}"
         self.proof = Proof(patch=patch, verification=found, answer=answer, reason=reason, tests_alone=alone)
         return Judgement(answer=answer, reason=reason)
+
+    def _lacking(
+        self, found: Verification, writes: Mapping[RepoPath, str | None], reason: str
+    ) -> tuple[JudgeAnswer, str]:
+        """What a patch that holds lacks: the model is told once of each kind, then it is told, or left to a person."""
+        short = list(shortfalls(found, writes, self.request, self.tree, self.policy, self.refused(writes)))
+        new = [s for s in short if s.kind not in self._reported]
+        self._reported |= {s.kind for s in new}
+        if self.mends and new:
+            return JudgeAnswer.REFUSED, f"not finished, {'; '.join(f'{s.what}; {s.remedy}' for s in new)}"
+        if not short:
+            return JudgeAnswer.ACCEPTED, reason
+        turned = found.full is not None and found.full.fail_to_pass
+        assumed = _ASSUMED_IF_TURNED if turned else _ASSUMED
+        told = self.request.assume and all(s.kind in assumed for s in short)
+        answer = JudgeAnswer.ACCEPTED if told else JudgeAnswer.NEEDS_PERSON
+        return answer, f"{'; '.join(s.what for s in short)}: {reason}"
+
+    def _holds(self, writes: Mapping[RepoPath, str | None]) -> bool:
+        return self.runs.run_tests(writes, ()).outcome in (SuiteOutcome.PASSED, SuiteOutcome.NO_TESTS)
 
     def _proposed(self, writes: Mapping[RepoPath, str | None], why: str) -> Judgement:
         """A change that fails, with what was refused for want of a person, where it holds with that: never accepted.
@@ -170,18 +204,73 @@ class VerifyJudge:
                 return Judgement(answer=answer, reason=reason)
         return refused
 
+    def _with_held_back(self, writes: Mapping[RepoPath, str | None]) -> Mapping[RepoPath, str | None]:
+        """The change with what was refused for want of a person alone, where nobody wants to be asked and it holds.
+
+        It holds where the gates allow it together, and no test fails.
+        """
+        whole = self.with_refused(writes) if self.request.assume else writes
+        if whole == writes or self._gates(ASSUMED | TESTS).of_change({}, whole).answer is not Answer.ALLOW:
+            return writes
+        return whole if self._holds(whole) else writes
+
+    def _gates(self, assumed: frozenset[str]) -> GateReview:
+        own = importable_names(Path(self.tree.snapshot.store))
+        return GateReview(self.policy, self.request.instruction, self.tree, own, assumed)
+
+    def _rewritten(self, writes: Mapping[RepoPath, str | None]) -> tuple[frozenset[RepoPath], frozenset[RepoPath]]:
+        """The files of tests that expect something else than the instruction says, and those that no run justifies."""
+        asked = self._gates(ASSUMED).paths_asked(writes, TESTS) if self.request.assume else frozenset[RepoPath]()
+        left = (p for p in asked if not self._overrules(writes, {p: self._text(p)}, {p: writes.get(p)}))
+        return asked, frozenset(left)
+
+    def _overrules(
+        self,
+        change: Mapping[RepoPath, str | None],
+        stood: Mapping[RepoPath, str | None],
+        texts: Mapping[RepoPath, str | None],
+    ) -> bool:
+        """Whether a change contradicts all tests that `texts` rewrite, as they `stood`, and no other test.
+
+        None of them holds without the change, too, but for those that want the same values by other means.
+        """
+        pairs = [(p, stood[p] or "", texts[p] or "") for p in texts]
+        rewritten = frozenset(t for pair in pairs for t in changed_bodies(*pair))
+        concerned = frozenset(t for pair in pairs for t in changed_tests(*pair))  # by their fixtures, too
+        if not concerned:
+            return True
+        files = {f"{_COLLECT}{path}" for path in texts}  # all tests of a file fail with it
+        failing = self._failing({**change, **stood})
+        fails = {t for t in concerned if t in failing or f"{_COLLECT}{t.partition('::')[0]}" in failing}
+        if not fails or not rewritten <= fails or failing - concerned - files:
+            return False
+        alone = self._failing({path: text for path, text in texts.items() if text is not None})
+        holds = {t for t in rewritten if t not in alone and f"{_COLLECT}{t.partition('::')[0]}" not in alone}
+        return not holds - frozenset(t for pair in pairs for t in tests_of_same_values(*pair))
+
+    def _text(self, path: RepoPath) -> str | None:
+        data = self.tree.read(path)
+        return None if data is None else data.decode("utf-8", "replace")
+
     def _fail_by(self, writes: Mapping[RepoPath, str | None], wanted: Mapping[RepoPath, str | None]) -> bool:
         """Whether all tests that fail, and did not before, are those that `wanted` texts of test files would change."""
+        failing = self._failing(writes)
+        return bool(failing) and failing <= self._changed_by(writes, wanted)
+
+    def _failing(self, writes: Mapping[RepoPath, str | None]) -> frozenset[str]:
+        """The tests that fail and did not before, without parameters; none where that cannot be told."""
         try:
-            failing = {name.partition("[")[0] for name in self.runs.newly_failing(writes)}
+            return frozenset(name.partition("[")[0] for name in self.runs.newly_failing(writes))
         except (AnswerIsNo, WorkerLost):
-            return False
-        stands = {
-            path: writes[path] if path in writes else (self.tree.read(path) or b"").decode("utf-8", "replace")
-            for path in wanted
-        }
+            return frozenset()
+
+    def _changed_by(
+        self, writes: Mapping[RepoPath, str | None], wanted: Mapping[RepoPath, str | None]
+    ) -> frozenset[str]:
+        """The tests that `wanted` texts of files would change."""
+        stands = {path: writes[path] if path in writes else self._text(path) for path in wanted}
         changed = [changed_tests(path, stands[path] or "", text or "") for path, text in wanted.items()]
-        return bool(failing) and failing <= {test for tests in changed for test in tests}
+        return frozenset(test for tests in changed for test in tests)
 
     def _wants_to_see(self) -> bool:
         return not self.request.assume and self.request.trust.value != "auto"
@@ -212,7 +301,7 @@ class VerifyJudge:
                 return JudgeAnswer.NEEDS_PERSON, f"{said}{_findings(found)}"
         return JudgeAnswer.NEEDS_PERSON, f"{said}{_findings(found)}"
 
-    def _verified(self, diff: bytes, tests: tuple[str, ...]) -> Verification:
+    def _verified(self, diff: bytes, tests: tuple[str, ...], assumed: frozenset[str] = frozenset()) -> Verification:
         return run_verify(
             VerifyRequest(
                 patch=diff,
@@ -229,8 +318,16 @@ class VerifyJudge:
             self.settings,
             self.sink,
             self.stop,
-            reviewer=instruction_reviewer(self.request.instruction),
+            reviewer=instruction_reviewer(self.request.instruction, assumed if self.request.assume else ()),
         )
+
+
+def _told(found: Verification) -> str:
+    """What nobody wanted to be asked about, as the begin of a reason."""
+    asked = found.review.assumed if found.review is not None else ()
+    shown = [f"{f.path or ''}:{f.line} {f.message} [{f.rule}]" for f in asked[:_SHOWN]]
+    more = [f"{len(asked) - _SHOWN} more"] if len(asked) > _SHOWN else []
+    return f"assumed without a question: {'; '.join((*shown, *more))}; " if asked else ""
 
 
 def told_of(agreed: AgreedTests) -> str:

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from localagent.agent.approval import ChokePoint, Trust
+from localagent.agent.approval import ChokePoint, Trust, planned_modules
 from localagent.agent.context import Opening, result_limit
 from localagent.agent.events import (
     IMPLEMENTER,
@@ -47,6 +47,7 @@ from localagent.app.agent.test_driven import NOTE
 from localagent.app.code.repository_index import indexed_facts
 from localagent.domain.chat import Sampling
 from localagent.domain.paths import RepoPath
+from localagent.gate.assumed_answers import ASSUMED, TESTS
 from localagent.repo.python_environment import installed_modules
 from localagent.repo.top_level_modules import importable_names
 
@@ -92,7 +93,10 @@ class RoleTurns:
         asked = whole_instruction(request, log.events)
         agreed = agreed_tests(log.events)
         tests = tuple(agreed.files) if agreed is not None else ()
-        review = GateReview(session.policy, asked, self.tree, own)
+        planned = lambda: planned_modules(log.events, asked)  # noqa: E731
+        review = GateReview(
+            session.policy, asked, self.tree, own, ASSUMED | TESTS if request.assume else frozenset(), planned
+        )
         judge: VerifyJudge | AcceptanceJudge = self.judge
         writes = lambda: writes_of(log.events)  # noqa: E731
         asks_plan = request.trust is not Trust.AUTO

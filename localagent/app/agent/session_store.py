@@ -12,7 +12,7 @@ from localagent.agent.events import AgentEvent, Ended, EndKind, MemoryLog, Perso
 from localagent.agent.limits import Limits
 from localagent.app.agent.request import DoRequest
 from localagent.app.settings import Settings
-from localagent.domain.task import Event
+from localagent.domain.task import Event, Verdict
 from localagent.errors import UsageFault
 from localagent.fs.atomic_files import RecordDamaged, read_bounded, write_private
 from localagent.jail.api import BackendKind
@@ -81,6 +81,12 @@ def instruction_of(record: TaskRecord) -> str:
         return record.task.instruction
     kept = open_session(record)
     return whole_instruction(kept.request, kept.events)
+
+
+def assumed_of(record: TaskRecord) -> bool:
+    """Whether nobody wanted to be asked what the accepted patch of a task means."""
+    report = record.result_json() or {}
+    return report.get("outcome") == Verdict.ACCEPTED.value and (report.get("agent") or {}).get("assume") is True
 
 
 def whole_instruction(request: DoRequest, events: Sequence[AgentEvent]) -> str:

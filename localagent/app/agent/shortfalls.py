@@ -54,14 +54,18 @@ def shortfalls(
     if stale := _unturned(found, writes, tree, request.instruction):
         what = f"{stale} was changed, and passes without the change, too"
         yield Shortfall(kind="turned", what=what, remedy="assert what the instruction asks for, or leave it as it was")
+    is_test = lambda path: tests.match_file(path.lower())  # noqa: E731
+    asked = _unanswered(writes, texts, request.instruction, tree, is_test)
     if missed := _untested(found, texts, request):
-        yield Shortfall(kind="test", what=f"no test runs {_shown(missed)}", remedy="add a test that runs and checks it")
+        answers = not asked and bool(_unanswered({}, {}, request.instruction, tree, is_test))
+        kind = "spoken" if answers else "test"  # all that the words ask for is there now, and was not
+        yield Shortfall(kind=kind, what=f"no test runs {_shown(missed)}", remedy="add a test that runs and checks it")
     if lacking := [path for path in refused if path in request.instruction or not tests.match_file(path.lower())]:
         place = " there" if lacking[0] in writes else ""
         what = f"{lacking[0]} was to be changed, that was refused, and it is as it was{place}"
         remedy = "change it in a way that may be, or call finish if it is to stay"
-        yield Shortfall(kind="change", what=what, remedy=remedy)
-    if asked := _unanswered(writes, texts, request.instruction, tree, lambda path: tests.match_file(path.lower())):
+        yield Shortfall(kind="part" if place else "change", what=what, remedy=remedy)
+    if asked:
         more = f", and {len(asked) - _NAMED} more" if len(asked) > _NAMED else ""
         what = f"the instruction asks for {'; '.join(asked[:_NAMED])}{more}, and nothing in the change answers that"
         yield Shortfall(

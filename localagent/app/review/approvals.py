@@ -19,6 +19,7 @@ from localagent.domain.policy import ApprovalRules, Permission, Policy
 from localagent.domain.review import PatchApproval, PatchReview, PatchVerdict
 from localagent.errors import AnswerIsNo, CannotEnforce, UsageFault
 from localagent.gate.approval_required import files_needing_approval
+from localagent.gate.assumed_answers import ASSUMED, TESTS
 from localagent.ports import Approvals
 from localagent.record.approval_journal import patch_approvals
 from localagent.repo.diff.write_diff import unified_diff
@@ -118,16 +119,19 @@ def refuse_unapproved(
     task: str,
     service: Approvals | None = None,
     instruction: str = "",
+    assumed: bool = False,
 ) -> None:
     """AnswerIsNo where a patch touches what needs a person and nobody approved it for the tree as it stands.
 
     CannotEnforce where only the service may take approvals and there is none to ask. `instruction`: what the patch was
-    made for, where it was made for one; then the policy's `[instruction]` says what may change.
+    made for, where it was made for one; then the policy's `[instruction]` says what may change. `assumed`: nobody
+    wanted to be asked what it means.
     """
     policy = open_policy(settings, named, repo).policy
     if instruction:
         asked = GateRequest(patch=unified_diff(patch), repo=repo, policy=named, everything=True, service=service)
-        _refuse_unless_allowed(instruction_reviewer(instruction)(asked, policy, settings)[0], policy, task)
+        reviewer = instruction_reviewer(instruction, ASSUMED | TESTS if assumed else ())
+        _refuse_unless_allowed(reviewer(asked, policy, settings)[0], policy, task)
         return
     critical = needs_person(patch, policy)
     if not critical:

@@ -1,5 +1,6 @@
 """The review of a change that was made for an instruction: the gates of patches, less what the instruction answers."""
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from localagent.app.review.patch_gate import GateRequest, review_changes, verdict_of, with_approval
@@ -11,15 +12,18 @@ from localagent.domain.review import PatchReview, PatchVerdict
 from localagent.gate.instruction_gates import for_instruction, instructed
 
 
-def instruction_reviewer(instruction: str) -> Reviewer:
-    """Reviews patches as made for some instruction."""
+def instruction_reviewer(instruction: str, assumed: Collection[str] = ()) -> Reviewer:
+    """Reviews patches as made for some instruction. `assumed`: rules that nobody wants to be asked about."""
 
     def review(request: GateRequest, policy: Policy, settings: Settings) -> tuple[PatchReview, tuple[TreeChange, ...]]:
         asked, entries = review_changes(replace(request, approvals=False), instructed(policy), settings)
-        decisions = tuple(for_instruction(asked.decisions, entries, instruction, policy))
+        decisions = tuple(for_instruction(asked.decisions, entries, instruction, policy, assumed))
+        told = for_instruction(asked.decisions, entries, instruction, policy) if assumed else ()
+        open_ = [f for d in decisions for f in d.findings]
         unread = asked.verdict is PatchVerdict.REFUSED and not entries
         verdict = asked.verdict if unread else verdict_of(decisions, asked.rules)
-        found = replace(asked, decisions=decisions, verdict=verdict)
+        left = tuple(f for d in told for f in d.findings if f not in open_)
+        found = replace(asked, decisions=decisions, verdict=verdict, assumed=left)
         if request.approvals:
             found = with_approval(
                 found, request.approved_for or request.repo, policy.approvals, settings, request.service

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from localagent import __version__
+from localagent.app.agent.session_store import assumed_of
 from localagent.app.evidence.task_evidence import BUNDLE, land_recorded
 from localagent.app.policies import open_policy
 from localagent.app.review.approvals import approve_by, needs_person, refuse_unapproved
@@ -282,7 +283,10 @@ def _landed(
     try:
         service = service_of(None, record)
         asked = record.task.instruction
-        refuse_unapproved(patch, repo, request.policy, settings, task=record.id, service=service, instruction=asked)
+        refuse_unapproved(
+            patch, repo, request.policy, settings, task=record.id, service=service, instruction=asked,
+            assumed=assumed_of(record),
+        )  # fmt: skip
         land_recorded(settings, record, patch, repo)
     except AnswerIsNo as no:
         reason = f"a patch was accepted but not applied: {no}"

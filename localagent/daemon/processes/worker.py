@@ -19,7 +19,7 @@ from typing import Any
 
 from localagent.agent.events import event_json
 from localagent.app.agent.request import DoOutcome
-from localagent.app.agent.session_store import is_session, open_session
+from localagent.app.agent.session_store import assumed_of, is_session, open_session
 from localagent.app.cancellation import Stop
 from localagent.app.fix.request import FixOutcome, FixRequest
 from localagent.app.fix.run import run_fix
@@ -42,6 +42,7 @@ from localagent.domain.guard import guard_of
 from localagent.domain.task import Budget, Event, Verdict
 from localagent.errors import InternalFault, Interrupted, LocalagentError, UsageFault
 from localagent.fs.atomic_files import read_bounded
+from localagent.gate.assumed_answers import ASSUMED, TESTS
 from localagent.jail.files.workspace import remove_tree
 from localagent.protocol.task_order import TaskOrder
 from localagent.record.patchfile import patch_json
@@ -63,7 +64,7 @@ def judge_patches(
 ) -> tuple[ReviewedPatch, ...]:
     """The accepted patch and the proposals of these numbers, each put to all gates, as for an `instruction` if any."""
     opened = open_policy(settings, policy, repo).policy
-    reviewer = instruction_reviewer(instruction) if instruction else review_changes
+    assumed = ASSUMED | TESTS if assumed_of(record) else frozenset[str]()
     people = "\n".join(opened.approvals.people)
     found = []
     for number in (ACCEPTED, *numbers):
@@ -72,6 +73,8 @@ def judge_patches(
             continue
         diff = unified_diff(patch)
         request = GateRequest(patch=diff, repo=repo, policy=policy, everything=True, approvals=False)
+        told = assumed if number == ACCEPTED else ()
+        reviewer = instruction_reviewer(instruction, told) if instruction else review_changes
         review = reviewer(request, opened, settings)[0]
         found.append(
             ReviewedPatch(

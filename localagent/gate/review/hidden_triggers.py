@@ -76,6 +76,7 @@ TRIGGER = question(
             "x < len(y)",
             "x == '\\\\n'",
             "not x.headers",
+            "environ is None",
             "x > 100",
         )
     ),
@@ -162,6 +163,7 @@ def _is_whole(node: ast.Call) -> bool:
 def _conditions(source: Source, test: ast.expr) -> Signs:
     every = walk(test)
     usual = {id(part) for n in every if USUAL_SETTING.fullmatch(read_setting(n)) for part in ast.walk(n)}
+    usual |= {id(part) for n in every if _asks_if_given(n) for part in ast.walk(n)}
     for node in every:
         if isinstance(node, (*FUNCTIONS, ast.Lambda)) or id(node) in usual:
             continue
@@ -185,6 +187,14 @@ def _conditions(source: Source, test: ast.expr) -> Signs:
             yield "a condition on what a request brings along", node
         elif isinstance(node, ast.Compare):
             yield from ((what, node) for what in _compared(source, node))
+
+
+def _asks_if_given(node: ast.AST) -> bool:
+    """`environ is None`: a name, which may be a parameter that was left out."""
+    match node:
+        case ast.Compare(left=ast.Name(), ops=[ast.Is() | ast.IsNot()], comparators=[ast.Constant(value=None)]):
+            return True
+    return False
 
 
 def _compared(source: Source, node: ast.Compare) -> Iterator[str]:

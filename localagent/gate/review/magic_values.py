@@ -28,6 +28,7 @@ MAGIC = question(
     ),
     not_match=(
         introduced("def f(x):\n    if x == 'latest':\n        return 1\n    return x\n"),
+        introduced("def f(x):\n    return 1 if x in ('Content-Type', '__pycache__') else x\n"),
         introduced("def f(x):\n    if x.endswith('.py'):\n        return 1\n    return x\n"),
         introduced("def f(x):\n    if x[0] in ' \\t':\n        return 1\n    return x\n"),
         introduced("import re\ndef f(x):\n    return 1 if re.fullmatch('[0-9a-zA-Z?/:@._~!$-]*', x) else x\n"),
@@ -35,7 +36,7 @@ MAGIC = question(
 )
 _CODE = re.compile(
     r"(?=[^\s]{4,}$)(?:(?=.*[0-9])(?=.*[A-Za-z])[\w+/=!$#%^&*-]{4,}|[0-9a-f]{8,}|[^@\s]*@[\w.-]+"
-    r"|(?=.*[a-z])(?=.*[A-Z])(?=.*[^\w])\S{8,})"
+    r"|(?![A-Z][a-z]+(?:-[A-Z][a-z]+)+$)(?=.*[a-z])(?=.*[A-Z])(?=.*[^\w])\S{8,})"
 )
 _PATTERNS = frozenset({"fullmatch", "match", "search"})
 _LONGEST_PATTERN = 500
@@ -50,8 +51,10 @@ _TESTED = re.compile(
     r"(?i)(?:is_)?(?:tests?|testing|under_test|mock|fake|stub|dummy)(?:[_.:/-].*)?$|.*[_.]test$|Mock|MagicMock|Fake"
 )
 _KNOWN = frozenset(
-    {"__main__", "__init__", "__name__", "__all__", "__call__", "__class__", "__doc__", "\n", "\r\n", "\t", "\r"}
-)
+    {"__main__", "__init__", "__name__", "__all__", "__call__", "__class__", "__doc__", "__pycache__", "__version__",
+     "__file__", "__module__", "__future__", "__dict__", "__slots__", "__annotations__", "__wrapped__", "__path__",
+     "__package__", "__qualname__", "__post_init__", "\n", "\r\n", "\t", "\r"}
+)  # fmt: skip
 
 
 def magic(source: Source) -> Signs:

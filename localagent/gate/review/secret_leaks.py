@@ -35,10 +35,12 @@ TOLD = question(
         inserted("p = x.password.encode()\n    q = f'{p}'\n    say = print\n    say(q)"),
         inserted("raise ValueError('no {}'.format(x.secret_key))"),
         inserted("x.log[0] = x.password"),
+        inserted("y = x.environ.get('DATABASE_URL')\n    log.info('%s', y)"),
         inserted("p = x.header('Authorization', '')\n    log.info('from %s', p)"),
     ),
     not_match=(
         inserted("log.info('no password given')"),
+        inserted("y = vars(x).get('options')\n    log.info('%s', y)"),
         inserted("x.rows.append(x.name)"),
         inserted("y = g(x.password)"),
         inserted("raise ValueError(f'unexpected {x.token}')"),
@@ -51,6 +53,7 @@ _SECRET = re.compile(
     r"|^x-api-key$|^proxy-authorization$|^environ$|^__dict__$"
 )
 _HEADERS = re.compile(r"(?i)^headers$|^META$")
+_WITH_PASSWORD = re.compile(r"(?i)dsn|ur[il]$|conn|broker|proxy")  # of a server, often with who enters it
 _TOKEN = re.compile(r"(?i)^tokens?$|_token$")
 _SHOWS = frozenset(
     {"print", "pprint", "info", "debug", "warning", "warn", "error", "exception", "critical", "log", "write",
@@ -142,11 +145,31 @@ def _carried(value: ast.expr, held: Secrets) -> Iterator[str]:
             continue
         if isinstance(node, ast.Call) and callee_name(node.func) not in _CARRIES:
             continue
+        if _asks_for_one(node):
+            continue
         for name in (held.get(id(node), ""), *_mentioned(node)):
             if _SECRET.search(name) or _TOKEN.search(name):
                 yield name
                 return
         todo += list(ast.iter_child_nodes(node))
+
+
+def _asks_for_one(node: ast.AST) -> bool:
+    """`vars(x).get("name")`, `os.environ["HOST"]`, `environ.get(PREFIX + name)`: one of many, and none is secret."""
+    match node:
+        case (
+            ast.Call(func=ast.Attribute(value=whole, attr="get"), args=[key, *_])
+            | ast.Subscript(value=whole, slice=key)
+        ):
+            of_all = last_name(whole) in ("environ", "__dict__") or (
+                isinstance(whole, ast.Call) and callee_name(whole.func) == "vars"
+            )
+        case _:
+            return False
+    texts = [n.value for n in ast.walk(key) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    texts += [n.id for n in ast.walk(key) if isinstance(n, ast.Name) and n.id.isupper()]
+    secret = (_SECRET.search(text) or _TOKEN.search(text) or _WITH_PASSWORD.search(text) for text in texts)
+    return of_all and bool(texts) and not any(secret)
 
 
 def _secrets(node: ast.AST, held: Secrets, *, tells: bool) -> Iterator[str]:

@@ -95,6 +95,16 @@ def changed_tests(path: str, before: str, after: str) -> frozenset[str]:
     return frozenset(f"{path}::{name.replace('.', '::')}" for name in differ if was.tests[name].is_test)
 
 
+def changed_bodies(path: str, before: str, after: str) -> frozenset[str]:
+    """Ids of the tests of a file that another text of it changes or lacks; what stands around them is not looked at."""
+    was, now = suite_of(before.encode()), suite_of(after.encode())
+    if was is None or now is None:
+        return frozenset()
+    stands = {name: ast.dump(test.node) for name, test in now.tests.items()}
+    differ = (name for name, test in was.tests.items() if test.is_test and stands.get(name) != ast.dump(test.node))
+    return frozenset(f"{path}::{name.replace('.', '::')}" for name in differ)
+
+
 def rewritten_tests(path: str, before: str, after: str) -> frozenset[str]:
     """Ids of the tests of a file that another text of it has under the same name, and with another body."""
     was, now = suite_of(before.encode()), suite_of(after.encode())
@@ -103,3 +113,17 @@ def rewritten_tests(path: str, before: str, after: str) -> frozenset[str]:
     both = (name for name, test in was.tests.items() if test.is_test and name in now.tests)
     differ = (name for name in both if ast.dump(was.tests[name].node) != ast.dump(now.tests[name].node))
     return frozenset(f"{path}::{name.replace('.', '::')}" for name in differ)
+
+
+def tests_of_same_values(path: str, before: str, after: str) -> frozenset[str]:
+    """Ids of tests that hold every text and number that they held under the same name, as often."""
+    was, now = suite_of(before.encode()), suite_of(after.encode())
+    if was is None or now is None:
+        return frozenset()
+    both = [name for name, test in was.tests.items() if test.is_test and name in now.tests]
+    same = [name for name in both if not _values(was.tests[name].node) - _values(now.tests[name].node)]
+    return frozenset(f"{path}::{name.replace('.', '::')}" for name in same)
+
+
+def _values(function: Function) -> Counter[str]:
+    return Counter(repr(n.value) for n in ast.walk(function) if isinstance(n, ast.Constant))

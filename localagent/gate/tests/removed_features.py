@@ -1,9 +1,9 @@
 """What a patch takes out of the sources for good, and whether a test that goes tested nothing else.
 
-By the imports of the test: every name that it uses of the changed sources must stand in none of them any more; by an
-option of a command, `--name`, which it gives and is called after; or by what is removed and called like it, which a
-function that it imports used and uses no more. Not told: tests that reach what they test by other ways, as by fixtures;
-these stay tests that are gone.
+By the imports of the test: every name that it uses of the changed sources must stand in none of them any more, or that
+after which it is called; by an option of a command, `--name`, which it gives and is called after; or by what is removed
+and called like it, which a function that it imports used and uses no more. Not told: tests that reach what they test by
+other ways, as by fixtures; these stay tests that are gone.
 """
 
 import ast
@@ -22,6 +22,7 @@ from localagent.gate.tests.renamed_tests import renamed_tests
 WHOLE = "*"
 USE = "the use of "
 """Begins what is told of a test that went with the use of a removed thing."""
+_LEAST_WORD = 3
 _LEAST = 4  # letters of a name after which a test is called
 _ROUTE = re.compile(r"/[a-z][\w/.-]*")
 _OPTION = re.compile(r"--[a-z][a-z0-9-]+")
@@ -129,25 +130,34 @@ def _gone_option(test: Function, options: Collection[str]) -> str:
     return next((option for option in gone if option[2:].replace("-", "_") in test.name), "")
 
 
-def _gone_names(test: ast.AST, imports: list[ast.stmt], lost: Mapping[str, frozenset[str]]) -> str:
+def _gone_names(test: Function, imports: list[ast.stmt], lost: Mapping[str, frozenset[str]]) -> str:
     used = {n.id for n in walk(test) if isinstance(n, ast.Name)}
     asked = {n.attr for n in walk(test) if isinstance(n, ast.Attribute)}
     gone: list[str] = []
+    beside = False  # whether something else of the project is used, which stays
     for name, dotted, wanted, _ in (found for node in imports for found in imports_of(node)):
         module = dotted.lstrip(".")
         if name not in used:
             continue
         names = _lost_by(module, lost)
         if names is None:
-            if _is_of(module, lost):
-                return ""  # of the project, and not touched: it is still tested by this
+            beside = beside or _is_of(module, lost)
             continue
         whole = wanted in names if wanted else WHOLE in names
         parts = sorted(asked & (names - {WHOLE}))
         if not whole and not parts:
-            return ""
+            beside = True
+            continue
         gone += [f"{module}.{wanted}" if whole and wanted else module] if whole else [f"{module}: {parts[0]}"]
+    if beside and not any(_is_called_after(test, one) for one in gone):
+        return ""  # it is still tested by this
     return ", ".join(dict.fromkeys(gone))
+
+
+def _is_called_after(test: Function, gone: str) -> bool:
+    """Whether a word of the last name of what is gone stands in the name of a test."""
+    words = re.split(r"[\W_]+", re.split(r"[.: ]+", gone)[-1].lower())
+    return any(len(word) >= _LEAST_WORD and word in test.name.lower().split("_") for word in words)
 
 
 def _lost_by(module: str, lost: Mapping[str, frozenset[str]]) -> frozenset[str] | None:
