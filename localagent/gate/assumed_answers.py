@@ -2,8 +2,9 @@
 
 Who gives an instruction and wants no questions has asked for a best reading, and to be told of it. It may be wrong,
 and whatever it says is shown; it harms nobody. What could harm stays a question: code that is planted or hides, that
-starts, sends, stores or imports, that knows where it runs; what guards accounts, money or data; what judges. A test
-that expects something else is answered only where runs have shown that the old one and the new code contradict.
+starts, sends, stores or imports, that knows where it runs; what answers tests by heart; what guards accounts, money or
+data; what judges. A test that expects something else is answered only where the instruction speaks of it, and runs
+have shown that the old one and the new code contradict.
 """
 
 import ast
@@ -19,10 +20,11 @@ from localagent.gate.rule_catalogue import OF_MEANING
 TESTS = frozenset({"test-changed", "test-fixture-changed"})
 """Rules about tests, which runs have to answer."""
 ASSUMED = (OF_MEANING - {"critical-code", "excuse-added", "protection-dropped", "check-gone", "guard-gone"}) | {
-    "special-cases-test", "returns-expected", "guards-test-input", "broad-except", "trigger-added", "grows-unbounded",
+    "broad-except", "trigger-added", "grows-unbounded",
 }  # fmt: skip
 """Rules of which some findings are answered."""
 
+_SHORT_TEXT, _SHORT_NUMBER = 2, 64
 _ONE_INPUT = "a condition that one input alone meets"
 _OF_FILE = re.compile(r"a condition on (?:argv|whether (?:l?exists|is_?file|is_?dir))")
 _OF_DATE = re.compile(r"a condition on (?:a )?(?:(?:iso)?weekday|year|month|day|hour|minute|second)")
@@ -54,9 +56,23 @@ def is_assumed(finding: Finding, entry: TreeChange, instruction: str) -> bool:
 
 
 def _asks_for_known_texts(entry: TreeChange, line: int, instruction: str) -> bool:
-    """Whether every text in the conditions of a line is the instruction's, or stood in the file; numbers may be any."""
-    tree, before = parse_or_none(entry.after), parse_or_none(entry.before)
-    stood = {n.value for n in ast.walk(before) if isinstance(n, ast.Constant)} if before is not None else set()
-    nodes = [n for n in ast.walk(tree) if isinstance(n, ast.expr) and n.lineno == line] if tree is not None else []
-    texts = [c.value for n in nodes for c in ast.walk(n) if isinstance(c, ast.Constant) and isinstance(c.value, str)]
-    return bool(nodes) and all(text in stood or len(text) < 3 or is_stated(text, instruction) for text in texts)
+    """Whether every text and number in the conditions of a line is the instruction's, stood in the file, or is short.
+
+    So is a text of two letters, and a number as of a month or a count.
+    """
+    stood, found = _constants(entry.before), _constants(entry.after, line)
+    return bool(found) and all(_is_short(value) or value in stood or is_stated(value, instruction) for value in found)
+
+
+def _is_short(value: str | float) -> bool:
+    return len(value) <= _SHORT_TEXT if isinstance(value, str) else abs(value) <= _SHORT_NUMBER
+
+
+def _constants(source: bytes, line: int = 0) -> frozenset[str | float]:
+    """The texts and numbers in the expressions that begin on a line, or in a whole source."""
+    tree = parse_or_none(source)
+    nodes: list[ast.AST] = [tree] if tree is not None and not line else []
+    if tree is not None and line:
+        nodes = [n for n in ast.walk(tree) if isinstance(n, ast.expr) and n.lineno == line]
+    inside = (n.value for node in nodes for n in ast.walk(node) if isinstance(n, ast.Constant))
+    return frozenset(v for v in inside if isinstance(v, str | int | float) and not isinstance(v, bool))

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from localagent.code.index.identifiers import STOP_WORDS, terms
 from localagent.code.names import bound_name, callee_name, dotted_name, imports_of
 from localagent.code.source_text import parse_or_none
 from localagent.code.spans import Function, all_lines_of
@@ -31,6 +32,12 @@ _STANDING = r"(?:existing|current|present|old) tests?"
 _TESTS_CHANGE = re.compile(
     rf"\b{_CHANGES} (?:[^\s.;:]+ ){{0,3}}{_STANDING}\b|\b{_STANDING} (?:[^\s.;:,]+ ){{0,4}}{_CHANGES}", re.IGNORECASE
 )
+_TESTS_TOO = re.compile(
+    rf"\b{_CHANGES} (?:[^\s.;:]+ ){{0,3}}tests?\b|\btests? (?:[^\s.;:]+ ){{0,8}}{_CHANGES}", re.IGNORECASE
+)
+_OF_TESTS = frozenset(
+    {"test", "assert", "path", "result", "valu", "name", "self", "true", "false", "none"}
+)  # any test's
 _NO_CHANGE = re.compile(r"\b(?:not|never|without|no|nor)\b|n't\b", re.IGNORECASE)
 _LEFT_OUT = ("ctx", "kind", "type_comment")
 _PLAIN = (ast.Constant, ast.Name, ast.Attribute, ast.Tuple, ast.List, ast.Dict, ast.Set, ast.UnaryOp, ast.expr_context,
@@ -83,6 +90,34 @@ def is_change_asked(entry: TreeChange, line: int, instruction: str) -> bool:
     if old is None or new is None or not changes_tests(instruction):
         return False
     return len(assertions(new.body)) >= len(assertions(old.body)) > 0
+
+
+def tests_of_something_else(path: str, before: str, after: str, instruction: str) -> frozenset[str]:
+    """Ids of the tests of a file of which an instruction does not speak; none where it says that tests are to change.
+
+    It speaks of a test if it has a word of a name that the test uses, or of a text without blanks in it.
+    """
+    was, now = suite_of(before.encode()), suite_of(after.encode())
+    if was is None or now is None or _TESTS_TOO.search(instruction):
+        return frozenset()
+    said = {*terms(instruction)} - STOP_WORDS - _OF_TESTS
+    found = []
+    for name, test in was.tests.items():
+        functions = [test.node, *([now.tests[name].node] if name in now.tests else [])]
+        about = {term for f in functions for word in _words(f) for term in terms(word)}
+        if test.is_test and said.isdisjoint(about):
+            found.append(f"{path}::{name.replace('.', '::')}")
+    return frozenset(found)
+
+
+def _words(function: Function) -> Iterator[str]:
+    """The names that a function uses, and its texts without blanks."""
+    for node in ast.walk(function):
+        match node:
+            case ast.Name(id=word) | ast.Attribute(attr=word) | ast.keyword(arg=str(word)) | ast.alias(name=word):
+                yield word
+            case ast.Constant(value=str(text)) if not re.search(r"\s", text):
+                yield text
 
 
 def _functions_at(entry: TreeChange, line: int) -> tuple[Function | None, Function | None]:

@@ -369,7 +369,7 @@ def test_a_test_that_the_change_contradicts_is_told_where_nobody_wants_to_be_ask
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("why", ["another test fails", "it holds as it stood", "it asks less"])
+@pytest.mark.parametrize("why", ["another test fails", "it holds as it stood", "it asks less", "of something else"])
 def test_a_test_is_not_overruled_by_anything_less(repo: Repo, tmp_path: Path, why: str) -> None:
     """The model is told; then the rest is taken alone where it holds, and waits for a person where it does not."""
     script = LOUD
@@ -379,10 +379,12 @@ def test_a_test_is_not_overruled_by_anything_less(repo: Repo, tmp_path: Path, wh
     elif why == "it holds as it stood":
         other = ("edit", {"path": "tests/test_labels.py", "old": "(' a ') == 'a'", "new": "(' b ') == 'b'"})
         script = [("edit", {"path": "shop/labels.py", "old": "A label.", "new": "One label."}), other, *DONE * 3]
-    else:
+    elif why == "it asks less":
         weak = ("edit", {"path": "tests/test_labels.py", "old": "== 'a'", "new": "is not None"})
         script = [LOUD[0], weak, *DONE * 3]
     words = "label gives capitals, and its documentation says one label"
+    if why == "of something else":
+        words = "let the readme tell who keeps the shop"
     with false_model_server(calls_in_turn(script)) as server:
         _, told, diff = _do(repo, server.socket, tmp_path, "--trust", "auto", "--assume", words=words)
     assert b"test_labels.py" not in diff

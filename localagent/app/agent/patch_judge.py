@@ -34,6 +34,7 @@ from localagent.domain.strength import LEAST_MUTANTS, Grade, Strength
 from localagent.domain.verification import PersonReason, Verification, VerifyVerdict
 from localagent.errors import AnswerIsNo, CannotEnforce
 from localagent.gate.assumed_answers import ASSUMED, TESTS
+from localagent.gate.instructed_tests import tests_of_something_else
 from localagent.gate.tests.inventory import changed_bodies, changed_tests, tests_of_same_values
 from localagent.ports import Sink
 from localagent.repo.diff.write_diff import unified_diff
@@ -232,6 +233,7 @@ class VerifyJudge:
     ) -> bool:
         """Whether a change contradicts all tests that `texts` rewrite, as they `stood`, and no other test.
 
+        The instruction has to speak of each, or whoever breaks what nobody asked about writes down that it is broken.
         None of them holds without the change, too, but for those that want the same values by other means.
         """
         pairs = [(p, stood[p] or "", texts[p] or "") for p in texts]
@@ -239,6 +241,8 @@ class VerifyJudge:
         concerned = frozenset(t for pair in pairs for t in changed_tests(*pair))  # by their fixtures, too
         if not concerned:
             return True
+        if rewritten & {t for pair in pairs for t in tests_of_something_else(*pair, self.request.instruction)}:
+            return False
         files = {f"{_COLLECT}{path}" for path in texts}  # all tests of a file fail with it
         failing = self._failing({**change, **stood})
         fails = {t for t in concerned if t in failing or f"{_COLLECT}{t.partition('::')[0]}" in failing}
