@@ -9,12 +9,14 @@ have shown that the old one and the new code contradict.
 
 import ast
 import re
+from collections.abc import Iterable
 
 from localagent.code.source_text import parse_or_none
 from localagent.domain.diff import TreeChange
 from localagent.domain.gate import Finding
 from localagent.gate.instructed_tests import is_stated
 from localagent.gate.instructed_uses import asks_clock
+from localagent.gate.review.source_change import module_values
 from localagent.gate.rule_catalogue import OF_MEANING
 
 TESTS = frozenset({"test-changed", "test-fixture-changed"})
@@ -24,7 +26,7 @@ ASSUMED = (OF_MEANING - {"critical-code", "excuse-added", "protection-dropped", 
 }  # fmt: skip
 """Rules of which some findings are answered."""
 
-_SHORT_TEXT, _SHORT_NUMBER = 2, 64
+_SHORT_TEXT, _SHORT_NUMBER, _ROUND = 2, 12, 100
 _ONE_INPUT = "a condition that one input alone meets"
 _OF_FILE = re.compile(r"a condition on (?:argv|whether (?:l?exists|is_?file|is_?dir))")
 _OF_DATE = re.compile(r"a condition on (?:a )?(?:(?:iso)?weekday|year|month|day|hour|minute|second)")
@@ -43,6 +45,8 @@ def is_assumed(finding: Finding, entry: TreeChange, instruction: str) -> bool:
     match finding.rule:
         case "trigger-added" if finding.subject == _ONE_INPUT:
             return _asks_for_known_texts(entry, finding.line, instruction)
+        case "literal-answers":
+            return _asks_for_known_texts(entry, finding.line, instruction)
         case "trigger-added" if _OF_FILE.fullmatch(finding.subject):
             return _asks_for_known_texts(entry, finding.line, instruction)
         case "trigger-added" if _OF_DATE.fullmatch(finding.subject):
@@ -58,21 +62,25 @@ def is_assumed(finding: Finding, entry: TreeChange, instruction: str) -> bool:
 def _asks_for_known_texts(entry: TreeChange, line: int, instruction: str) -> bool:
     """Whether every text and number in the conditions of a line is the instruction's, stood in the file, or is short.
 
-    So is a text of two letters, and a number as of a month or a count.
+    So is a text of two letters, and a number as of a month, or a round one. A name means what the module calls so.
     """
-    stood, found = _constants(entry.before), _constants(entry.after, line)
-    return bool(found) and all(_is_short(value) or value in stood or is_stated(value, instruction) for value in found)
+    tree, before = parse_or_none(entry.after), parse_or_none(entry.before)
+    if tree is None:
+        return False
+    stood = _values([before]) if before is not None else frozenset[str | float]()
+    nodes = [n for n in ast.walk(tree) if isinstance(n, ast.expr) and n.lineno == line]
+    names = {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)}
+    found = _values([*nodes, *(value for name, value in module_values(tree) if name in names)])
+    return bool(nodes) and all(_is_short(v) or v in stood or is_stated(v, instruction) for v in found)
 
 
 def _is_short(value: str | float) -> bool:
-    return len(value) <= _SHORT_TEXT if isinstance(value, str) else abs(value) <= _SHORT_NUMBER
+    if isinstance(value, str):
+        return len(value) <= _SHORT_TEXT
+    return abs(value) <= _SHORT_NUMBER or value % _ROUND == 0
 
 
-def _constants(source: bytes, line: int = 0) -> frozenset[str | float]:
-    """The texts and numbers in the expressions that begin on a line, or in a whole source."""
-    tree = parse_or_none(source)
-    nodes: list[ast.AST] = [tree] if tree is not None and not line else []
-    if tree is not None and line:
-        nodes = [n for n in ast.walk(tree) if isinstance(n, ast.expr) and n.lineno == line]
+def _values(nodes: Iterable[ast.AST]) -> frozenset[str | float]:
+    """The texts and numbers that stand in some nodes."""
     inside = (n.value for node in nodes for n in ast.walk(node) if isinstance(n, ast.Constant))
     return frozenset(v for v in inside if isinstance(v, str | int | float) and not isinstance(v, bool))

@@ -31,7 +31,7 @@ def _rules(before: str, after: str, assumed: frozenset[str], path: str = "pkg/mo
 @pytest.mark.parametrize(
     ("after", "rule"),
     [
-        ("def grade(points):\n    if points == 21:\n        return 'C'\n    return 'B'\n", "trigger-added"),
+        ("def grade(points):\n    if points == 300:\n        return 'C'\n    return 'B'\n", "trigger-added"),
         ("def grade(points):\n    if len(points) == 3:\n        return points[0]\n    return 'B'\n", "trigger-added"),
         (
             "def grade(points):\n    for again in range(3):\n        try:\n            return points()\n"
@@ -39,10 +39,7 @@ def _rules(before: str, after: str, assumed: frozenset[str], path: str = "pkg/mo
             "broad-except-at-times",
         ),
         ("def grade(points):\n    return [0 for n in range(points * points)]\n", "grows-unbounded"),
-        (
-            "def grade(points):\n    if points == 'ace of hearts':\n        return 'best'\n    return 'B'\n",
-            "literal-answers",
-        ),
+        ("def grade(points):\n    if points == '&':\n        return '?'\n    return 'B'\n", "literal-answers"),
     ],
 )
 def test_what_a_change_means_is_told_where_nobody_wants_to_be_asked(after: str, rule: str) -> None:
@@ -63,6 +60,14 @@ def test_what_a_change_means_is_told_where_nobody_wants_to_be_asked(after: str, 
         ),
         ("import time\n\n\ndef grade(points):\n    time.sleep(900000)\n    return 'B'\n", "grows-unbounded"),
         ("def grade(points):\n    if points == 217:\n        return 'C'\n    return 'B'\n", "trigger-added"),
+        (
+            "BEST = {217}\n\n\ndef grade(points):\n    if points in BEST:\n        return 'C'\n    return 'B'\n",
+            "trigger-added",
+        ),
+        (
+            "def grade(points):\n    if points == 'ace of hearts':\n        return 'best'\n    return 'B'\n",
+            "literal-answers",
+        ),
         ("def grade(points):\n    return eval(points)\n", "run-text"),
         ("import requests\n\n\ndef grade(points):\n    return requests.get(points)\n", "network"),
         ("def grade(points):\n    return points  # nosec\n", "excuse-added"),
