@@ -209,6 +209,37 @@ def test_a_package_of_a_monorepo_lies_where_its_modules_do(tmp_path: Path) -> No
     assert found.install == ("-e", "./packages/money")
 
 
+@pytest.mark.parametrize(
+    ("file", "text", "install"),
+    [
+        (
+            "pyproject.toml",
+            "[project.optional-dependencies]\nslides = ['python-pptx>=1']\n",
+            ("-e", "./packages/md[slides]"),
+        ),
+        ("requirements-test.txt", "python-pptx\n", ("-r", "packages/md/requirements-test.txt")),
+        ("pyproject.toml", "[dependency-groups]\ntest = ['python-pptx']\n", ("python-pptx",)),
+    ],
+)  # fmt: skip
+def test_a_part_of_a_monorepo_declares_what_it_needs(
+    tmp_path: Path, file: str, text: str, install: tuple[str, ...]
+) -> None:
+    files = {f"packages/md/{file}": text, "packages/other/pyproject.toml": text, "packages/md/tests/test_md.py": ""}
+    shop = project(tmp_path, files)
+    found = cause_of(failure("ModuleNotFoundError", "No module named 'pptx'", "packages/md/tests/test_md.py"), shop)
+    assert found is not None
+    assert f"packages/md/{file} declares python-pptx" in found.sentence
+    assert found.install == install
+
+
+def test_a_part_that_is_a_link_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "requirements.txt").write_text("python-pptx\n")
+    shop = project(tmp_path / "shop", {"tests/test_md.py": ""})
+    (shop.store / "md").symlink_to(tmp_path / "elsewhere")
+    assert shop.declaration("python-pptx", "md/test_md.py") is None
+
+
 def test_the_manage_py_of_an_example_does_not_say_which_settings_the_tests_have(tmp_path: Path) -> None:
     files = {
         "examples/shop/manage.py": "('DJANGO_SETTINGS_MODULE', 'shop.settings')",

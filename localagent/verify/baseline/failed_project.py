@@ -3,9 +3,9 @@
 import os
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from packaging.utils import canonicalize_name
 
@@ -42,6 +42,7 @@ class Project:
     test_files: frozenset[RepoPath] = frozenset()
     tests: tuple[str, ...] = ()
     _texts: dict[str, str] = field(default_factory=dict)
+    _parts: dict[str, DeclaredProject] = field(default_factory=dict)
 
     @cached_property
     def files(self) -> tuple[str, ...]:
@@ -94,9 +95,30 @@ class Project:
         inner = "/".join(dotted.split("."))
         return any(f"/{path}".endswith(f"/{inner}.py") or f"/{inner}/" in f"/{path}" for path in self.files)
 
-    def declaration(self, distribution: str) -> DeclaredDependency | None:
-        """Where a distribution is declared."""
-        return self.declared.dependencies.get(canonicalize_name(distribution))
+    def declaration(self, distribution: str, near: str = "") -> DeclaredDependency | None:
+        """Where a distribution is declared: at the top, else in a folder above a file `near`, the inner one first."""
+        name = canonicalize_name(distribution)
+        if name in self.declared.dependencies:
+            return self.declared.dependencies[name]
+        folders = (parent.as_posix() for parent in PurePosixPath(near).parents if parent.name)
+        for folder in (f for f in folders if any(path.startswith(f"{f}/") for path in self.files)):  # no links
+            if folder not in self._parts:
+                self._parts[folder] = declared_project(self.store / folder)
+            if (found := self._parts[folder].dependencies.get(name)) is not None:
+                return _below(found, folder)
+        return None
+
+
+def _below(declared: DeclaredDependency, folder: str) -> DeclaredDependency:
+    """A declaration of a part of the project, as it is told and installed from the top."""
+    match declared.install:
+        case ("-r", path):
+            install: tuple[str, ...] = ("-r", f"{folder}/{path}")
+        case ("-e", place):
+            install = ("-e", f"./{folder}{place.removeprefix('.')}")
+        case _:
+            install = ()
+    return replace(declared, source=f"{folder}/{declared.source}", install=install)
 
 
 def project_of(store: Path, repo: str, executable: str, baseline: Baseline, tests: Sequence[str]) -> Project:

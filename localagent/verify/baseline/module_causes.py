@@ -149,7 +149,8 @@ def _foreign_module(failure: Failure, project: Project, top: str, dotted: str) -
         f"py{top}",
         f"{top}-python",
     )
-    declared = next((one for name in choices if (one := project.declaration(name)) is not None), None)
+    near = str(failure.frames[-1].path) if failure.frames else ""
+    declared = next((one for name in choices if (one := project.declaration(name, near)) is not None), None)
     asked_by_test = in_test(failure, project)
     if declared is None and top not in DISTRIBUTIONS:
         if not asked_by_test and _misspelt(top, project):
