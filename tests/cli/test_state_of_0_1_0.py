@@ -153,8 +153,13 @@ def test_a_whole_policy_of_then_means_what_it_meant(root: Path, tmp_path: Path) 
     for was, lists in ((then.paths.denied, today.paths.denied), (then.patches.dependencies, now.dependencies)):
         assert {*was} - {*lists} <= {"requirements*", "constraints*"}  # a package and a module may be called so
         assert {"*requirements*.txt", "constraints*.txt"} <= {*lists}
+    assert {*then.patches.critical} ^ {*now.critical} == {
+        "tasks.py",
+        "/tasks.py",
+    }  # of Celery below, of Invoke at the top
     known = replace(
         then.patches,
+        critical=now.critical,
         test_configuration=now.test_configuration,
         lenient=now.lenient,
         editable=now.editable,
