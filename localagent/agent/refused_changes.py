@@ -50,8 +50,11 @@ def with_refused(
 ) -> dict[RepoPath, str | None]:
     """What the copy would hold with the changes since a person spoke that nothing but a person's yes was wanting for.
 
-    Made in their order; those that do not apply any more were given up, or made in another way.
+    Made in their order; those that do not apply any more were given up, or made in another way. Nothing of a model that
+    was contained.
     """
+    if is_contained(events):
+        return dict(written)
     since = events[last_said(events) + 1 :]
     asked = {e.call_id for e in since if isinstance(e, Answered) and e.for_person}
     whole = dict(written)

@@ -2,7 +2,8 @@
 
 bandit tells a query that is put together from one that is not, and not what it is put together from. Looked at are the
 holes of one text: `','.join('?' * n)`, a constant of the module, and a parameter of a private function all of whose
-calls in the file give it a constant. Not promised: that nobody calls a private function from another file.
+calls in the file give it a constant. A name means what is nearest: a parameter or a variable of the function before a
+constant of the module. Not promised: that nobody calls a private function from another file.
 """
 
 import ast
@@ -13,13 +14,18 @@ from localagent.code.spans import lines_of
 from localagent.gate.review.source_change import module_values
 
 _MARKS = re.compile(r"[\s,()?]*|%s")
+_FILLS = frozenset({"format", "format_map", "replace", "substitute", "safe_substitute", "translate", "expandtabs"})
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def is_of_constants(tree: ast.Module, line: int) -> bool:
     """Whether all texts that a statement on a line puts together are made of such parts."""
-    nodes = [n for n in ast.walk(tree) if isinstance(n, ast.JoinedStr | ast.BinOp) and line in lines_of(n)]
+    around = [n for n in ast.walk(tree) if isinstance(n, ast.expr) and line in lines_of(n)]
+    if any(isinstance(n, ast.Call) and callee_name(n) in _FILLS for n in around):
+        return False
     holes: list[tuple[ast.AST, ast.expr]] = []
-    for node in nodes:
+    for node in around:
         match node:
             case ast.JoinedStr(values=values):
                 holes += [(node, v.value) for v in values if isinstance(v, ast.FormattedValue)]
@@ -30,24 +36,50 @@ def is_of_constants(tree: ast.Module, line: int) -> bool:
     return bool(holes) and all(isinstance(hole, ast.JoinedStr) or _is_constant(tree, n, hole) for n, hole in holes)
 
 
+def only_value(tree: ast.Module, at: ast.AST, name: str) -> ast.expr | None:
+    """What the one place that binds a name, as `at` sees it, gives it; None where it is bound twice, or a parameter."""
+    binding = next((f for f in _functions_around(tree, at) if _times_bound(f, name)), None)
+    if binding is None:
+        values = [value for one, value in module_values(tree) if one == name]
+        inside = sum(_times_bound(n, name) for n in tree.body if isinstance(n, (*_FUNCTIONS, ast.ClassDef)))
+        bound = _times_bound(tree, name) - inside
+        if any(isinstance(n, ast.Global) and name in n.names for n in ast.walk(tree)):
+            return None
+    else:
+        values = _given(binding, name)
+        bound = _times_bound(binding, name)
+    return values[0] if len(values) == bound == 1 else None
+
+
+def _given(function: _Function, name: str) -> list[ast.expr]:
+    """What the assignments of a function give a name."""
+    return [n.value for n in ast.walk(function) if isinstance(n, ast.Assign)
+            and any(isinstance(t, ast.Name) and t.id == name for t in n.targets)]  # fmt: skip
+
+
+def _times_bound(tree: ast.AST, name: str) -> int:
+    return sum(
+        (isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Load))
+        or (isinstance(n, ast.arg) and n.arg == name)
+        for n in ast.walk(tree)
+    )
+
+
+def _functions_around(tree: ast.Module, text: ast.AST) -> list[_Function]:
+    """The functions that hold a text, the inner one first."""
+    return [n for n in ast.walk(tree) if isinstance(n, _FUNCTIONS) and any(x is text for x in ast.walk(n))][::-1]
+
+
 def _is_constant(tree: ast.Module, text: ast.AST, hole: ast.expr) -> bool:
     if not isinstance(hole, ast.Name):
         return _is_placeholder(hole) or _is_joined_list(tree, text, hole)
-    values = [value for name, value in module_values(tree) if name == hole.id]
-    if values:
-        return len(values) == 1 and isinstance(values[0], ast.Constant)
-    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and any(x is text for x in ast.walk(n))]
-    if not functions:
-        return False
-    function = functions[-1]
-    set_here = [n.value for n in ast.walk(function) if isinstance(n, ast.Assign)
-                and any(isinstance(t, ast.Name) and t.id == hole.id for t in n.targets)]  # fmt: skip
-    bound = [
-        n for n in ast.walk(function) if isinstance(n, ast.Name) and n.id == hole.id and isinstance(n.ctx, ast.Store)
-    ]
-    if bound:
-        return len(bound) == len(set_here) and all(map(_is_placeholder, set_here))
-    return function.name.startswith("_") and _is_given_constants(tree, function, hole.id)
+    binding = next((f for f in _functions_around(tree, text) if _times_bound(f, hole.id)), None)
+    if binding is None:
+        return isinstance(only_value(tree, text, hole.id), ast.Constant)
+    if given := _given(binding, hole.id):
+        return len(given) == _times_bound(binding, hole.id) and all(map(_is_placeholder, given))
+    once = _times_bound(binding, hole.id) == 1
+    return once and binding.name.startswith("_") and _is_given_constants(tree, binding, hole.id)
 
 
 def _is_joined_list(tree: ast.Module, text: ast.AST, hole: ast.expr) -> bool:
@@ -57,26 +89,30 @@ def _is_joined_list(tree: ast.Module, text: ast.AST, hole: ast.expr) -> bool:
             pass
         case _:
             return False
-    around = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and any(x is text for x in ast.walk(n))]
-    nodes = list(ast.walk(around[-1])) if around else []
+    nodes = [n for f in _functions_around(tree, text)[:1] for n in ast.walk(f)]
     given: list[ast.expr] = []
-    known = 0
+    made = known = 0
     for node in nodes:
         match node:
             case ast.Assign(targets=[ast.Name(id=target)], value=ast.List(elts=items)) if target == name:
-                given, known = [*given, *items], known + 1
+                given, made = [*given, *items], made + 1
             case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Tuple(elts=values)):
                 for one, value in zip(names, values, strict=False):
                     if isinstance(one, ast.Name) and one.id == name and isinstance(value, ast.List):
-                        given, known = [*given, *value.elts], known + 1
+                        given, made = [*given, *value.elts], made + 1
             case ast.Call(func=ast.Attribute(value=ast.Name(id=target), attr="append"), args=[item]) if target == name:
                 given, known = [*given, item], known + 1
-    uses = [n for n in nodes if isinstance(n, ast.Name) and n.id == name]
-    joins = [n for n in nodes if isinstance(n, ast.Call) and callee_name(n) == "join"]
-    return 0 < len(uses) <= known + len(joins) and all(isinstance(item, ast.Constant) for item in given)
+            case ast.Call(func=ast.Attribute(value=ast.Constant(), attr="join"), args=[ast.Name(id=target)]):
+                known += target == name
+            case ast.If(test=ast.Name(id=target)) | ast.IfExp(test=ast.Name(id=target)):
+                known += target == name
+            case ast.arg(arg=target) if target == name:
+                return False
+    uses = sum(isinstance(n, ast.Name) and n.id == name for n in nodes)
+    return made > 0 and uses == made + known and all(isinstance(item, ast.Constant) for item in given)
 
 
-def _is_given_constants(tree: ast.Module, function: ast.FunctionDef, name: str) -> bool:
+def _is_given_constants(tree: ast.Module, function: _Function, name: str) -> bool:
     """Whether every call of a function in the file gives a parameter a constant, and it is used in no other way."""
     order = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
     if name not in [*order, *(a.arg for a in function.args.kwonlyargs)]:
@@ -94,9 +130,20 @@ def _is_given_constants(tree: ast.Module, function: ast.FunctionDef, name: str) 
 
 
 def _is_placeholder(node: ast.expr) -> bool:
-    """`", ".join("?" * len(ids))`: texts of question marks alone, joined or repeated."""
-    texts = [n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
-    made = isinstance(node, ast.BinOp | ast.Call | ast.Constant)
-    calls = [callee_name(n) for n in ast.walk(node) if isinstance(n, ast.Call)]
-    plain = all(name in ("join", "len", "rstrip", "strip") for name in calls)
-    return made and plain and bool(texts) and all(_MARKS.fullmatch(text) for text in texts)
+    """`", ".join("?" * len(ids))`: texts of question marks alone, repeated, joined or trimmed; nothing else in them."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return _MARKS.fullmatch(text) is not None
+        case ast.BinOp(op=ast.Mult(), left=left, right=right):
+            return _is_placeholder(left) or _is_placeholder(right)
+        case ast.BinOp(op=ast.Add(), left=left, right=right):
+            return _is_placeholder(left) and _is_placeholder(right)
+        case ast.List(elts=items) | ast.Tuple(elts=items):
+            return all(map(_is_placeholder, items))
+        case ast.GeneratorExp(elt=item) | ast.ListComp(elt=item):
+            return _is_placeholder(item)
+        case ast.Call(func=ast.Attribute(value=text, attr="join"), args=[items], keywords=[]):
+            return _is_placeholder(text) and _is_placeholder(items)
+        case ast.Call(func=ast.Attribute(value=text, attr="strip" | "rstrip")):
+            return _is_placeholder(text)
+    return False

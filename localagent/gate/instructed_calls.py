@@ -13,7 +13,7 @@ from localagent.code.source_text import parse_or_none
 from localagent.code.spans import lines_of
 from localagent.domain.gate import Finding
 from localagent.domain.paths import RepoPath
-from localagent.gate.constant_queries import is_of_constants
+from localagent.gate.constant_queries import is_of_constants, only_value
 from localagent.gate.review.source_change import module_values
 from localagent.text.visible_text import shortened
 
@@ -39,9 +39,8 @@ _SQL_PLAIN = re.compile(
     r"|\s*pragma\s+user_version\s*$",
     re.IGNORECASE,
 )
-_UPDATES_SOME = re.compile(
-    r"\s*update\s+\w+\s+set\s[^'\"]*\swhere\s[^'\"]*", re.IGNORECASE | re.DOTALL
-)  # values from outside
+# Values come from outside, and none is written out.
+_UPDATES_SOME = re.compile(r"\s*update\s+\w+\s+set\s[^'\"\d]*\swhere\s[^'\"\d]*", re.IGNORECASE | re.DOTALL)
 _VERSION = r"\s*pragma\s+user_version\s*=\s*"
 _SQL_ASKED = (
     (r"\s*delete\s+from\s.*\bwhere\b", r"\b(?:delet|remov|clear|purg|drop|prun|expir|forget)"),
@@ -167,10 +166,7 @@ def _texts(tree: ast.Module, call: ast.Call) -> Iterator[str]:
     if isinstance(given, ast.Subscript):
         table = dict(module_values(tree)).get(ast.unparse(given.value))
         yield from _only_texts(table.values if isinstance(table, ast.Dict) else getattr(table, "elts", []))
-    values = [s.value for s in ast.walk(tree) if isinstance(s, ast.Assign) and isinstance(given, ast.Name)
-              and any(isinstance(t, ast.Name) and t.id == given.id for t in s.targets)]  # fmt: skip
-    for value in values if isinstance(given, ast.Name) and len(values) == 1 else [given]:
-        yield from _written(tree, value)
+    yield from _written(tree, only_value(tree, call, given.id) if isinstance(given, ast.Name) else given)
 
 
 def _written(tree: ast.Module, value: ast.expr | None) -> Iterator[str]:

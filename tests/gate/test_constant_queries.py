@@ -15,6 +15,8 @@ def find(db, text=None):
         values.append(text)
     return db.execute("SELECT a FROM t WHERE " + " AND ".join(where) + " ORDER BY a", values)
 """
+JOINED = LISTED.replace("{item}", "'b LIKE ?'")
+MOVED = "TABLE = 'a'\n\n\ndef g(x):\n    global TABLE\n    TABLE = x\n\n\n"
 PRIVATE = """
 class Store:
     def _rows(self, condition, values=()):
@@ -40,6 +42,15 @@ def _holds(source: str, word: str = "SELECT") -> bool:
         ("def f(db, n):\n    return db.execute(f\"SELECT a FROM t WHERE i IN ({','.join('?' * n)})\")", True),
         ("def f(db, n):\n    m = ', '.join(['?'] * n)\n    db.execute(f'SELECT a FROM t WHERE i IN ({m})')", True),
         ("def f(db, ids):\n    return db.execute(f'SELECT a FROM t WHERE i IN ({ids})')", False),
+        ("def f(db, ids):\n    return db.execute(f\"SELECT a FROM t WHERE i IN ({', '.join(ids)})\")", False),
+        ("def f(db, ids):\n    return db.execute(f\"SELECT a FROM t WHERE i IN ({'?'.join(ids)})\")", False),
+        ("def f(db, where):\n    return db.execute('SELECT a FROM t WHERE ' + ' AND '.join(where))", False),
+        ("TABLE = 'a'\n\n\ndef f(db, TABLE):\n    return db.execute(f'SELECT a FROM {TABLE}')", False),
+        ("TABLE = 'a'\n\n\ndef f(db, x):\n    TABLE = x\n    return db.execute(f'SELECT a FROM {TABLE}')", False),
+        ("TABLE = 'a'\n\n\ndef f(TABLE):\n    def g(db):\n        return f'SELECT {TABLE}'\n    return g", False),
+        (f"{MOVED}def f():\n    return f'SELECT {{TABLE}}'", False),
+        ("TABLE = 'a'\n\n\ndef f(db, x):\n    return db.execute(f'SELECT a FROM {TABLE} {{}}'.format(x))", False),
+        (JOINED.replace("values.append(text)", "where.extend(text); ', '.join(values)"), False),
         ("TABLE = 'things'\n\n\ndef f(db):\n    return db.execute(f'SELECT a FROM {TABLE}')", True),
         ("def f(db, x):\n    return db.execute('SELECT a FROM t WHERE b = %s' % x)", False),
         ("def f(db, x):\n    return db.execute('SELECT a FROM t WHERE b = ' + x)", False),

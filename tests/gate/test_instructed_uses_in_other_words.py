@@ -49,6 +49,7 @@ class Store:
     def made(self, row):
         return row
 """
+NAMED = STORE.replace("return [", "sql = 'SELECT a FROM t'\n        return [").replace('"SELECT a FROM t"', "sql")
 HEADERS = """
 class Client:
     def check(self, headers):
@@ -77,6 +78,10 @@ IN_WORDS = "The settings come from the environment: APP_HOST and APP_PORT."
         (STORE, STORE.replace("SELECT a FROM t", "DELETE FROM t"), "Sort them.", False),
         (STORE, STORE.replace("    def all", f"{TYPED}    def all"), "Add one.", True),
         (STORE, STORE.replace("SELECT a FROM t", "UPDATE t SET a = ? WHERE b = ?"), "Mark it.", True),
+        (STORE, STORE.replace("SELECT a FROM t", "UPDATE t SET admin = 1 WHERE b = ?"), "Look at it.", False),
+        ("", NAMED, "Keep the rows in a database.", True),
+        ("", NAMED.replace("return [", "sql += self.more\n        return ["), "Keep the rows in a database.", False),
+        ("", NAMED.replace("def all(self)", "def all(self, sql)"), "Keep the rows in a database.", False),
         (STORE, STORE.replace("SELECT a FROM t", "UPDATE t SET a = 'x' WHERE b = 'root'"), "Look at it.", False),
         ("class Client:\n    pass\n", HEADERS, "A header with ! is a ValueError.", True),
         ("class Client:\n    pass\n", HEADERS, "A name with ! is a ValueError.", False),

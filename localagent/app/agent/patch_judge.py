@@ -62,9 +62,8 @@ class Proof:
 
 _SHOWN = 4
 _COLLECT = "collect:"  # begins the name of a file that could not be read for its tests
-_ASSUMED = frozenset(
-    {"demand", "spoken"}
-)  # shortfalls of which a model's word that nothing is missing does under `assume`
+# Shortfalls of which a model's word that nothing is missing does under `assume`.
+_ASSUMED = frozenset({"demand", "spoken"})
 _ASSUMED_IF_TURNED = _ASSUMED | {"test", "part"}  # where tests show what was asked for
 
 
@@ -95,12 +94,12 @@ class VerifyJudge:
     def judge(self, writes: Mapping[RepoPath, str | None], summary: str) -> Judgement:
         """Never raises for what the change does; CannotEnforce where it cannot be judged at all."""
         del summary  # a model's word proves nothing
+        writes = self._with_held_back(writes)
         if why := frozen_among(writes, self.frozen):
             return Judgement(answer=JudgeAnswer.REFUSED, reason=why)
         agreed = self.agreed_tests()
         if agreed is not None and (why := _altered(agreed, writes)):
             return Judgement(answer=JudgeAnswer.REFUSED, reason=why)
-        writes = self._with_held_back(writes)
         rewritten, unjustified = self._rewritten(writes)
         if unjustified and self.mends and _REWRITTEN not in self._reported:
             self._reported.add(_REWRITTEN)
@@ -133,9 +132,7 @@ class VerifyJudge:
         reason += "; tests outside the specification fail as before" if apart else ""
         reason += f"; changes of {', '.join(sorted(left_out))} are left out: nothing asked for them" if left_out else ""
         if answer is JudgeAnswer.ACCEPTED:
-            reason = f"{_told(found)}{reason}"
-        if answer is JudgeAnswer.ACCEPTED:
-            answer, reason = self._lacking(found, writes, reason)
+            answer, reason = self._lacking(found, writes, f"{_told(found)}{reason}")
             if answer is JudgeAnswer.REFUSED:
                 return Judgement(answer=answer, reason=reason)
         if agreed is not None and agreed.files:
@@ -211,7 +208,9 @@ class VerifyJudge:
         It holds where the gates allow it together, and no test fails.
         """
         whole = self.with_refused(writes) if self.request.assume else writes
-        if whole == writes or self._gates(ASSUMED | TESTS).of_change({}, whole).answer is not Answer.ALLOW:
+        if whole == writes or frozen_among(whole, self.frozen):
+            return writes
+        if self._gates(ASSUMED | TESTS).of_change({}, whole).answer is not Answer.ALLOW:
             return writes
         return whole if self._holds(whole) else writes
 
@@ -239,14 +238,14 @@ class VerifyJudge:
         pairs = [(p, stood[p] or "", texts[p] or "") for p in texts]
         rewritten = frozenset(t for pair in pairs for t in changed_bodies(*pair))
         concerned = frozenset(t for pair in pairs for t in changed_tests(*pair))  # by their fixtures, too
-        if not concerned:
-            return True
-        if rewritten & {t for pair in pairs for t in tests_of_something_else(*pair, self.request.instruction)}:
-            return False
         files = {f"{_COLLECT}{path}" for path in texts}  # all tests of a file fail with it
         failing = self._failing({**change, **stood})
         fails = {t for t in concerned if t in failing or f"{_COLLECT}{t.partition('::')[0]}" in failing}
         if not fails or not rewritten <= fails or failing - concerned - files:
+            return (
+                False  # nor is what holds no test of its own, such as a file of fixtures: no run of it shows anything
+            )
+        if fails & {t for pair in pairs for t in tests_of_something_else(*pair, self.request.instruction)}:
             return False
         alone = self._failing({path: text for path, text in texts.items() if text is not None})
         holds = {t for t in rewritten if t not in alone and f"{_COLLECT}{t.partition('::')[0]}" not in alone}
