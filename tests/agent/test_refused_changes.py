@@ -7,7 +7,7 @@ from support.agent_builder import Gates, calls, session
 
 from localagent.agent.agent_ports import Answer, Review
 from localagent.agent.events import Answered, PersonSaid, ResultKind
-from localagent.agent.refused_changes import refused_changes
+from localagent.agent.refused_changes import refused_changes, with_refused
 from localagent.domain.paths import RepoPath
 
 MOD = RepoPath("pkg/mod.py")
@@ -79,3 +79,25 @@ def test_what_a_contained_model_was_refused_is_not_missed_in_a_file_that_is_othe
     said = "return it in mod.py"
     assert refused_changes((*s.log.events, *doors[:4]), said, s.writes) == (MOD,)
     assert refused_changes((*s.log.events, *doors), said, s.writes) == ()
+
+
+@dataclass
+class Asks(Gates):
+    """Leaves what holds NEVER to a person."""
+
+    def of_change(self, before: Mapping[RepoPath, str | None], after: Mapping[RepoPath, str | None]) -> Review:
+        found = any("NEVER" in (text or "") for text in after.values())
+        return Review(answer=Answer.ASK, reason="ask") if found else Review(answer=Answer.ALLOW)
+
+
+def test_what_waits_for_a_person_is_looked_at_again_unless_the_model_was_contained() -> None:
+    s = session([calls(REFUSED)], gates=Asks())
+    s.run()
+    assert s.writes == {}
+    held = with_refused(s.log.events, s.loop.workshop, {})
+    assert "return NEVER" in (held[MOD] or "")
+    doors = tuple(
+        Answered(call_id=f"d{n}", tool="edit", kind=ResultKind.REFUSED, text="no", broken=(f"door-{n}",))
+        for n in range(5)
+    )
+    assert with_refused((*s.log.events, *doors), s.loop.workshop, {}) == {}

@@ -331,6 +331,24 @@ LOUD: Calls = [
 ]
 
 
+STANDS_ON = """
+import pytest
+
+from shop.labels import label
+
+WANTED = 'a'
+
+
+@pytest.fixture
+def wanted():
+    return WANTED
+
+
+def test_label(wanted):
+    assert label(' a ') == wanted
+"""
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("breaks_another", [False, True])
 def test_refused_changes_of_tests_come_as_a_proposal_where_nothing_else_fails(
@@ -369,7 +387,9 @@ def test_a_test_that_the_change_contradicts_is_told_where_nobody_wants_to_be_ask
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("why", ["another test fails", "it holds as it stood", "it asks less", "of something else"])
+@pytest.mark.parametrize(
+    "why", ["another test fails", "it holds as it stood", "it asks less", "of something else", "by what it stands on"]
+)
 def test_a_test_is_not_overruled_by_anything_less(repo: Repo, tmp_path: Path, why: str) -> None:
     """The model is told; then the rest is taken alone where it holds, and waits for a person where it does not."""
     script = LOUD
@@ -383,7 +403,12 @@ def test_a_test_is_not_overruled_by_anything_less(repo: Repo, tmp_path: Path, wh
         weak = ("edit", {"path": "tests/test_labels.py", "old": "== 'a'", "new": "is not None"})
         script = [LOUD[0], weak, *DONE * 3]
     words = "label gives capitals, and its documentation says one label"
-    if why == "of something else":
+    if why == "by what it stands on":
+        repo.stage("tests/test_labels.py", STANDS_ON)
+        repo.commit()
+        told = ("edit", {"path": "tests/test_labels.py", "old": "WANTED = 'a'", "new": "WANTED = 'A'"})
+        script = [LOUD[0], told, *DONE * 3]
+    if why in ("of something else", "by what it stands on"):
         words = "let the readme tell who keeps the shop"
     with false_model_server(calls_in_turn(script)) as server:
         _, told, diff = _do(repo, server.socket, tmp_path, "--trust", "auto", "--assume", words=words)
