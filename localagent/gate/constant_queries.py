@@ -10,13 +10,11 @@ import ast
 import re
 
 from localagent.code.names import callee_name
-from localagent.code.spans import lines_of
+from localagent.code.spans import Definition, Function, lines_of
 from localagent.gate.review.source_change import module_values
 
 _MARKS = re.compile(r"[\s,()?]*|%s")
 _FILLS = frozenset({"format", "format_map", "replace", "substitute", "safe_substitute", "translate", "expandtabs"})
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def is_of_constants(tree: ast.Module, line: int) -> bool:
@@ -41,7 +39,7 @@ def only_value(tree: ast.Module, at: ast.AST, name: str) -> ast.expr | None:
     binding = next((f for f in _functions_around(tree, at) if _times_bound(f, name)), None)
     if binding is None:
         values = [value for one, value in module_values(tree) if one == name]
-        inside = sum(_times_bound(n, name) for n in tree.body if isinstance(n, (*_FUNCTIONS, ast.ClassDef)))
+        inside = sum(_times_bound(n, name) for n in tree.body if isinstance(n, Definition))
         bound = _times_bound(tree, name) - inside
         if any(isinstance(n, ast.Global) and name in n.names for n in ast.walk(tree)):
             return None
@@ -51,7 +49,7 @@ def only_value(tree: ast.Module, at: ast.AST, name: str) -> ast.expr | None:
     return values[0] if len(values) == bound == 1 else None
 
 
-def _given(function: _Function, name: str) -> list[ast.expr]:
+def _given(function: Function, name: str) -> list[ast.expr]:
     """What the assignments of a function give a name."""
     return [n.value for n in ast.walk(function) if isinstance(n, ast.Assign)
             and any(isinstance(t, ast.Name) and t.id == name for t in n.targets)]  # fmt: skip
@@ -65,9 +63,9 @@ def _times_bound(tree: ast.AST, name: str) -> int:
     )
 
 
-def _functions_around(tree: ast.Module, text: ast.AST) -> list[_Function]:
+def _functions_around(tree: ast.Module, text: ast.AST) -> list[Function]:
     """The functions that hold a text, the inner one first."""
-    return [n for n in ast.walk(tree) if isinstance(n, _FUNCTIONS) and any(x is text for x in ast.walk(n))][::-1]
+    return [n for n in ast.walk(tree) if isinstance(n, Function) and any(x is text for x in ast.walk(n))][::-1]
 
 
 def _is_constant(tree: ast.Module, text: ast.AST, hole: ast.expr) -> bool:
@@ -112,7 +110,7 @@ def _is_joined_list(tree: ast.Module, text: ast.AST, hole: ast.expr) -> bool:
     return made > 0 and uses == made + known and all(isinstance(item, ast.Constant) for item in given)
 
 
-def _is_given_constants(tree: ast.Module, function: _Function, name: str) -> bool:
+def _is_given_constants(tree: ast.Module, function: Function, name: str) -> bool:
     """Whether every call of a function in the file gives a parameter a constant, and it is used in no other way."""
     order = [a.arg for a in (*function.args.posonlyargs, *function.args.args)]
     if name not in [*order, *(a.arg for a in function.args.kwonlyargs)]:

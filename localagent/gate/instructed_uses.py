@@ -175,26 +175,9 @@ def is_use_asked_for(finding: Finding, path: RepoPath, before: bytes, source: by
     tree = parse_or_none(source)
     if tree is None:
         return False
-    if finding.rule == "trigger-added" and finding.subject == _ON_VARIABLE:
-        return _variable_named(tree, finding.line, instruction)
-    if finding.rule == "magic-value" and _is_value_stated(finding.subject, instruction):
-        return True
-    if finding.rule == "magic-value" or finding.subject == _ON_INPUT:
-        return _is_listed(tree, finding, instruction)
-    if finding.subject == _ON_REQUEST:
-        return _asks_for_stated(tree, finding.line, instruction)
-    if finding.rule in instructed_answers.RULES:
-        return instructed_answers.is_answer_stated(tree, finding.line, instruction)
-    if finding.rule == "secret-told":
-        return finding.subject == "environ is told" and _all_variables_named(tree, instruction)
-    if finding.subject in _COPIES:
-        return _FILES_KIND.is_asked(replace(finding, rule="write-files"), finding.subject[10:], instruction)
-    if finding.rule in instructed_calls.RULES:
-        return instructed_calls.is_call_instructed(finding, path, before, tree, instruction)
-    if finding.rule == "runs-unasked" and re.fullmatch(r"__\w+__", finding.subject):
-        return finding.subject in instruction  # a hook of Python, by its name
-    if finding.rule == "runs-unasked":
-        return finding.subject == _EXIT and path.name == _ENTRY and _starts_program(tree, finding.line, path)
+    told = _by_subject(finding, path, before, tree, instruction)
+    if told is not None:
+        return told
     kind, _, name = finding.subject.partition(" ")
     if finding.rule == "run-text":
         return name == "importlib.reload" and _TEST.fullmatch(path.name) is not None and _reloads_own(tree)
@@ -240,6 +223,31 @@ def is_use_asked_for(finding: Finding, path: RepoPath, before: bytes, source: by
     if finding.rule in _AGAIN and _is_used(before, name):
         return any(kind.is_named(finding, name) for kind in _KINDS)
     return any(kind.is_asked(finding, name, instruction) for kind in _KINDS)
+
+
+def _by_subject(finding: Finding, path: RepoPath, before: bytes, tree: ast.Module, instruction: str) -> bool | None:
+    """The answer where the rule and what it found decide, wherever that stands; None where its place does, too."""
+    if finding.rule == "trigger-added" and finding.subject == _ON_VARIABLE:
+        return _variable_named(tree, finding.line, instruction)
+    if finding.rule == "magic-value" and _is_value_stated(finding.subject, instruction):
+        return True
+    if finding.rule == "magic-value" or finding.subject == _ON_INPUT:
+        return _is_listed(tree, finding, instruction)
+    if finding.subject == _ON_REQUEST:
+        return _asks_for_stated(tree, finding.line, instruction)
+    if finding.rule in instructed_answers.RULES:
+        return instructed_answers.is_answer_stated(tree, finding.line, instruction)
+    if finding.rule == "secret-told":
+        return finding.subject == "environ is told" and _all_variables_named(tree, instruction)
+    if finding.subject in _COPIES:
+        return _FILES_KIND.is_asked(replace(finding, rule="write-files"), finding.subject[10:], instruction)
+    if finding.rule in instructed_calls.RULES:
+        return instructed_calls.is_call_instructed(finding, path, before, tree, instruction)
+    if finding.rule == "runs-unasked" and re.fullmatch(r"__\w+__", finding.subject):
+        return finding.subject in instruction  # a hook of Python, by its name
+    if finding.rule == "runs-unasked":
+        return finding.subject == _EXIT and path.name == _ENTRY and _starts_program(tree, finding.line, path)
+    return None
 
 
 def _names_a_file(tree: ast.Module, line: int) -> bool:

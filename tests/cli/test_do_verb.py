@@ -406,8 +406,8 @@ def test_a_test_is_not_overruled_by_anything_less(repo: Repo, tmp_path: Path, wh
     if why == "by what it stands on":
         repo.stage("tests/test_labels.py", STANDS_ON)
         repo.commit()
-        told = ("edit", {"path": "tests/test_labels.py", "old": "WANTED = 'a'", "new": "WANTED = 'A'"})
-        script = [LOUD[0], told, *DONE * 3]
+        shared = ("edit", {"path": "tests/test_labels.py", "old": "WANTED = 'a'", "new": "WANTED = 'A'"})
+        script = [LOUD[0], shared, *DONE * 3]
     if why in ("of something else", "by what it stands on"):
         words = "let the readme tell who keeps the shop"
     with false_model_server(calls_in_turn(script)) as server:
