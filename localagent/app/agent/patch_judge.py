@@ -94,9 +94,9 @@ class VerifyJudge:
     def judge(self, writes: Mapping[RepoPath, str | None], summary: str) -> Judgement:
         """Never raises for what the change does; CannotEnforce where it cannot be judged at all."""
         del summary  # a model's word proves nothing
-        writes = self._with_held_back(writes)
         if why := frozen_among(writes, self.frozen):
             return Judgement(answer=JudgeAnswer.REFUSED, reason=why)
+        writes = self._with_held_back(writes)
         agreed = self.agreed_tests()
         if agreed is not None and (why := _altered(agreed, writes)):
             return Judgement(answer=JudgeAnswer.REFUSED, reason=why)
