@@ -226,6 +226,7 @@ _RULES: tuple[Rule, ...] = (
     flow_rules.unguarded,
     flow_rules.loops,
     flow_rules.constant_answers,
+    flow_rules.equal_branches,
     flow_rules.ends_without_answer,
     flow_rules.branch_negated,
     flow_rules.guards_nothing,

@@ -413,6 +413,26 @@ def constant_answers(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradi
     yield from _independent(file, pair)
 
 
+def equal_branches(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
+    """An `if` whose `else` now does the same: which way is taken no longer matters."""
+    was = {key(node.test) for node in _with_equal_branches(pair.old)}
+    for node in _with_equal_branches(pair.new):
+        if key(node.test) not in was:
+            why = f"both branches of `{_line(node.test)}` now do the same"
+            yield against(file, pair, ContradictionKind.CONSTANT_CONDITION, ContradictionWeight.HARD, why)
+            return
+
+
+def _with_equal_branches(function: Function) -> Iterator[ast.If | ast.IfExp]:
+    for node in own_nodes(function):
+        if isinstance(node, ast.If | ast.IfExp) and _keys(node.body) == _keys(node.orelse):
+            yield node
+
+
+def _keys(branch: ast.expr | Sequence[ast.stmt]) -> list[str]:
+    return [key(node) for node in ([branch] if isinstance(branch, ast.expr) else branch)]
+
+
 def ends_without_answer(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
     """A function that always returned a value, or raised, and can now come to its end without a `return`."""
     values = [n.value for n in own_nodes(pair.old) if isinstance(n, ast.Return)]

@@ -452,6 +452,21 @@ class TestFlow:
         default = (before.format(f"limit is {word}None", "limit = len(xs)") for word in ("not ", ""))
         assert "branch-negated" not in against(one_file(*default))
 
+    @pytest.mark.parametrize(
+        "before",
+        [
+            "def f(t, w, case):\n    if case:\n        p = t.find(w)\n    else:\n        p = t.lower()\n    return p\n",
+            "def f(t, w, case):\n    return t.find(w) if case else t.lower()\n",
+        ],
+    )
+    def test_branches_that_now_do_the_same(self, before: str) -> None:
+        patch = swapped(before, "t.find(w)", "t.lower()")
+        (found,) = [c for c in contradictions(patch, PatchContext()) if c.kind == "constant-condition"]
+        assert found.severity is ContradictionWeight.HARD
+        assert "both branches of" in found.why
+        assert "constant-condition" not in against(swapped(before, "t.find(w)", "t.index(w)"))
+        assert "constant-condition" not in against(one_file(patch.changes[0].after.decode(), before))
+
     def test_a_helper_that_is_always_right(self) -> None:
         before = (
             "def raises(err, f):\n    try:\n        f()\n        return False\n    except err:\n        return True\n"
