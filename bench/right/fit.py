@@ -26,7 +26,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from localagent.repair.acceptance.confidence_model import SCHEMA, ConfidenceModel, load_confidence
-from localagent.repair.acceptance.signals import Signal
+from localagent.repair.acceptance.signals import NEAR_NATS, Signal
 
 HERE = Path(__file__).resolve().parent
 LABELS = HERE / "labels.jsonl"
@@ -77,6 +77,7 @@ class Row:
     half: str
     digest: str
     cost: float
+    behaviour: str
     right: bool
     full: bool | None
     asks: bool
@@ -96,6 +97,7 @@ def read(path: Path) -> list[Row]:
                     half=told["half"],
                     digest=told["digest"],
                     cost=told["cost"],
+                    behaviour=told["behaviour"] or told["digest"],
                     right=told["label"] in RIGHT,
                     full=told["full"],
                     asks=told["asks"],
@@ -207,13 +209,19 @@ def _signals(row: Row) -> dict[str, Signal]:
 
 
 def chosen(rows: Sequence[Row], model: ConfidenceModel) -> dict[str, Row]:
-    """What the order takes of each project: the cheapest that the full check lets pass, as far as that is known."""
+    """What the order takes of each project: the cheapest that the full check lets pass, as far as that is known.
+
+    With `near-rival` as `fix` has it: whether another behaviour costs hardly more.
+    """
     found = {}
     for name, group in by_name(rows).items():
-        ranked = sorted(group, key=lambda r: r.cost + model.penalty(_signals(r)))
-        ranked = [r for r in ranked if r.full is not False]
+        costs = {r.digest: r.cost + model.penalty(_signals(r)) for r in group if r.full is not False}
+        ranked = sorted((r for r in group if r.digest in costs), key=lambda r: costs[r.digest])
         if ranked:
-            found[name] = ranked[0]
+            first = ranked[0]
+            near = [r for r in ranked if costs[r.digest] < costs[first.digest] + NEAR_NATS]
+            rival = float(any(r.behaviour != first.behaviour for r in near))
+            found[name] = replace(first, signals={**first.signals, "near-rival": rival})
     return found
 
 

@@ -25,7 +25,7 @@ from localagent.repair.acceptance.ranking import RankedCandidate
 from localagent.repair.ordering.cost import reaches
 
 _MOST_NATS = 6.0
-_NEAR_NATS = 1.0  # of 19 labelled choices with a rival that cost no more than this, 5 were right
+NEAR_NATS = 1.0  # of 19 labelled choices with a rival that cost no more than this, 5 were right
 _MOST_TOKENS = 40
 _CLOSE = 3  # lines
 _MOST_FAILING = 4  # failing tests count, and
@@ -196,7 +196,7 @@ class _Rivals:
 def near_rival(number: int, order: Sequence[RankedCandidate]) -> dict[str, Signal]:
     """Whether another behaviour costs hardly more in the choice: `order` is what passes the checks so far."""
     mine = next((s for s in order if s.candidate.number == number), None)
-    others = {_behaviour(s) for s in order if mine is not None and s.cost < mine.cost + _NEAR_NATS}
+    others = {_behaviour(s) for s in order if mine is not None and s.cost < mine.cost + NEAR_NATS}
     near = mine is not None and bool(others - {_behaviour(mine)})
     text = "a repair that behaves otherwise passes the same tests and is about as likely" if near else ""
     return {"near-rival": Signal(value=float(near), text=text)}
