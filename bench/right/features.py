@@ -44,7 +44,7 @@ from localagent.verify.evidence.test_strength import AssessRequest, assess
 from localagent.verify.verifier import JailVerifier
 
 CHECKED = 3
-STRENGTH_SECONDS = 8.0
+STRENGTH_SECONDS = 20.0  # as `fix` allows where its time is not used up
 GUARD_SECONDS = 90.0
 
 
@@ -155,8 +155,12 @@ def _strength(
             others=others,
         )
     )
-    grade = found.strength.grade.value if found.strength is not None else None
-    return {"grade": grade, "signals": _values(strength_signals(found))}
+    measured = found.strength
+    return {
+        "grade": measured.grade.value if measured is not None else None,
+        "missing": [*measured.limits, *measured.short, *found.cut] if measured is not None else list(found.cut),
+        "signals": _values(strength_signals(found)),
+    }
 
 
 def main() -> int:
