@@ -111,12 +111,22 @@ class Capture:
             return None
         self._copied += 1
         given, named = arguments_of(frame)
+        if any(_keeps_items_elsewhere(value) for value in (*given, *named.values())):
+            raise TypeError("a list that keeps its items elsewhere")
         args, kwargs = copy.deepcopy((given, named))  # together: what is one object in several places stays one
         key = "%s:%d %s" % (code.co_filename, code.co_firstlineno, shape((args, kwargs)))
         if key in self._seen:
             return None
         self._seen.add(key)
         return CapturedCall(function, args, kwargs)
+
+
+def _keeps_items_elsewhere(value: Any) -> bool:
+    """Whether a copy is another list: it gets what the object holds, and then each item that it goes through again.
+
+    A shallow one has no end, where `append` adds to what is gone through.
+    """
+    return isinstance(value, list) and type(value).__iter__ is not list.__iter__
 
 
 def arguments_of(frame: Any) -> Tuple[Tuple[Any, ...], Dict[str, Any]]:

@@ -39,6 +39,8 @@ _NEW_LOCALS = 0x2
 
 _SHARE = 0.85  # of the time for an answer, in which tests are run again
 _FORKED_SHARE = 0.35  # of what is left of it, for each of the two runs with forks
+_WATCHED_SHARE = 0.4  # of the time for an answer, in which calls are watched: afterwards tests run as if nobody looked
+_EVENTS = 1024  # between two looks at the clock
 _TIMES = 4  # as much processor time as for the copies, in which tests are run again
 _NO_COPY: Dict[str, Any] = {"how": "in-place", "own": 0, "parts": [], "args": "", "kwargs": ""}
 
@@ -86,11 +88,12 @@ class Recorder(Capture):
     Functions that a watched one defines are nobody's to call again, and neither are those of `codes` that stand more
     than once: what they answer is looked at in place. Of the functions in `defaulted` a call counts as it is
     written, without the arguments that are defaults. What is in `forks` is made again in forks, and nothing is copied.
+    From `until` on (by the monotonic clock) no call is looked at: a test that calls much is many times slower watched.
     """
 
     awaits = True
 
-    def __init__(self, watched: Watched, forks: Optional[ForkedCalls] = None) -> None:
+    def __init__(self, watched: Watched, until: float, forks: Optional[ForkedCalls] = None) -> None:
         live = [f for f in watched.functions if f is not None]
         super().__init__(live, {f.__code__.co_filename for f in live}, lambda _code: None)
         outer = {code: n for n, codes in enumerate(watched.codes) for code in codes}
@@ -98,6 +101,7 @@ class Recorder(Capture):
         self._counts: Dict[int, int] = {}
         self._seconds: Dict[int, float] = {}
         self._defaulted = watched.defaulted
+        self._until, self._events = until, 0
         self.item = -1
         self.inputs: List[Input] = []
         self.missed: Dict[int, str] = {}
@@ -105,7 +109,16 @@ class Recorder(Capture):
         self.forks = forks
         self.in_place = ObservedCalls(watched.functions, watched.defaulted)
 
+    @property
+    def late(self) -> bool:
+        """Whether nothing is watched any more."""
+        return _monotonic() >= self._until
+
     def _event(self, frame: Any, event: str, argument: Any) -> None:
+        self._events += 1
+        if self._events % _EVENTS == 0 and self.late:
+            self.stop()
+            return
         number = None if self._busy or event not in ("call", "return") else self._numbers.get(frame.f_code)
         if number is None:
             return
@@ -250,23 +263,25 @@ def table(watched: Watched, run_test: Callable[[int], None], request: Dict[str, 
     `missed` says, by a function's number, why calls that tests make of it are not among them. Calls of the functions in
     `every_way` are made in forks and looked at in place as well, though copies of them answer.
     """
-    seconds = float(request["cpu_seconds"])
+    seconds, allowed = float(request["cpu_seconds"]), float(request["wall_seconds"])
     every_way = {int(number) for number in request["every_way"]}
-    until = _monotonic() + _SHARE * float(request["wall_seconds"])
+    until = _monotonic() + _SHARE * allowed
 
     def forked(told: Dict[str, Any]) -> Dict[str, Any]:
         functions = {int(n): watched.functions[int(n)] for n in told["functions"]}
-        forks = ForkedCalls(functions, watched.defaulted, request, _monotonic() + float(told["seconds"]))
-        _recorded(watched, run_test, request, forks)
+        end = _monotonic() + float(told["seconds"])
+        forks = ForkedCalls(functions, watched.defaulted, request, end)
+        _recorded(watched, run_test, request, end, forks)
         return {"records": forks.records}
 
-    def observed(_told: Dict[str, Any]) -> Dict[str, Any]:
-        return {"records": _recorded(watched, run_test, request).in_place.records}
+    def observed(told: Dict[str, Any]) -> Dict[str, Any]:
+        end = _monotonic() + float(told["seconds"])
+        return {"records": _recorded(watched, run_test, request, end).in_place.records}
 
     with_tests = bool(request["items"])
     waiting = [WaitingChild(make, _TIMES * seconds) for make in (forked, forked, observed)] if with_tests else []
     try:
-        recorder = _recorded(watched, run_test, request)
+        recorder = _recorded(watched, run_test, request, _monotonic() + _WATCHED_SHARE * allowed)
         inputs: Dict[str, Input] = {}
         for one in near(recorder.inputs, watched.functions, request) + given(request):
             inputs.setdefault(one.key, one)
@@ -285,7 +300,8 @@ def table(watched: Watched, run_test: Callable[[int], None], request: Dict[str, 
             asked |= instead
         wanted = {k: r for k, r in recorder.in_place.records.items() if r["f"] not in asked - every_way}
         if waiting and wanted:
-            second = waiting[2].answer(max(0.1, until - _monotonic()), {})
+            left = max(0.1, until - _monotonic())
+            second = waiting[2].answer(left, {"seconds": _WATCHED_SHARE * left})
             made += _paired([{"records": wanted}, second])
     finally:
         for child in waiting:
@@ -294,11 +310,15 @@ def table(watched: Watched, run_test: Callable[[int], None], request: Dict[str, 
 
 
 def _recorded(
-    watched: Watched, run_test: Callable[[int], None], request: Dict[str, Any], forks: Optional[ForkedCalls] = None
+    watched: Watched,
+    run_test: Callable[[int], None],
+    request: Dict[str, Any],
+    until: float,
+    forks: Optional[ForkedCalls] = None,
 ) -> Recorder:
-    recorder = Recorder(watched, forks)
+    recorder = Recorder(watched, until, forks)
     for item in request["items"]:
-        if forks is not None and forks.done:
+        if recorder.late or (forks is not None and forks.done):
             break
         recorder.item = int(item)
         seed_now(int(item))  # what a test draws, in this tree as in the other
