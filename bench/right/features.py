@@ -153,6 +153,7 @@ def _strength(
             seed=0,
             seconds=STRENGTH_SECONDS,
             others=others,
+            quick=lambda: verifier.quick(replace(baseline, failing=full.fail_to_pass), jobs=1),
         )
     )
     measured = found.strength

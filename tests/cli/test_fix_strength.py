@@ -44,6 +44,18 @@ def test_an_accepted_patch_has_a_strength_with_parts(mended: tuple[Home, Ran]) -
 
 
 @pytest.mark.long
+def test_mutants_of_what_ran_while_importing_are_run_anew() -> None:
+    """A live program keeps what the import made of the function, so that no mutant can be put into it."""
+    imported = {"calc.py": REPO["calc.py"] + "\n\nLEAST = clamp(3, 0, 10)\n"}
+    with home({**REPO, **imported}) as h:
+        ran = h.fix("--assume")
+        assert ran.code == 0, ran
+        mutants = ran.report["assessment"]["strength"]["mutants"]
+        assert mutants["part"] >= 1
+        assert "live program" not in " ".join(ran.report["assessment"]["cut"])
+
+
+@pytest.mark.long
 def test_old_and_new_are_shown_where_no_turned_test_wants_it(mended: tuple[Home, Ran]) -> None:
     near = mended[1].report["assessment"]["differential"]
     assert {d["origin"] for d in near["differences"]} <= {"near"}

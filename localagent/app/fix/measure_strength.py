@@ -1,6 +1,7 @@
 """The strength of a repair that the full check accepted, measured in bounded time."""
 
 import time
+from dataclasses import replace
 
 from localagent.domain.policy import LeastStrength, Policy
 from localagent.domain.task import Event, Stage, TaskResult
@@ -50,6 +51,7 @@ def assessed(
     begin = time.monotonic()
     by_checks = by_checks_alone(result)
     seconds = allowed_seconds(policy, left=budget - took, by_checks=by_checks)
+    goal = replace(result.baseline, failing=result.full.fail_to_pass, causes=())
     rooms = verifier.worker_pool
     rooms.until = max(rooms.until, begin + seconds)
     found = assess(
@@ -66,6 +68,7 @@ def assessed(
             seconds=seconds,
             warm=verifier.warm() if policy.min_strength is LeastStrength.NONE else None,
             others=result.others,
+            quick=lambda: verifier.quick(goal, jobs=1),
         )
     )
     at = took + time.monotonic() - begin

@@ -15,12 +15,12 @@ from pathlib import Path
 
 from localagent.domain.claim import Claim, FunctionEffect
 from localagent.domain.claim_limits import claim_limits
-from localagent.domain.edit import Candidate
-from localagent.domain.outcome import Baseline, FullResult, TestResult
+from localagent.domain.edit import Candidate, Patch
+from localagent.domain.outcome import Baseline, FullResult, JailOutcome, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.strength import Grade, Limit, graded, limited
 from localagent.domain.verification import Assessment, Differential, Mutants, compared_share, mutants_share
-from localagent.ports import EditSpace, Sources
+from localagent.ports import EditSpace, QuickCheck, Sources
 from localagent.verify.checks.test_selection import CHECK_PREFIX, COLLECT_PREFIX
 from localagent.verify.evidence.candidate_behaviour import PROGRAM_CPU_SECONDS, parsed_behaviours
 from localagent.verify.evidence.candidate_behaviour import TESTS_LIMIT as BEHAVIOUR_TESTS
@@ -57,7 +57,8 @@ _TIMES, _WALL_SECONDS, _LEAST_SECONDS = 4, 4.0, 0.5
 class AssessRequest:
     """What is measured, with what, and for how long. `request` collects as the baseline did.
 
-    `others`: how many other behaviours are known to pass the same tests.
+    `others`: how many other behaviours are known to pass the same tests. `quick` opens a quick check of the tree before
+    the patch, for mutants that cannot be put into a live program: those of functions that ran while importing.
     """
 
     rooms: JailPool
@@ -72,6 +73,7 @@ class AssessRequest:
     seconds: float
     warm: Warm | None = None
     others: int = 0
+    quick: Callable[[], QuickCheck] | None = None
 
 
 def assess(ask: AssessRequest) -> Assessment:
@@ -91,6 +93,8 @@ class _Assessor:
         self._cut: list[str] = []
         self._results: dict[str, TestResult] = {}
         self._same_answer = 0
+        self._quick: QuickCheck | None = None
+        self._anew_seconds = 0.0  # the longest that a mutant took in a program of its own
         turned = [name for name in ask.full.fail_to_pass if name.startswith(CHECK_PREFIX)]
         self._checks = CheckEvidence(
             rooms=ask.rooms,
@@ -131,6 +135,8 @@ class _Assessor:
         finally:
             differ.close()
             self._checks.close()
+            if self._quick is not None:
+                self._quick.close()
         return self._made(seen, near, mutants)
 
     def _made(self, seen: Covered | None, near: Differential | None, mutants: Mutants | None) -> Assessment:
@@ -302,7 +308,7 @@ class _Assessor:
         ran: list[tuple[Candidate, MutantFate]] = []
         unasked = 0
         for mutant in chosen:
-            if self._left() <= 0 or lost():
+            if self._left() <= self._anew_seconds or lost():
                 break
             fate = fate_of(mutant)
             if fate is None:
@@ -361,8 +367,10 @@ class _Assessor:
         change = mutant.patch.changes[0]
         orders = function_swaps.plan(mutant, after.collected.import_lines)
         items = self._tests_of(change.path, mutant.edits[0].line, after.items)
-        if orders is None or not items:
+        if not items:
             return None
+        if orders is None:
+            return self._fate_anew(mutant)
         slowest = max(self._results[i.id].seconds for i in items)
         try:
             differ.enter(after)
@@ -386,6 +394,23 @@ class _Assessor:
             after.lost = "a mutant ended the session"
         outcomes = [r.outcome for r in ran.results.values()]
         return fate_of_run(outcomes, whole=len(outcomes) == len(items), in_time=self._left() > 0)
+
+    def _fate_anew(self, mutant: Candidate) -> MutantFate | None:
+        """The same in a program that begins anew, as one more candidate that has to turn what the patch turns."""
+        if self._ask.quick is None:
+            return None
+        if self._quick is None:
+            self._quick = self._ask.quick()
+        (changed,) = mutant.patch.changes
+        changes = (
+            replace(c, after=changed.after) if c.path == changed.path else c for c in self._ask.candidate.patch.changes
+        )
+        whole = Candidate(number=mutant.number, patch=Patch(changes=tuple(changes)), edits=(), cost=mutant.cost)
+        result = self._quick.check(whole, cpu_seconds=CPU_SECONDS)
+        self._anew_seconds = max(self._anew_seconds, result.seconds)
+        if result.ending is JailOutcome.CANCELLED:
+            return None
+        return fate_of_run(list(result.outcomes.values()), whole=result.complete, in_time=self._left() > 0)
 
     def _tests_of(self, path: RepoPath, line: int, items: dict[str, Item]) -> list[Item]:
         """Tests that run a line, quickest first, a second's worth; of a line run while importing, all of its file."""
