@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from localagent.app.jail_level import least_level
+from localagent.app.jail_level import least_level, open_policy_jail
 from localagent.app.policies import OpenPolicy, open_policy
 from localagent.app.settings import Settings
 from localagent.batch.batch_ports import WorkerCommands
@@ -26,9 +26,9 @@ from localagent.batch.snapshot_archive import InvalidArchive, unpack
 from localagent.batch.task_result import RepositoryResult, RepositoryState, parse_answer
 from localagent.domain.chat import PREFIX
 from localagent.domain.edit import digest_of
-from localagent.domain.policy import JailLevel, Permission
+from localagent.domain.policy import JailLevel
 from localagent.errors import AnswerIsNo, CannotEnforce, LocalagentError
-from localagent.jail.api import open_jail, scratch_folder
+from localagent.jail.api import scratch_folder
 from localagent.text.strict_json import dump, load
 
 SCHEMA = "localagent/batch-task/1"
@@ -210,7 +210,7 @@ def _recheck(request: Request, member: FleetMember, basis: CacheBasis, settings:
             remedy="give every machine of the cluster the same /etc/localagent/policy.d",
         )
     least = max(request.level, least_level(settings, opened.policy))
-    open_jail(allow_third_party=opened.policy.third_party_binaries is Permission.ALLOW, least=least)
+    open_policy_jail(settings, opened.policy, least=least)
 
 
 def received(data: bytes, member: FleetMember, number: int, tree: str) -> RepositoryResult:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from localagent.app.jail_level import least_level
+from localagent.app.jail_level import open_policy_jail
 from localagent.app.policies import open_policy
 from localagent.app.settings import Settings
 from localagent.batch.batch_ports import HELD, WorkerCommands, WorkerCrew
@@ -21,10 +21,9 @@ from localagent.batch.parse_fleet import parse_fleet, read_fleet
 from localagent.batch.pool import BatchPool, WorkerEnded
 from localagent.batch.runs import BatchPlan, RunRecord, RunStore
 from localagent.batch.task_result import RepositoryResult, RepositoryState
-from localagent.domain.policy import Permission
 from localagent.errors import AnswerIsNo
 from localagent.fs.atomic_files import RecordDamaged
-from localagent.jail.api import open_jail, sweep
+from localagent.jail.api import sweep
 
 TRIES = 3
 _TICK_SECONDS = 1.0
@@ -96,9 +95,7 @@ def _sound(fleet: Fleet, settings: Settings) -> None:
     if fleet.cluster is not None:
         return
     for path in {policy_of(m) for m in fleet.members if _runs_code(m)}:
-        policy = open_policy(settings, path).policy
-        third_party = policy.third_party_binaries is Permission.ALLOW
-        open_jail(allow_third_party=third_party, least=least_level(settings, policy))
+        open_policy_jail(settings, open_policy(settings, path).policy)
 
 
 def _runs_code(member: FleetMember) -> bool:

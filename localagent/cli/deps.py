@@ -7,6 +7,7 @@ from pathlib import Path
 
 from localagent.app import Settings
 from localagent.app.evidence.refusals import refused_names
+from localagent.app.jail_level import open_policy_jail
 from localagent.app.policies import OpenPolicy, open_policy
 from localagent.cli.actions import add_action
 from localagent.cli.deps_approve import approvals, approve, approved_wheels
@@ -26,7 +27,6 @@ from localagent.domain.dependency import DependencyVerdict, Ruling, Wanted
 from localagent.domain.policy import Permission, Policy
 from localagent.errors import UsageFault
 from localagent.fs.bounded_read import matches_below, read_below, read_named
-from localagent.jail.api import NamespaceJail, open_jail
 from localagent.record.approval_journal import dependency_approvals
 
 PROJECT = "pyproject.toml"
@@ -141,7 +141,7 @@ def _install(
         require_hashes=policy.dependencies.require_hashes,
         place=place,
     )
-    chosen = install(order, jail_for(policy), settings.scratch_dir)
+    chosen = install(order, open_policy_jail(settings, policy), settings.scratch_dir)
     landed = place.site if isinstance(place, Environment) else place
     if args.json:
         rows = [installed_json(one) for one in chosen]
@@ -150,13 +150,6 @@ def _install(
     else:
         show_installed(chosen, landed, render)
     return 0
-
-
-def jail_for(policy: Policy) -> NamespaceJail:
-    """A jail that the policy finds sound enough; CannotEnforce otherwise."""
-    return open_jail(
-        allow_third_party=policy.third_party_binaries is Permission.ALLOW, least=policy.least_jail_level.value
-    )
 
 
 def installed_json(one: ChosenWheel) -> dict[str, object]:

@@ -11,6 +11,7 @@ from localagent.app import Settings
 from localagent.app.execute.execution_json import LIMITS, as_json
 from localagent.app.execute.known_secrets import open_sanitizer
 from localagent.app.execute.run import CODE_LIMIT_BYTES, code_in, code_of, execute, faults_of, refused
+from localagent.app.jail_level import open_policy_jail
 from localagent.app.policies import open_policy
 from localagent.app.review.code_gates import findings_on, refuse_ungateable
 from localagent.cli.actions import add_action
@@ -19,8 +20,8 @@ from localagent.cli.jail_sessions import end_session, interrupted, list_sessions
 from localagent.cli.render import Render
 from localagent.domain.execution import Code, Executed, Execution, Language
 from localagent.domain.outcome import JailOutcome
+from localagent.domain.policy import Policy
 from localagent.errors import AnswerIsNo, Interrupted, UsageFault
-from localagent.jail.api import open_jail
 from localagent.jail.files.transfer import read_regular
 from localagent.jail.limits import profile
 from localagent.jail.limits.options import NAMES, with_limits
@@ -45,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--limit", metavar="KEY=VALUE", action="append", default=[], help=f"a limit: {', '.join(NAMES)}")
     add("--profile", metavar="FILE", type=Path, help="limits from a sandbox profile (default: run.toml)")
     add("--gate", action="store_true", help="check with the static gates first; refused code does not run")
-    add("--policy", metavar="NAME|FILE", type=Path, help="the policy of the gates (default: default)")
+    add("--policy", metavar="NAME|FILE", type=Path, help="the policy to use (default: default)")
     add("--rw", metavar="DIR", action="append", default=[], help="mount a folder writable")
     add("--ro", metavar="DIR", action="append", default=[], help="mount a folder or file read-only")
     add("--cwd", metavar="DIR", default="", help="working folder inside (default: first --rw, else the workspace)")
@@ -82,12 +83,12 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
 
 def run_once(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """The command's exit code; 1 when a limit ended it or a gate denied it; 4 when there is no sound jail."""
-    request, minimum_level = requested(args, settings)
+    request, policy, least = requested(args, settings)
     language = None if request.code is None else request.code.language
     if args.gate:
         refuse_ungateable(language)
-    jail = open_jail(backend=backend_of(args), least=minimum_level)
-    executed = gated(args, settings, request, jail) if args.gate else None
+    jail = open_policy_jail(settings, policy, backend_of(args), least=least)
+    executed = gated(policy, request, jail) if args.gate else None
     if executed is None:
         executed = execute(request, settings, jail, open_sanitizer(), out=args.out, force=args.force)
     show(executed, render, raw=args.raw, json=args.json)
@@ -96,7 +97,7 @@ def run_once(args: argparse.Namespace, settings: Settings, render: Render) -> in
 
 def keep_step(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     """The step's exit code; 130 when it was interrupted, else as `run_once`."""
-    request, minimum_level = requested(args, settings)
+    request, policy, least = requested(args, settings)
     after = None
     executed = None
     if args.gate:
@@ -105,26 +106,22 @@ def keep_step(args: argparse.Namespace, settings: Settings, render: Render) -> i
         after = 0 if known is None else known[0].steps
         earlier = () if known is None else known[1]
         executed = gated(
-            args,
-            settings,
+            policy,
             request,
-            open_jail(backend=backend_of(args), least=minimum_level),
+            open_policy_jail(settings, policy, backend_of(args), least=least),
             "".join(code.rstrip("\n") + "\n" for code in earlier),
         )
     if executed is None:
-        executed = take_step(order_for(args, request, minimum_level, after=after), settings)
+        executed = take_step(order_for(args, request, policy, least, after=after), settings)
     show(executed, render, raw=args.raw, json=args.json)
     if not args.json:
         remark(executed, render)
     return Interrupted.exit_code if interrupted(executed) else exit_code(executed)
 
 
-def gated(
-    args: argparse.Namespace, settings: Settings, request: Execution, jail: Jail, earlier: str = ""
-) -> Executed | None:
+def gated(policy: Policy, request: Execution, jail: Jail, earlier: str = "") -> Executed | None:
     """The refusal of the gates, or None: the program after a session's `earlier` steps, and inputs that are Python."""
     assert request.code is not None
-    policy = open_policy(settings, args.policy).policy
     sources = [(request.code.name, earlier.encode("utf-8", "surrogateescape") + request.code.text)]
     for path in map(Path, request.files):
         inputs = sorted(path.rglob("*.py")) if path.is_dir() else [path] if path.suffix == ".py" else []
@@ -133,8 +130,8 @@ def gated(
     return refused(findings, request.code.language, jail) if findings else None
 
 
-def requested(args: argparse.Namespace, settings: Settings) -> tuple[Execution, str]:
-    """(what the arguments ask for, the lowest level that will do); UsageFault lists every fault."""
+def requested(args: argparse.Namespace, settings: Settings) -> tuple[Execution, Policy, str]:
+    """(what the arguments ask for, the policy, the lowest level that will do); UsageFault lists every fault."""
     loaded = profile.load(args.profile or settings.sandbox_dir / "run.toml")
     faults: list[str] = []
     remedy = ""
@@ -166,7 +163,7 @@ def requested(args: argparse.Namespace, settings: Settings) -> tuple[Execution, 
     if faults:
         raise UsageFault(faults, remedy=remedy)
     policy = open_policy(settings, args.policy).policy
-    return request, max(loaded.minimum_level, policy.least_jail_level.value)  # L1 to L4 sort as they rank
+    return request, policy, max(loaded.minimum_level, policy.least_jail_level.value)  # L1 to L4 sort as they rank
 
 
 def limit_options(args: argparse.Namespace) -> list[str]:

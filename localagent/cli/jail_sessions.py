@@ -9,10 +9,12 @@ from types import FrameType
 from localagent.app import Settings
 from localagent.app.execute.execution_json import session_json
 from localagent.app.execute.known_secrets import open_sanitizer
+from localagent.app.jail_level import allows_third_party
 from localagent.cli.backend import backend_of
 from localagent.cli.render import Render
 from localagent.domain.execution import Executed, Execution, SessionState
 from localagent.domain.outcome import JailOutcome
+from localagent.domain.policy import Policy
 from localagent.errors import UsageFault
 from localagent.jail.limits.options import field_of, seconds_of
 from localagent.jail_sessions import client
@@ -22,7 +24,7 @@ from localagent.text.visible_text import counted
 
 
 def order_for(
-    args: argparse.Namespace, request: Execution, minimum_level: str, *, after: int | None = None
+    args: argparse.Namespace, request: Execution, policy: Policy, least: str, *, after: int | None = None
 ) -> StepOrder:
     """A step as the arguments ask for it; UsageFault for a program that cannot be one."""
     code = request.code
@@ -49,7 +51,8 @@ def order_for(
         ),
         named=tuple(named),
         ttl_seconds=seconds_of(args.ttl),
-        minimum_level=minimum_level,
+        minimum_level=least,
+        third_party=allows_third_party(policy),
         gated=args.gate,
         after=after,
         out="" if args.out is None else str(args.out),

@@ -58,6 +58,7 @@ class PersistentSession:
         self._refuse_order(order, jail)
         self._request = order.request
         self._limits = order.request.limits
+        self._third_party = order.third_party
         self._jail = jail
         self._lock = threading.Lock()
         self._history: list[str] = []
@@ -200,6 +201,8 @@ class PersistentSession:
             made_by = self._jail.backend.split(" ")[0]
             if order.backend and order.backend != made_by:
                 faults.append(f"session {self.name} lives in a jail of {made_by}: its first step decides")
+            if self._third_party and not order.third_party:
+                faults.append(f"session {self.name} was started where the policy allows a Python package's jail")
             if "language" in order.named and order.language is not self.language:
                 faults.append(f"session {self.name} is {self.language}, not {order.language}")
             for key in ("python", "cwd", "read_only", "read_write"):

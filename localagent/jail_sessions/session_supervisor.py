@@ -37,7 +37,7 @@ class SessionSupervisor:
     """The sessions of one user. `serve` returns when there have been none for `idle_seconds`, or after `stop`."""
 
     def __init__(self, jail: Jail, scratch: Path, *, idle_seconds: float = 3.0) -> None:
-        self._jails: dict[str, Jail] = {"": jail}
+        self._jails: dict[tuple[str, bool], Jail] = {("", True): jail}
         self._scratch = scratch
         self._idle_seconds = idle_seconds
         self._sessions: dict[str, PersistentSession] = {}
@@ -186,7 +186,7 @@ class SessionSupervisor:
         try:
             if dead is not None:
                 dead.end()
-            session = PersistentSession(order, self._jail(order.backend), self._scratch)
+            session = PersistentSession(order, self._jail(order), self._scratch)
             with self._lock:
                 self._sessions[order.session] = session
             return session
@@ -194,16 +194,17 @@ class SessionSupervisor:
             with self._lock:
                 self._starting.discard(order.session)
 
-    def _jail(self, backend: str) -> Jail:
-        """By the backend asked for, tried when it is first asked for; CannotEnforce where that one is not sound."""
-        if backend not in self._jails:
-            self._jails[backend] = open_jail(backend=_kind(backend))
-        return self._jails[backend]
+    def _jail(self, order: StepOrder) -> Jail:
+        """By what is asked for, tried when it is first asked for; CannotEnforce where that one is not sound."""
+        asked = order.backend, order.third_party
+        if asked not in self._jails:
+            self._jails[asked] = open_jail(backend=_kind(order.backend), allow_third_party=order.third_party)
+        return self._jails[asked]
 
 
-def _kind(name: str) -> BackendKind:
+def _kind(name: str) -> BackendKind | None:
     try:
-        return BackendKind(name)
+        return BackendKind(name) if name else None
     except ValueError:
         raise UsageFault(f"{name!r} is no backend", remedy=f"one of {', '.join(BackendKind)}") from None
 

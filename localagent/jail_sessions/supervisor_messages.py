@@ -26,7 +26,8 @@ class StepOrder:
     """One step. `request` has no program: `code` is the step. `named` are what the caller gave explicitly.
 
     `after` is the number of steps the session must have had (what a gate has read), None for any. `out` is absolute.
-    `backend` is the kind of backend asked for, "" for any.
+    `backend` is the kind of backend asked for, "" for any; `third_party`: whether its program may be a
+    Python package's.
     """
 
     session: str
@@ -41,6 +42,7 @@ class StepOrder:
     out: str = ""
     force: bool = False
     backend: str = ""
+    third_party: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,6 +83,7 @@ def order_of(message: Mapping[str, Any]) -> StepOrder:
         values["named"] = tuple(str(word) for word in values["named"])
         values["ttl_seconds"] = float(values["ttl_seconds"])
         values["backend"] = str(values.get("backend", ""))
+        values["third_party"] = values.get("third_party") is True
         return StepOrder(**values)
     except (TypeError, ValueError, KeyError) as fault:
         raise UsageFault(f"not an order for a step: {fault}") from fault

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from localagent.app.cancellation import Stop
 from localagent.app.fix.suggest import search
+from localagent.app.jail_level import open_policy_jail
 from localagent.app.policies import open_policy
 from localagent.app.review.patch_tests import (
     ProofRequest,
     Prover,
     TestedSnapshot,
     Tree,
-    jail_for,
     open_test_runner,
     open_tree,
 )
@@ -117,7 +117,7 @@ class LocalSuggester:
     def _jail(self, asked: ProofRequest, policy: Policy) -> Jail | CannotEnforce:
         """Without one only a daemon can help, which has its own."""
         try:
-            return jail_for(asked, self._settings, policy)
+            return open_policy_jail(self._settings, policy, asked.backend)
         except CannotEnforce as none:
             if self._daemon is None:
                 raise

@@ -16,10 +16,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from localagent.app.jail_level import least_level
+from localagent.app.jail_level import open_policy_jail
 from localagent.app.settings import Settings as House
 from localagent.errors import AnswerIsNo, CannotEnforce, UsageFault
-from localagent.jail.api import NamespaceJail, open_jail
+from localagent.jail.api import NamespaceJail
 from localagent.llm.model import adapter
 from localagent.llm.model.adapter import AdapterFile
 from localagent.llm.model.registry import ModelFile
@@ -105,7 +105,7 @@ def learn_adapter(
     real = [(corpus.name, s) for corpus in corpora for _, s in corpus.samples() if s.kind == "real" and s.truth]
     judges = judging_fixes([(name, s.origin) for name, s in real])
     back = [s for name, s in real if judges(name, s.origin) and s.reader == reader]
-    jail = open_jail(least=least_level(house))
+    jail = open_policy_jail(house)
     examples = _examples(corpora, judges, model, jail, say, seed=settings.seed)
     told = digest(examples)
     if not examples or not back:

@@ -14,14 +14,13 @@ from typing import Any
 
 from localagent.app.fix.learned_order import REGISTERED
 from localagent.app.fix.prior import load_prior
-from localagent.app.jail_level import least_level
+from localagent.app.jail_level import open_policy_jail
 from localagent.app.settings import Settings as House
 from localagent.domain.edit import Edit, Reading, digest_of
 from localagent.domain.paths import RepoPath
 from localagent.edit.space import open_edit_space
 from localagent.errors import AnswerIsNo, UsageFault
 from localagent.fs.openat import replace_file
-from localagent.jail.api import open_jail
 from localagent.llm.model.adapter import drop
 from localagent.llm.model.gpu import offload_of
 from localagent.llm.model.quantized_store import serving
@@ -281,7 +280,7 @@ def _again(house: House, use_model: bool, say: Say) -> Read | None:
 
 
 def _scorer(model: ModelFile, house: House) -> ModelScorer:
-    jail = open_jail(least=least_level(house))
+    jail = open_policy_jail(house)
     return ModelScorer(model, jail, threads=1, offload=offload_of(house.gpu_layers))
 
 

@@ -11,6 +11,8 @@ from support.wheel_builder import digest, write_wheel
 
 from localagent.cli import main as entry
 from localagent.cli.render import Render
+from localagent.jail.limits import profile
+from localagent.jail.limits.profile import load as load_profile
 from localagent.jail.probe import selection
 from localagent.record.audit.verify_chain import check_audit
 
@@ -251,7 +253,7 @@ def test_install_looks_at_the_names_first_then_installs(call: Call, tmp_path: Pa
     assert (code, told["target"], told["installed"][0]["sha256"]) == (0, None, digest(wheel))
 
 
-def test_a_jail_below_the_policys_level_installs_nothing(
+def test_a_jail_below_the_level_of_policy_or_profile_installs_nothing(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_wheel(tmp_path)
@@ -261,6 +263,10 @@ def test_a_jail_below_the_policys_level_installs_nothing(
     code, _, err = call("install", "frob", "--index", str(tmp_path))
     assert code == 4
     assert "reaches level L1, and L2 is asked for" in err
+    monkeypatch.setattr(profile, "load", lambda path: replace(load_profile(path), minimum_level="L3"))
+    code, _, err = call("install", "frob", "--index", str(tmp_path))
+    assert code == 4
+    assert "reaches level L1, and L3 is asked for" in err
 
 
 def test_a_repository_that_only_conda_describes_is_told_so(call: Call, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from support.sarif_builder import log, result, run
 from localagent.app.jail_level import least_level
 from localagent.app.settings import Settings
 from localagent.cli import main
+from localagent.errors import CannotEnforce
 from localagent.jail.backends.level import Layer
 from localagent.jail.launcher import runner
 from localagent.jail.probe import selection
@@ -43,6 +44,27 @@ def test_a_profile_may_ask_for_more_than_the_policy(tmp_path: Path) -> None:
     assert least_level(replace(settings, sandbox_dir=tmp_path)) == "L4"
 
 
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("jail", "run", "--policy", "strict", "--", "true"),
+        ("jail", "run", "--policy", "strict", "--gate", "-c", "eval(input())"),
+    ],
+)
+def test_a_package_makes_no_jail_where_the_policy_denies_it(
+    monkeypatch: pytest.MonkeyPatch, argv: tuple[str, ...]
+) -> None:
+    asked: list[bool] = []
+
+    def find(*_: object, allow_third_party: bool = True) -> None:
+        asked.append(allow_third_party)
+        raise CannotEnforce("none")
+
+    monkeypatch.setattr(selection, "find_backend", find)
+    assert main.main(argv) == 4
+    assert asked == [False]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     "argv",
@@ -73,7 +95,6 @@ def test_a_model_is_not_tuned_below_the_least_level(
     weak: list[object], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     from localagent.app.models import tuning
-    from localagent.errors import CannotEnforce
     from localagent.llm.model.registry import ModelFile, Registry
 
     found = ModelFile(name="m", path=tmp_path / "m", bytes=1, sha256="0" * 64, licence="MIT")

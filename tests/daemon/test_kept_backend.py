@@ -8,6 +8,7 @@ from support.session_builder import Kept, kept
 
 from localagent.errors import UsageFault
 from localagent.jail.api import BackendKind
+from localagent.jail_sessions.supervisor_messages import order_of, pack_order
 
 
 @pytest.fixture(scope="module")
@@ -35,3 +36,10 @@ def test_a_session_has_the_backend_that_its_first_step_named(place: Kept, kind: 
 def test_what_is_no_backend_is_refused(place: Kept) -> None:
     with pytest.raises(UsageFault, match="'docker' is no backend"):
         place.step("1", name="no", backend="docker")
+
+
+def test_a_policy_that_denies_the_jail_of_a_package_takes_no_session_begun_without_it(place: Kept) -> None:
+    place.step("1", name="free")
+    with pytest.raises(UsageFault, match="was started where the policy allows a Python package's jail"):
+        place.step("1", name="free", third_party=False)
+    assert not order_of(pack_order(place.order("1", third_party=False))).third_party

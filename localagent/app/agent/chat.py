@@ -11,13 +11,14 @@ from dataclasses import dataclass, field, replace
 from localagent.agent.agent_ports import Person
 from localagent.agent.events import REVIEWER, Answered, Ended, EndKind, PersonSaid, writes_of
 from localagent.app.agent.chat_model import open_chat_model, refuse_absent
-from localagent.app.agent.jail_runs import copied_tree, jail_for, opened_runs
+from localagent.app.agent.jail_runs import copied_tree, opened_runs
 from localagent.app.agent.request import DoOutcome, DoRequest, other_reviewer, roles_of_worker
 from localagent.app.agent.run import refuse_applied, resume_do, run_do
 from localagent.app.agent.session_control import say, undo_steps
 from localagent.app.agent.session_run import Frontend, Work
 from localagent.app.agent.session_store import Session, open_session, save_session
 from localagent.app.cancellation import Stop
+from localagent.app.jail_level import open_policy_jail
 from localagent.app.policies import open_policy
 from localagent.app.settings import Settings
 from localagent.domain.edit import FileFate, Patch
@@ -151,7 +152,7 @@ class Chat:
         request, loading = replace(self.request, model=name), Stop()
         policy = open_policy(self.settings, request.policy, request.repo).policy
         with contextlib.ExitStack() as opened:
-            jail = lambda: jail_for(request, self.settings, policy)  # noqa: E731
+            jail = lambda: open_policy_jail(self.settings, policy, request.backend)  # noqa: E731
             with stop.calling(loading.now):
                 if reviewer := other_reviewer(request):
                     refuse_absent(reviewer, self.settings, (REVIEWER,))

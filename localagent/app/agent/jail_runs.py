@@ -14,14 +14,14 @@ from localagent.agent.agent_ports import SuiteOutcome, SuiteReport
 from localagent.app.agent.request import DoRequest
 from localagent.app.agent.snapshot_tree import SnapshotTree
 from localagent.app.fix.environment import interpreter_of
-from localagent.app.jail_level import least_level
+from localagent.app.jail_level import open_policy_jail
 from localagent.app.settings import Settings
 from localagent.domain.outcome import Failure, Outcome, TestResult
 from localagent.domain.paths import RepoPath
-from localagent.domain.policy import LimitRules, Permission, Policy
+from localagent.domain.policy import LimitRules, Policy
 from localagent.domain.task import Task
 from localagent.errors import AnswerIsNo
-from localagent.jail.api import open_jail, scratch_folder
+from localagent.jail.api import scratch_folder
 from localagent.jail.limits.profile import load
 from localagent.ports import Jail
 from localagent.repo.patched_snapshot import patched
@@ -180,19 +180,10 @@ def copied_tree(settings: Settings, repo: Path) -> Iterator[tuple[SnapshotTree, 
         yield SnapshotTree(take_snapshot(repo, scratch / "store")), scratch
 
 
-def jail_for(request: DoRequest, settings: Settings, policy: Policy) -> Jail:
-    """CannotEnforce where none is as strict as policy and settings want it."""
-    return open_jail(
-        backend=request.backend,
-        allow_third_party=policy.third_party_binaries is Permission.ALLOW,
-        least=least_level(settings, policy),
-    )
-
-
 @contextlib.contextmanager
 def opened_runs(request: DoRequest, settings: Settings, policy: Policy, task: Task) -> Iterator[JailRuns]:
     """Runs on a copy of a task's tree. CannotEnforce without a sound jail."""
-    jail = jail_for(request, settings, policy)
+    jail = open_policy_jail(settings, policy, request.backend)
     with copied_tree(settings, Path(task.repo)) as (tree, scratch):
         yield JailRuns(
             jail=jail,

@@ -26,7 +26,7 @@ from localagent.agent.events import (
 from localagent.agent.refused_changes import refused_changes
 from localagent.app.agent.chat_model import MODEL_REMEDY, open_chat_model, refuse_absent, weaknesses
 from localagent.app.agent.data_analysis import DataAnalysis, copy_data, holds_data
-from localagent.app.agent.jail_runs import JailRuns, jail_for, opened_runs
+from localagent.app.agent.jail_runs import JailRuns, opened_runs
 from localagent.app.agent.model_review import ModelReview, open_review
 from localagent.app.agent.patch_judge import VerifyJudge
 from localagent.app.agent.recipe_run import NoModel, no_such_name, run_recipe
@@ -41,6 +41,7 @@ from localagent.app.agent.specification_run import by_specification, specificati
 from localagent.app.command_rules import refuse_denied
 from localagent.app.evidence.task_evidence import TaskEvidence, audit_log, begin, open_signer, setting_of
 from localagent.app.fix.environment import interpreter_of, interpreter_remark, left_out
+from localagent.app.jail_level import open_policy_jail
 from localagent.app.policies import OpenPolicy, open_policy
 from localagent.app.settings import Settings
 from localagent.domain.paths import RepoPath
@@ -159,7 +160,7 @@ def _model_for(
     model: ChatModel = NoModel()
     with contextlib.ExitStack() as stack:
         if request.model or (recipe is None and not request.from_tests):
-            jail = lambda: jail_for(request, settings, opened.policy)  # noqa: E731
+            jail = lambda: open_policy_jail(settings, opened.policy, request.backend)  # noqa: E731
             try:
                 if reviewer := other_reviewer(request):
                     refuse_absent(reviewer, settings, (REVIEWER,))
@@ -311,7 +312,7 @@ def _analysed(session: SessionRun, *, resumed: bool) -> TaskResult:
     if session.work is Work.PROOF:
         raise AnswerIsNo("an analysis of data makes no patch", remedy="its results are in the folder of --results")
     request, settings, policy, known = session.request, session.settings, session.policy, session.known
-    jail = jail_for(request, settings, policy)
+    jail = open_policy_jail(settings, policy, request.backend)
     cancelled = threading.Event()
     with scratch_folder(settings.scratch_dir) as scratch, session.front.stop.calling(cancelled.set):
         with session.timed(Stage.SNAPSHOT.value):

@@ -7,16 +7,16 @@ from pathlib import Path
 
 from localagent.app.bisect.request import BisectRequest
 from localagent.app.fix.environment import interpreter_of, left_out
-from localagent.app.jail_level import least_level
+from localagent.app.jail_level import open_policy_jail
 from localagent.app.settings import Settings
 from localagent.bisect.carried_tests import CarriedTests, carried_tests
 from localagent.bisect.commit_judge import CommitJudge
 from localagent.bisect.result_cache import ResultCache
 from localagent.bisect.tree_runner import TreeRunner
-from localagent.domain.policy import Permission, Policy
+from localagent.domain.policy import Policy
 from localagent.domain.task import Budget, FileKind, Snapshot, Task
 from localagent.fs.bounded_read import read_below
-from localagent.jail.api import open_jail, scratch_folder
+from localagent.jail.api import scratch_folder
 from localagent.jail.files.workspace import remove_tree
 from localagent.repo.commit_tree import take_commit
 from localagent.repo.git import Git
@@ -42,11 +42,7 @@ def open_parts(
     request: BisectRequest, settings: Settings, policy: Policy, git: Git, bad: str, stack: contextlib.ExitStack
 ) -> BisectParts:
     """CannotEnforce without a sound jail; UsageFault for tests that are nowhere, and a wrong interpreter."""
-    jail = open_jail(
-        backend=request.backend,
-        allow_third_party=policy.third_party_binaries is Permission.ALLOW,
-        least=least_level(settings, policy),
-    )
+    jail = open_policy_jail(settings, policy, request.backend)
     scratch = stack.enter_context(scratch_folder(settings.scratch_dir))
     tree = take_commit(git, bad, scratch / "bad")
     tests = carried_tests(request.tests, request.carry, tree, git.folder)

@@ -17,8 +17,9 @@ from localagent.app.evidence.task_evidence import audit_log, recorded_facts, too
 from localagent.app.fix.edit_writers import known_ways
 from localagent.app.fix.pipeline import FixWork, WorkScope, work
 from localagent.app.fix.request import FixRequest
+from localagent.app.jail_level import open_policy_jail
 from localagent.app.policies import reopened
-from localagent.app.review.patch_tests import ProofRequest, jail_for, open_test_runner, open_tree
+from localagent.app.review.patch_tests import ProofRequest, open_test_runner, open_tree
 from localagent.app.settings import Settings
 from localagent.domain.edit import Candidate, Patch, digest_of
 from localagent.domain.guard import Guard, GuardScope
@@ -160,12 +161,10 @@ def _reverified(
     patch = patch_then(record, facts)
     if patch is None:
         return Reverified(check=PatchCheck.NO_PATCH)
-    asked = ProofRequest(repo=Path(task.repo), backend=_backend(facts))
-    with open_tree(asked, settings) as tree:
+    with open_tree(ProofRequest(repo=Path(task.repo)), settings) as tree:
         same(tree.snapshot)
-        with open_test_runner(
-            replace(tree, task=task), jail_for(asked, settings, policy), settings, policy, sink, stop
-        ) as ground:
+        jail = open_policy_jail(settings, policy, _backend(facts))
+        with open_test_runner(replace(tree, task=task), jail, settings, policy, sink, stop) as ground:
             baseline = ground.verifier.baseline()
             rest = baseline.failing if facts["outcome"] == Verdict.PROGRESS.value else ()
             candidate = Candidate(number=1, patch=patch, edits=(), cost=0.0)

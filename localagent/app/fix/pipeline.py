@@ -21,14 +21,14 @@ from localagent.app.fix.measure_strength import assessed
 from localagent.app.fix.model_setup import OpenModel, context_of, open_model
 from localagent.app.fix.prior import load_prior
 from localagent.app.fix.request import FixRequest
-from localagent.app.jail_level import least_level
+from localagent.app.jail_level import open_policy_jail
 from localagent.app.settings import Settings
 from localagent.bisect.revert_edits import HunkLocalizer, revert_edits, reverted_files
-from localagent.domain.policy import Permission, Policy
+from localagent.domain.policy import Policy
 from localagent.domain.task import Event, Snapshot, Stage, Task, TaskResult
 from localagent.edit.space import open_edit_space
 from localagent.gate.repair_gates import open_gate_chain
-from localagent.jail.api import open_jail, scratch_folder
+from localagent.jail.api import scratch_folder
 from localagent.llm.scoring.continuation_score import ModelOnward
 from localagent.llm.scoring.decoder import ModelDecoder
 from localagent.llm.scoring.text_likelihood import ModelReader
@@ -85,11 +85,7 @@ class _TestBed:
 def work(asked: FixWork) -> TaskResult:
     """The task itself, nothing of it kept."""
     begin = time.monotonic() if asked.request.begun is None else asked.request.begun
-    jail = open_jail(
-        backend=asked.request.backend,
-        allow_third_party=asked.policy.third_party_binaries is Permission.ALLOW,
-        least=least_level(asked.settings, asked.policy),
-    )
+    jail = open_policy_jail(asked.settings, asked.policy, asked.request.backend)
     gates = open_gate_chain(asked.policy, ())
     with contextlib.ExitStack() as stack:
         model = open_model(asked.request, asked.settings, jail, asked.sink)

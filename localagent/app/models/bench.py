@@ -18,7 +18,7 @@ from pathlib import Path
 from localagent.app.fix.edit_writers import NAMES, open_writer
 from localagent.app.fix.learned_order import open_order
 from localagent.app.fix.prior import load_prior
-from localagent.app.jail_level import least_level
+from localagent.app.jail_level import open_policy_jail
 from localagent.app.models.measurements import ModelMeasurement, WayYield, keep
 from localagent.app.models.repairs import repair_all
 from localagent.app.settings import Settings
@@ -29,7 +29,6 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.task import Budget, Suspicion, Task
 from localagent.edit.space import open_edit_space
 from localagent.errors import CannotEnforce, InternalFault
-from localagent.jail.api import open_jail
 from localagent.llm.model.gpu import offload_of
 from localagent.llm.model.quantized_store import machine, serving, spare_of
 from localagent.llm.model.registry import ModelFile, Registry
@@ -108,7 +107,7 @@ def bench_model(name: str, settings: Settings, say: Callable[[str], None], exten
     space = open_edit_space(load_prior(settings.models_dir / "prior.json"))
     weights, ranker = open_order(settings)
     tuned = serving(model, settings.data_dir)
-    offload, jail = offload_of(settings.gpu_layers), open_jail(least=least_level(settings))
+    offload, jail = offload_of(settings.gpu_layers), open_policy_jail(settings)
     if offload.said:
         say(offload.said)
     scorer = ModelScorer(tuned, jail, spare=spare_of(tuned, model), offload=offload)

@@ -7,11 +7,10 @@ Not promised: that another llama.cpp takes as much.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from localagent.app.jail_level import least_level
+from localagent.app.jail_level import open_policy_jail
 from localagent.app.models.tuning import reference_edits
 from localagent.app.settings import Settings
 from localagent.errors import CannotEnforce
-from localagent.jail.api import open_jail
 from localagent.llm.model.gpu import offload_of
 from localagent.llm.model.quantized_store import serving, spare_of
 from localagent.llm.model.registry import Registry
@@ -42,7 +41,7 @@ def peak_of(name: str, settings: Settings, say: Callable[[str], None]) -> Peak:
     model = Registry(settings.models_dir, settings.data_dir).verify(name)
     tuned = serving(model, settings.data_dir)
     reference = reference_edits(settings)
-    jail = open_jail(least=least_level(settings))
+    jail = open_policy_jail(settings)
     scorer = ModelScorer(tuned, jail, spare=spare_of(tuned, model), offload=offload_of(settings.gpu_layers))
     try:
         scorer.score(reference.source, "", reference.edits, timeout_seconds=_SECONDS)

@@ -4,12 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from localagent.app.fix.prior import load_prior
-from localagent.app.jail_level import least_level
+from localagent.app.jail_level import open_policy_jail
 from localagent.app.settings import Settings
 from localagent.domain.paths import RepoPath
 from localagent.edit.space import open_edit_space
 from localagent.errors import InternalFault
-from localagent.jail.api import open_jail
 from localagent.llm.model.quantization_benchmark import MOST_MEMORY_BYTES, ReferenceEdits, tune
 from localagent.llm.model.quantized_store import Tuned
 from localagent.llm.model.registry import Registry
@@ -37,5 +36,5 @@ def tune_model(
     `memory_bytes` as `llm.tune.tune`.
     """
     model = Registry(settings.models_dir, settings.data_dir).verify(name)
-    jail = open_jail(least=least_level(settings))
+    jail = open_policy_jail(settings)
     return tune(model, settings.data_dir, jail, reference_edits(settings), say, memory_bytes=memory_bytes)

@@ -13,16 +13,16 @@ from typing import Protocol
 
 from localagent.app.cancellation import Stop
 from localagent.app.fix.environment import interpreter_of
-from localagent.app.jail_level import least_level
+from localagent.app.jail_level import open_policy_jail
 from localagent.app.settings import Settings
 from localagent.domain.edit import Candidate, Patch
 from localagent.domain.guard import Guard, GuardScope
 from localagent.domain.outcome import Baseline, FullResult
 from localagent.domain.paths import RepoPath
-from localagent.domain.policy import Permission, Policy
+from localagent.domain.policy import Policy
 from localagent.domain.task import Budget, Snapshot, Task
 from localagent.errors import AnswerIsNo
-from localagent.jail.api import BackendKind, open_jail, scratch_folder
+from localagent.jail.api import BackendKind, scratch_folder
 from localagent.ports import Jail, Sink
 from localagent.repo.index_overlay import overlaid
 from localagent.repo.snapshot import take_snapshot
@@ -182,21 +182,12 @@ def open_tested_snapshot(
     choose: Callable[[Mapping[RepoPath, bytes]], tuple[str, ...]] | None = None,
 ) -> Iterator[TestedSnapshot]:
     """A snapshot with the request's overlay, and its verifier; nothing has run yet. `choose` picks tests from it."""
-    jail = jail_for(request, settings, policy)
+    jail = open_policy_jail(settings, policy, request.backend)
     with (
         open_tree(request, settings, choose) as tree,
         open_test_runner(tree, jail, settings, policy, sink, stop) as ground,
     ):
         yield ground
-
-
-def jail_for(request: ProofRequest, settings: Settings, policy: Policy) -> Jail:
-    """CannotEnforce without a sound one."""
-    return open_jail(
-        backend=request.backend,
-        allow_third_party=policy.third_party_binaries is Permission.ALLOW,
-        least=least_level(settings, policy),
-    )
 
 
 @contextlib.contextmanager

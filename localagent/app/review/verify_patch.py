@@ -11,7 +11,7 @@ from pathlib import Path
 from localagent.app.cancellation import Stop
 from localagent.app.command_rules import refuse_denied
 from localagent.app.fix.environment import interpreter_of, left_out
-from localagent.app.jail_level import least_level
+from localagent.app.jail_level import open_policy_jail
 from localagent.app.policies import open_policy
 from localagent.app.review.changed_sources import change_of_tests, python_sources
 from localagent.app.review.patch_evidence import Subject
@@ -20,12 +20,12 @@ from localagent.app.review.verify_run import VerifyRequest, VerifyRun
 from localagent.app.review.verify_verdict import VerdictMaker
 from localagent.app.settings import Settings
 from localagent.domain.diff import DiffRule, TreeChange
-from localagent.domain.policy import Permission, Policy
+from localagent.domain.policy import Policy
 from localagent.domain.review import PatchReview, PatchVerdict
 from localagent.domain.task import Budget, Snapshot, Task
 from localagent.domain.verification import PersonReason, Verification, VerifyVerdict
 from localagent.errors import AnswerIsNo, CannotEnforce, Interrupted
-from localagent.jail.api import open_jail, scratch_folder
+from localagent.jail.api import scratch_folder
 from localagent.ports import Sink
 from localagent.repo.commit_tree import commit_of, take_commit
 from localagent.repo.diff.apply_in_memory import apply_diff
@@ -93,11 +93,7 @@ def _work(run: VerifyRun, policy: Policy, settings: Settings, stop: Stop, review
         run.known["review"] = review
         if not review.may_run:
             return _refused(run, review, old)
-        jail = open_jail(
-            backend=request.backend,
-            allow_third_party=policy.third_party_binaries is Permission.ALLOW,
-            least=least_level(settings, policy),
-        )
+        jail = open_policy_jail(settings, policy, request.backend)
         run.known.update(jail_backend=jail.backend, jail_level=jail.level)
         task, is_test = _task(request), change_of_tests(policy)
         brings_tests = any(is_test(change) for change in changes)

@@ -14,14 +14,12 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from localagent.app.jail_level import least_level
+from localagent.app.jail_level import open_policy_jail
 from localagent.app.policies import open_policy
 from localagent.app.settings import Settings
 from localagent.daemon.processes.logs import log_to_stderr
 from localagent.daemon.processes.shared_process import MOST_ABOUT_BYTES
-from localagent.domain.policy import Permission
 from localagent.errors import LocalagentError
-from localagent.jail.api import open_jail
 from localagent.llm.model.gpu import offload_of
 from localagent.llm.model.quantized_store import serving, spare_of
 from localagent.llm.model.registry import ModelFile, Registry
@@ -44,9 +42,7 @@ def known_models(settings: Settings) -> dict[str, ModelFile]:
 
 def _jail(order: dict[str, Any], settings: Settings) -> Jail:
     policy = open_policy(settings, Path(order["policy"])).policy
-    return open_jail(
-        allow_third_party=policy.third_party_binaries is Permission.ALLOW, least=least_level(settings, policy)
-    )
+    return open_policy_jail(settings, policy)
 
 
 def main(argument: str) -> int:
