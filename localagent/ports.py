@@ -15,7 +15,6 @@ from localagent.domain.jailspec import JailResult, JailSpec
 from localagent.domain.outcome import Baseline, Failure, FullResult, QuickResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.review import PatchApproval
-from localagent.domain.suggestion import Suggestion, SuggestRequest
 from localagent.domain.task import Event, Suspicion
 
 Sources = Mapping[RepoPath, bytes]
@@ -294,12 +293,3 @@ class Verifier(Protocol):
         ...
 
     def cancel(self) -> None: ...
-
-
-class Suggester(Protocol):
-    """Makes suggestions for a change, here or elsewhere; each is yielded as soon as it is verified.
-
-    Whoever asks may stop at any time; `left` tells how many seconds are left to whoever asks.
-    """
-
-    def suggest(self, request: SuggestRequest, left: Callable[[], float]) -> Iterator[Suggestion]: ...

@@ -5,7 +5,6 @@ Every verdict is told as it comes. What the verdicts make needless is cancelled.
 
 import concurrent.futures as cf
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from localagent.bisect.search import Bisection, SearchState
@@ -22,14 +21,6 @@ class Judge(Protocol):
     def __call__(self, commit: str, running: RunningJails) -> CommitJudgement:
         """Interrupted where `running` was cancelled."""
         ...
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class GallopEnd:
-    """Where galloping ended: a good commit, or None; `bad` is the oldest bad one seen."""
-
-    good: str | None
-    bad: str
 
 
 class ParallelSearch:
@@ -53,9 +44,9 @@ class ParallelSearch:
                 self._drop_needless(search.state())
         return state
 
-    def gallop(self, chain: Sequence[str]) -> GallopEnd:
+    def gallop(self, chain: Sequence[str]) -> str | None:
         """The first good commit met backwards along `chain` (newest first, its first one is bad), by doubled steps."""
-        bad, step, at = chain[0], 1, 0
+        step, at = 1, 0
         while at < len(chain) - 1:
             numbers = []
             for _ in range(self._jobs):
@@ -65,12 +56,9 @@ class ParallelSearch:
                     numbers.append(at)
             verdicts = self.all_of([chain[number] for number in numbers])
             for number in numbers:
-                verdict = verdicts[chain[number]].verdict
-                if verdict is CommitVerdict.GOOD:
-                    return GallopEnd(good=chain[number], bad=bad)
-                if verdict is CommitVerdict.BAD:
-                    bad = chain[number]
-        return GallopEnd(good=None, bad=bad)
+                if verdicts[chain[number]].verdict is CommitVerdict.GOOD:
+                    return chain[number]
+        return None
 
     def all_of(self, commits: Sequence[str]) -> dict[str, CommitJudgement]:
         """The judgements on some commits."""

@@ -89,7 +89,7 @@ class _Parser:
         if prefix is None or prefix.endswith("+ "):
             self._group_column = reader.column
         frames: list[TraceFrame] = []
-        omitted = skipped = 0
+        skipped = 0
         while at < len(self._lines):
             line = self._lines[at]
             text = reader.inside(line)
@@ -104,7 +104,6 @@ class _Parser:
                 frames.append(frame)
                 if len(frames) > MAX_FRAMES:
                     del frames[MAX_FRAMES // 2]
-                    omitted += 1
                 continue
             if repeated := _REPEATED.search(text):
                 frames[-1:] = [replace(f, repeated=int(repeated[1])) for f in frames[-1:]]
@@ -123,7 +122,6 @@ class _Parser:
                 frames=tuple(frames),
                 depth=reader.depth(self._group_column),
                 complete=bool(kind) and prefix is not None,
-                omitted=omitted,
             )
         )
         return after

@@ -45,16 +45,15 @@ class WheelRefused(AnswerIsNo):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ArchiveMember:
-    """One regular file of an archive. `path` is relative, with `/`, and leads nowhere else."""
+    """One regular file of an archive."""
 
-    path: str
     size: int
     executable: bool
     info: zipfile.ZipInfo
 
 
 class Archive:
-    """An open archive whose directory was judged. `members` by path."""
+    """An open archive whose directory was judged. `members` by path, relative and with `/`."""
 
     def __init__(self, name: str, archive: zipfile.ZipFile, members: dict[str, ArchiveMember]) -> None:
         self.name = name
@@ -152,9 +151,7 @@ def _members(archive: zipfile.ZipFile, name: str) -> dict[str, ArchiveMember]:
             faults.append(f"{info.filename!r}: stands twice")
         else:
             mode = info.external_attr >> 16
-            members[info.filename] = ArchiveMember(
-                path=info.filename, size=info.file_size, executable=bool(mode & 0o111), info=info
-            )
+            members[info.filename] = ArchiveMember(size=info.file_size, executable=bool(mode & 0o111), info=info)
             parts = info.filename.split("/")
             folders.update("/".join(parts[:n]) for n in range(1, len(parts)))
     faults += [f"{path!r}: a file and a folder" for path in sorted(folders & members.keys())]

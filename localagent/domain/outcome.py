@@ -104,7 +104,6 @@ class CheckResult:
     command: str
     outcome: Outcome
     seconds: float
-    output: str = ""
     failure: Failure | None = None
     lines: Mapping[RepoPath, frozenset[int]] | None = None
     counts: tuple[int, ...] = ()
@@ -185,7 +184,6 @@ class Baseline:
     unstable: tuple[str, ...] = ()
     import_lines: Mapping[RepoPath, frozenset[int]] = field(default_factory=dict)
     test_files: frozenset[RepoPath] = frozenset()
-    seconds: float = 0.0
     notes: tuple[str, ...] = ()
     python: str = ""
     pytest: str = ""
@@ -217,7 +215,6 @@ class QuickResult:
     route: QuickRoute
     ending: JailOutcome = JailOutcome.EXITED
     failures: Mapping[str, Failure] = field(default_factory=dict)
-    seconds: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -238,7 +235,6 @@ class FullResult:
     pass_to_fail: tuple[str, ...]
     still_failing: tuple[str, ...]
     checks: Mapping[str, str] = field(default_factory=dict)
-    seconds: float = 0.0
     remarks: tuple[str, ...] = ()
     guard: GuardResult | None = None
     doubts: tuple[str, ...] = ()

@@ -33,7 +33,7 @@ class TraceFrame:
 class TracedException:
     """One exception. `type` is written as in the text (`KeyError`, `shop.errors.OutOfStock`), "" where it is cut off.
 
-    Frames are outermost first. `depth`: how many exception groups are around it. `omitted`: frames left out here.
+    Frames are outermost first. `depth`: how many exception groups are around it.
     """
 
     type: str
@@ -42,7 +42,6 @@ class TracedException:
     link: ChainLink = ChainLink.FIRST
     depth: int = 0
     complete: bool = True
-    omitted: int = 0
 
     @property
     def name(self) -> str:

@@ -120,11 +120,10 @@ class Stmt:
 class Unit:
     """A piece of a file; `unit_builder.build` parses it. `text`: its UTF-8 bytes, `base`: their offset in the file."""
 
-    def __init__(self, source: SourceText, base: int, end: int, first_line: int, prefix: str) -> None:
+    def __init__(self, source: SourceText, base: int, end: int, prefix: str) -> None:
         self.source = source
         self.base = base
         self.text = source.utf8[base:end]
-        self.first_line = first_line
         self.prefix = prefix
         self.exprs: list[Expr] = []
         self.statements: list[Stmt] = []

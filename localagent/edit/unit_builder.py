@@ -164,7 +164,7 @@ def build(source: SourceText, first_line: int, last_line: int) -> Unit | None:
     base = source.line_starts[first_line - 1]
     end = source.line_starts[last_line] if last_line < len(source.line_starts) else len(source.utf8)
     indented = source.utf8[base : base + 1] in (b" ", b"\t")
-    unit = Unit(source, base, end, first_line, "class _:\n" if indented else "")
+    unit = Unit(source, base, end, "class _:\n" if indented else "")
     visible = unit.text.replace(b"\f", b" ")
     try:
         tree = cst.parse_module(unit.prefix.encode() + visible)

@@ -91,9 +91,8 @@ MAX_ROUNDS = 100  # as deep as repairs may lie in one another; no two rules undo
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FixedFile:
-    """A file before and after. `applied` are findings of their own round; `left` those of the bytes after."""
+    """A file that was repaired. `applied` are findings of their own round; `left` those of the bytes after."""
 
-    before: bytes
     after: bytes
     applied: tuple[LintFinding, ...]
     left: tuple[LintFinding, ...]
@@ -104,7 +103,6 @@ def repair(
     view: FileView, rules: Sequence[LintRule], found: list[LintFinding] | None = None, longest_line: int = 0
 ) -> FixedFile:
     """Every safe repair that can be proven, and that makes no line longer than `longest_line` (0: any may be)."""
-    before = view.source.raw
     applied: list[LintFinding] = []
     withheld: dict[tuple[str, str], tuple[LintFinding, str]] = {}
     found = find(view, rules) if found is None else found
@@ -119,7 +117,6 @@ def repair(
             view = after
             found = find(view, rules)
     return FixedFile(
-        before=before,
         after=view.source.raw,
         applied=tuple(applied),
         left=tuple(found),

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 class FoundIn:
     """A file with the findings of ours that answer for reported ones; these by their place in the log's order."""
 
-    path: RepoPath
     view: FileView
     targets: dict[int, list[int]] = field(default_factory=dict)  # number of a finding of `found` -> reported ones
     found: list[LintFinding] = field(default_factory=list)
@@ -243,7 +242,7 @@ class RemediationWork:
             fresh = [n for n in numbers if self._reported[n].digest in ("", sha256(data).hexdigest())]
             for n in set(numbers) - set(fresh):
                 self._say(n, FindingState.FAILED, "the file is not the one that was analysed: make the log anew")
-            file = FoundIn(path=path, view=view)
+            file = FoundIn(view=view)
             self._match(file, fresh)
             if file.targets:
                 self._files[path] = file

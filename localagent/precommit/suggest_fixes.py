@@ -49,7 +49,10 @@ LEAST_LINT_SECONDS = 0.5  # below that a tool does not even start
 
 
 class LocalSuggester:
-    """ports.Suggester in this process, with a daemon beside it where `daemon` names one. `stop` ends its jails."""
+    """Suggestions made in this process, with a daemon beside it where `daemon` names one. `stop` ends its jails.
+
+    Each is yielded as soon as it is verified; whoever asks may stop at any time.
+    """
 
     def __init__(
         self, settings: Settings, policy: Path | None, sink: Sink, stop: Stop, daemon: Path | None = None

@@ -24,14 +24,6 @@ _LOG_LINE = re.compile(r"git bisect (good|bad|skip|new|old|start) ?(.*)")
 _MODES = {mode.value: mode for mode in FileMode}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class BisectLog:
-    """What a log of `git bisect` says: commits by verdict, and the paths that the search was limited to."""
-
-    verdicts: tuple[tuple[str, CommitVerdict], ...]
-    paths: tuple[str, ...] = ()
-
-
 def read_parents(
     git: Git, bad: str, goods: Sequence[str], *, first_parent: bool, since: int | None = None
 ) -> dict[str, tuple[str, ...]]:
@@ -166,10 +158,9 @@ def renames(git: Git, older: str, newer: str) -> dict[RepoPath, RepoPath]:
     return found
 
 
-def read_bisect_log(git: Git, text: str, option: str = "--log") -> BisectLog:
-    """A log of `git bisect log`. UsageFault for lines that no such log has, and for commits that are not there."""
+def read_bisect_log(git: Git, text: str, option: str = "--log") -> tuple[tuple[str, CommitVerdict], ...]:
+    """What `git bisect log` wrote. UsageFault for lines that it does not write, and for commits that are not there."""
     verdicts: list[tuple[str, CommitVerdict]] = []
-    paths: tuple[str, ...] = ()
     faults = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -177,9 +168,7 @@ def read_bisect_log(git: Git, text: str, option: str = "--log") -> BisectLog:
         match = _LOG_LINE.fullmatch(line.strip())
         if match is None:
             faults.append(f"{option}: line {number} is no line of `git bisect log`: {shortened(line, 80)!r}")
-        elif match[1] == "start":
-            paths = _start_paths(match[2])
-        else:
+        elif match[1] != "start":
             verdict = {"old": CommitVerdict.GOOD, "new": CommitVerdict.BAD}.get(match[1]) or CommitVerdict(match[1])
             for name in match[2].replace("'", "").split():
                 out = git.asks("rev-parse", "--quiet", "--verify", "--end-of-options", name + "^{commit}")
@@ -189,12 +178,7 @@ def read_bisect_log(git: Git, text: str, option: str = "--log") -> BisectLog:
                     verdicts.append((out.decode("ascii").strip(), verdict))
     if faults:
         raise UsageFault(faults, remedy="give the output of `git bisect log`, unchanged")
-    return BisectLog(verdicts=tuple(verdicts), paths=paths)
-
-
-def _start_paths(arguments: str) -> tuple[str, ...]:
-    _, found, paths = arguments.partition("'--'")
-    return tuple(paths.replace("'", "").split()) if found else ()
+    return tuple(verdicts)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

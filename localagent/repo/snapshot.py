@@ -54,7 +54,6 @@ class _Walk:
     """What one walk gathers."""
 
     root: str
-    store: Path
     exclude: frozenset[str]
     keep_ignored: bool
     entries: dict[RepoPath, TreeEntry] = field(default_factory=dict)
@@ -70,7 +69,7 @@ def take_snapshot(repo: Path, store: Path, *, keep_ignored: bool = True, exclude
     """
     root = os.path.realpath(repo)
     left_out = frozenset(os.path.realpath(p) for p in (*exclude, store))
-    walk = _Walk(root=root, store=store, exclude=left_out, keep_ignored=keep_ignored)
+    walk = _Walk(root=root, exclude=left_out, keep_ignored=keep_ignored)
     try:
         store.mkdir(mode=0o700, parents=True)
         with openat.root_directory(Path(root)) as source, openat.root_directory(store) as target:

@@ -43,7 +43,6 @@ class CandidateRuns:
     def __init__(self, pool: JailPool, pythonpath: tuple[str, ...] = ()) -> None:
         self._pool, self._pythonpath = pool, pythonpath
         self._room: JailWorker | None = None
-        self._before: dict[RepoPath, bytes | None] = {}
         self._left = 0
         self.runs = 0
         self.limits = RunLimits()

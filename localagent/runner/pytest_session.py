@@ -47,6 +47,7 @@ class CollectedSession:
         self._fd = fd
         self._request = request
         self._reader = Reader(fd)
+        self._plugin: Optional[SessionPlugin] = None
         self._tracer = LineTracer(root) if request["trace"] else None
         self._items: List[Any] = []
         self._kept_children: Set[int] = set()
@@ -90,8 +91,7 @@ class CollectedSession:
         import _pytest.config as pytest_config
 
         allow_preloaded()
-        plugin = SessionPlugin(self._root, self._serve, self._begun)
-        self._plugin = plugin
+        plugin = self._plugin = SessionPlugin(self._root, self._serve, self._begun)
         try:
             config = pytest_config._prepareconfig(args, [plugin])
         except pytest_config.ConftestImportFailure as fault:
@@ -123,7 +123,7 @@ class CollectedSession:
 
     def _refuse(self, kind: str, failure: Dict[str, Any], text: str, path: str = "") -> None:
         sys.settrace(None)
-        errors = getattr(self, "_plugin", None).errors if hasattr(self, "_plugin") else []  # type: ignore[union-attr]
+        errors = self._plugin.errors if self._plugin is not None else []
         lines = self._tracer.take() if self._tracer is not None else None
         self._send(
             {

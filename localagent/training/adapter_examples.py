@@ -34,7 +34,6 @@ _TOKENIZING_SECONDS = 120.0
 class TextPair:
     """A text as it was and as it was made, alike up to the change and ending with the line behind it."""
 
-    origin: str
     context: str
     before: bytes
     after: bytes
@@ -66,7 +65,6 @@ def pair_of(fix: HistoryFix) -> TextPair | None:
         back += 1
     start = fix.before.rfind(b"\n", 0, max(0, front - LEAD_BYTES)) + 1
     return TextPair(
-        origin=fix.origin,
         context=build_context([], [], path, source=fix.before),
         before=fix.before[start : _second_line_end(fix.before, len(fix.before) - back)],
         after=fix.after[start : _second_line_end(fix.after, len(fix.after) - back)],

@@ -55,7 +55,6 @@ class Proof:
 
     patch: Patch
     verification: Verification
-    answer: JudgeAnswer
     reason: str
     tests_alone: bool = False
 
@@ -147,7 +146,7 @@ class VerifyJudge:
                 answer = JudgeAnswer.NEEDS_PERSON
                 left = "you have not taken it" if self.person.present else "a person has to take it"
                 reason = f"a patch was made and passes every check ({reason}); {left}"
-        self.proof = Proof(patch=patch, verification=found, answer=answer, reason=reason, tests_alone=alone)
+        self.proof = Proof(patch=patch, verification=found, reason=reason, tests_alone=alone)
         return Judgement(answer=answer, reason=reason)
 
     def _lacking(
@@ -198,7 +197,7 @@ class VerifyJudge:
                 return replace(refused, reason=f"not finished, {hint}; {why}")
             if answer is JudgeAnswer.NEEDS_PERSON and (found.full is not None or (theirs and more == of_tests)):
                 reason += "; without them no other test fails" if found.full is None else ""
-                self.proof = Proof(patch=patch, verification=found, answer=answer, reason=reason)
+                self.proof = Proof(patch=patch, verification=found, reason=reason)
                 return Judgement(answer=answer, reason=reason)
         return refused
 

@@ -39,7 +39,6 @@ from localagent.errors import AnswerIsNo, Interrupted, UsageFault
 from localagent.fs.atomic_files import RecordDamaged, read_bounded, write_private
 from localagent.ports import Sink
 from localagent.repo.commit_history import (
-    BisectLog,
     is_shallow,
     merge_bases,
     read_bisect_log,
@@ -84,11 +83,11 @@ def run_bisect(request: BisectRequest, settings: Settings, sink: Sink, stop: Sto
     git = Git(request.repo.resolve(), {})
     if git.asks("rev-parse", "--git-dir") is None:
         raise UsageFault(f"--repo: {request.repo} is in no git repository", remedy="name a folder of one with --repo")
-    log = read_bisect_log(git, request.log) if request.log else BisectLog(verdicts=())
-    named_bad = [commit for commit, verdict in log.verdicts if verdict is CommitVerdict.BAD]
+    log = read_bisect_log(git, request.log) if request.log else ()
+    named_bad = [commit for commit, verdict in log if verdict is CommitVerdict.BAD]
     bad = commit_of(git, request.bad or (named_bad[-1] if named_bad else "HEAD"), option="--bad")
     goods = [commit_of(git, good, option="--good") for good in request.good]
-    goods += [commit for commit, verdict in log.verdicts if verdict is CommitVerdict.GOOD]
+    goods += [commit for commit, verdict in log if verdict is CommitVerdict.GOOD]
     path = session_path(settings, request.repo)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_private(path, dump({**request.recorded(), "bad": bad}))
@@ -131,7 +130,7 @@ class _Bisecting:
     search: ParallelSearch = field(init=False)
     ending: RunningJails = field(default_factory=RunningJails)
 
-    def run(self, log: BisectLog) -> BisectResult:
+    def run(self, log: Sequence[tuple[str, CommitVerdict]]) -> BisectResult:
         """The whole of it."""
         self.warnings += self.parts.warnings
         if is_shallow(self.parts.git):
@@ -143,12 +142,12 @@ class _Bisecting:
         if not self.goods:
             chain = list(reversed(self._parents((), first_parent=True)))
             self._stage("looking for a commit at which the tests pass: 1, 3, 7, 15, ... commits back")
-            end = self.search.gallop(chain)
-            if end.good is None:
+            good = self.search.gallop(chain)
+            if good is None:
                 if all(j.verdict is CommitVerdict.BAD for j in self.judged.values()):
                     return self._no_good(chain[-1])
             else:
-                self.goods = (end.good,)
+                self.goods = (good,)
         graph = CommitGraph(parents=self._parents(self.goods, first_parent=self.request.first_parent))
         self.commits = len(graph)
         first_parent = self.request.first_parent
@@ -157,7 +156,7 @@ class _Bisecting:
             carried=self.parts.tests.files, first_parent=first_parent,
         )  # fmt: skip
         self.bisection = search = Bisection(graph, self.bad, prior, self.at_bad)
-        for commit, verdict in log.verdicts:
+        for commit, verdict in log:
             if commit in graph and commit != self.bad:
                 search.record(commit, verdict, _SAID[verdict])
         for commit, judgement in self.judged.items():

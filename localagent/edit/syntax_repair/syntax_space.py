@@ -47,7 +47,6 @@ class DecodedFile:
     """The file an edit is for, decoded."""
 
     path: RepoPath
-    source: bytes
     text: str
     encoding: str
     mark: bytes
@@ -209,7 +208,7 @@ class TokenEditSpace:
         decoded = decode(source)
         if decoded is None:
             return
-        origin = DecodedFile(path, source, *decoded)
+        origin = DecodedFile(path, *decoded)
         budget = _Budget(PARSED_CHARS_BUDGET)
         for region in regions(origin.text, budget.spend):
             found = False

@@ -131,11 +131,6 @@ class Workspace:
         with _writing(self.folder.parent), self._parent(path, make=True) as (folder, name):
             os.close(self._enter(folder, name, make=True))
 
-    def delete(self, path: RepoPath) -> None:
-        """Remove one file or link, if it is there."""
-        with suppress(FileNotFoundError), self._parent(path, make=False) as (folder, name):
-            os.unlink(name, dir_fd=folder)
-
     def remove(self) -> None:
         """Remove everything; follows no link, minds no mode and no depth. Call it when no jail sees the tree."""
         remove_tree(self.folder)

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from localagent.domain.chat import PREFIX, ChatFailure, ChatFault, ChatReply, ChatRequest
 from localagent.domain.edit import digest_of
-from localagent.errors import UsageFault
 from localagent.llm.chat.completions import failure_of, read_reply, read_stream, request_bytes, sound
 from localagent.llm.chat.control_text import ControlTexts
 from localagent.llm.chat.unix_http import Patience, RequestFailed, exchange
@@ -161,16 +160,6 @@ class ServerModel:
                 ChatFault.MALFORMED, f"the model server's answer to {target} is not JSON: {fault}"
             ) from None
         return value if isinstance(value, dict) else {}
-
-
-def server_model(spec: str) -> ServerModel:
-    """The model behind `unix:PATH`. UsageFault when it is none."""
-    path = Path(spec.removeprefix(PREFIX))
-    if not spec.startswith(PREFIX) or not path.is_absolute():
-        raise UsageFault(
-            f"{spec!r} is no model server", remedy="name its socket by an absolute path: unix:/run/llm.sock"
-        )
-    return ServerModel(path)
 
 
 def given_back(reply: ChatReply, controls: ControlTexts) -> ChatReply:

@@ -78,7 +78,7 @@ class Open:
         """The step as it costs by what was told; `mends` says whether the model mends in this task."""
         score, mended = self.score, mended_value(self.nats, weights) if mends else 0.0
         cost = self.cost(weights, score=weights.unscored if score is None else score, mended=mended)
-        return SearchStep(parent=self.step.parent, edit=self.step.edit, cost=cost, model_score=score, mended=self.nats)
+        return SearchStep(parent=self.step.parent, edit=self.step.edit, cost=cost, model_score=score)
 
 
 def repriced(

@@ -61,7 +61,6 @@ class Lineage:
 class SearchStep:
     """A lineage and one more edit: a candidate not yet built.
 
-    `mended`: what the model made of it when it mended (`llm/process/child.py`), nats; None where it did not.
     With `joins` it unites two candidates that turned different tests, whether the parent keeps its place or not.
     """
 
@@ -69,7 +68,6 @@ class SearchStep:
     edit: Edit
     cost: float
     model_score: float | None = field(default=None)
-    mended: float | None = None
     joins: bool = False
 
     def patch(self, base: Sources) -> Patch:

@@ -213,7 +213,7 @@ class BaselineRunner:
             if test_discovery.asks_for_pytest(self._store):
                 raise test_discovery.no_pytest(self._rooms.place.executable, self._store)
             self.notes.append(f"the project's Python has no pytest: localagent's own, {client.pytest}, runs its tests")
-        first = Collection(request=self.request)
+        first = Collection()
         suite: SuiteWorker | None = None
         if client.pytest is not None:
             suite, first = self._collecting.first(room)
@@ -276,7 +276,7 @@ class BaselineRunner:
         room = self._rooms.start({}, WorkerUse.BASELINE)
         try:
             if not with_tests:
-                return room, Collection(request=self.request), None
+                return room, Collection(), None
             suite, again = self._collecting.traced(room)
             return room, again, suite
         except BaseException:
@@ -311,7 +311,6 @@ class BaselineRunner:
             test_files=test_discovery.test_files(self._store, (*first.items, *again.items))
             | {p for p in map(_repo_path, broken_files) if p is not None}
             | test_discovery.conftest_files(self._store),
-            seconds=time.monotonic() - ran.begin,
             notes=tuple(self.notes),
             python=".".join(map(str, room.client.python)),
             pytest=room.client.pytest or "",

@@ -20,9 +20,8 @@ MEMORY_BYTES = 1 << 30
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Collection:
-    """How the tests of this task are collected, and what came of it. Handed on to the quick and the full check."""
+    """What came of collecting the tests of a task."""
 
-    request: OpenRequest
     items: tuple[Item, ...] = ()
     errors: Mapping[str, Failure] = field(default_factory=dict)
     import_lines: Mapping[RepoPath, frozenset[int]] = field(default_factory=dict)
@@ -106,9 +105,7 @@ class Collecting:
 
     def _collection(self, answer: Collected | CollectionRefused) -> Collection:
         if isinstance(answer, Collected):
-            return Collection(
-                request=self.request, items=answer.items, errors=answer.errors, import_lines=answer.import_lines
-            )
+            return Collection(items=answer.items, errors=answer.errors, import_lines=answer.import_lines)
         errors = dict(answer.errors)
         if not errors and answer.why is CollectionRefusal.CONFTEST:
             errors[str(answer.path or "conftest.py")] = answer.failure
@@ -120,4 +117,4 @@ class Collecting:
             errors[str((answer.failure.frames[0].path if answer.failure.frames else None) or ".")] = answer.failure
         if not errors:
             raise test_discovery.refusal_answer(answer, self._place.executable)
-        return Collection(request=self.request, errors=errors, import_lines=answer.import_lines)
+        return Collection(errors=errors, import_lines=answer.import_lines)

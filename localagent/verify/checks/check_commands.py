@@ -14,7 +14,6 @@ from localagent.text.visible_text import shortened
 from localagent.verify.checks.test_counts import summarized_tests
 from localagent.verify.worker.worker_client import WorkerClient
 
-OUTPUT_KEPT = 4000
 _FRAME = re.compile(r'^\s*File "([^"]+)", line (\d+)(?:, in (.+))?$')
 _EXCEPTION = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Warning|Exit|Interrupt|Iteration|Failed))(?:: (.*))?$")
 
@@ -51,7 +50,6 @@ def run_check(
         command=command,
         outcome=ran.outcome,
         seconds=ran.seconds,
-        output=ran.output[-OUTPUT_KEPT:],
         failure=None if good else failure_from(ran.output, repo, ran.outcome, ran.status),
         lines=ran.lines,
         counts=summarized_tests(ran.output),

@@ -7,7 +7,6 @@ this repository would agree.
 
 import concurrent.futures as cf
 import random
-import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -80,7 +79,6 @@ class FullChecker:
         Nor is what still fails as it did and for another reason than those of its group (`groups`, by id) that turn.
         `untouched`: what tests that need the patch to be collected said of the tree at the start, before they changed.
         """
-        begin = time.monotonic()
         changes = {} if self._laid_out else {c.path: c.after for c in candidate.patch.changes}
         with_tests = bool(baseline.tests or baseline.collect_failures)
         with cf.ThreadPoolExecutor(2, thread_name_prefix="full") as pool:
@@ -109,7 +107,6 @@ class FullChecker:
             pass_to_fail=tuple(verdict.broken),
             still_failing=tuple(verdict.still),
             checks=said,
-            seconds=time.monotonic() - begin,
             remarks=tuple(remarks),
             doubts=tuple(verdict.doubts),
             fails_otherwise=tuple(verdict.otherwise),

@@ -81,7 +81,6 @@ def quick_result(
     passing: Sequence[str],
     *,
     route: QuickRoute,
-    seconds: float,
     ending: JailOutcome = JailOutcome.EXITED,
 ) -> QuickResult:
     """The quick check's answer."""
@@ -99,12 +98,11 @@ def quick_result(
         route=route,
         ending=ending,
         failures=dict(seen.failures),
-        seconds=seconds,
     )
 
 
 def lost_result(
-    seen: CandidateOutcomes, targets: Targets, *, route: QuickRoute, seconds: float, ending: JailOutcome, reason: str
+    seen: CandidateOutcomes, targets: Targets, *, route: QuickRoute, ending: JailOutcome, reason: str
 ) -> QuickResult:
     """A candidate that ended its jail: everything not seen stays bad."""
     outcome = _ENDING_OUTCOME.get(ending, Outcome.ERROR)
@@ -114,4 +112,4 @@ def lost_result(
             seen.put(name, outcome, failure)
             break
     shown = JailOutcome.SIGNALLED if ending is JailOutcome.EXITED else ending
-    return quick_result(seen, targets, (), route=route, seconds=seconds, ending=shown)
+    return quick_result(seen, targets, (), route=route, ending=shown)

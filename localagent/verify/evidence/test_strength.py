@@ -406,8 +406,9 @@ class _Assessor:
             replace(c, after=changed.after) if c.path == changed.path else c for c in self._ask.candidate.patch.changes
         )
         whole = Candidate(number=mutant.number, patch=Patch(changes=tuple(changes)), edits=(), cost=mutant.cost)
+        begin = time.monotonic()
         result = self._quick.check(whole, cpu_seconds=CPU_SECONDS)
-        self._anew_seconds = max(self._anew_seconds, result.seconds)
+        self._anew_seconds = max(self._anew_seconds, time.monotonic() - begin)
         if result.ending is JailOutcome.CANCELLED:
             return None
         return fate_of_run(list(result.outcomes.values()), whole=result.complete, in_time=self._left() > 0)

@@ -242,7 +242,7 @@ class WarmSlot:
 
         That is not asked of a candidate that turns none of the tests which should turn: it is out in any case.
         """
-        begin, targets = time.monotonic(), self._plan.targets
+        targets = self._plan.targets
         result = self._checked(ask)
         while (
             (result.turned or not (targets.tests or targets.files or targets.checks))
@@ -251,13 +251,12 @@ class WarmSlot:
         ):
             ask = replace(ask, passing=tuple(t for t in ask.passing if t not in self._plan.unsteady))
             result = self._checked(ask)
-        return replace(result, seconds=time.monotonic() - begin)
+        return result
 
     def _checked(self, ask: Ask) -> QuickResult:
-        begin = time.monotonic()
         self.ready()
         if self._plan.cold or self._room is None:
-            return self._cold(ask, begin)
+            return self._cold(ask)
         self._left -= 1
         targets, run = self._plan.targets, QuickRun(self._plan, self._room, ask, CandidateOutcomes())
         orders = None if targets.files else function_swaps.plan(ask.candidate, self._plan.baseline.import_lines)
@@ -274,9 +273,8 @@ class WarmSlot:
         except WorkerLost as lost:
             self._plan.rooms.check()
             self.close()
-            seconds = time.monotonic() - begin
-            return lost_result(run.seen, targets, route=route, seconds=seconds, ending=lost.ending, reason=str(lost))
-        return quick_result(run.seen, targets, ask.passing, route=route, seconds=time.monotonic() - begin)
+            return lost_result(run.seen, targets, route=route, ending=lost.ending, reason=str(lost))
+        return quick_result(run.seen, targets, ask.passing, route=route)
 
     # -- start
 
@@ -374,7 +372,7 @@ class WarmSlot:
             if isinstance(answer, Collected) and room.client.usable:
                 room.client.close_session("fresh")
 
-    def _cold(self, ask: Ask, begin: float) -> QuickResult:
+    def _cold(self, ask: Ask) -> QuickResult:
         """A jail and a copy of its own."""
         plan, seen, ending, reason = self._plan, CandidateOutcomes(), JailOutcome.EXITED, ""
         try:
@@ -386,7 +384,6 @@ class WarmSlot:
         except WorkerLost as lost:
             plan.rooms.check()
             ending, reason = lost.ending, str(lost)
-        seconds = time.monotonic() - begin
         if reason:
-            return lost_result(seen, plan.targets, route=QuickRoute.COLD, seconds=seconds, ending=ending, reason=reason)
-        return quick_result(seen, plan.targets, ask.passing, route=QuickRoute.COLD, seconds=seconds)
+            return lost_result(seen, plan.targets, route=QuickRoute.COLD, ending=ending, reason=reason)
+        return quick_result(seen, plan.targets, ask.passing, route=QuickRoute.COLD)

@@ -33,7 +33,6 @@ class CollectionRefusal(StrEnum):
     STOPPED = "stopped"
     HUNG = "hung"
     DIED = "died"
-    NO_PYTEST = "no-pytest"
 
 
 class RunEnd(StrEnum):
