@@ -12,35 +12,8 @@ from rich.text import Text
 from localagent.cli.render import Render, indented
 from localagent.cli.safe_console import SafeConsole
 from localagent.domain.task import Event
+from localagent.report.stage_text import STAGES
 from localagent.text.visible_text import one_line
-
-_STAGES = {
-    "index": "bringing the index up to date",
-    "snapshot": "reading the tree",
-    "baseline": "running the tests without a patch, in the jail",
-    "localize": "ranking suspicious statements",
-    "search": "searching the edit space",
-    "choose": "comparing what the plausible candidates do",
-    "full-check": "full check in a new jail",
-    "guard": "running the tests outside --test with the patch",
-    "gates": "checking the patch with the gates; nothing runs yet",
-    "coverage": "running the tests with the patch, tracing lines",
-    "differential": "comparing old and new on equal inputs",
-    "crosshair": "searching with CrossHair for differing inputs and broken contracts",
-    "mutants": "trying mutants of the changed lines",
-    "needed parts": "checking which parts of the patch the tests need",
-    "strength": "measuring the strength of the evidence",
-    "record": "writing the record",
-    "skeleton": "writing down what the tests import",
-    "planner": "the model plans",
-    "tester": "the model writes acceptance tests",
-    "agent": "the model works on the instruction",
-    "original": "running what fails, in the jail",
-    "rate": "running it again, to see whether it always fails",
-    "reduce": "leaving out parts while it fails in the same way",
-    "confirm": "running the result from nothing in a new jail",
-    "flaky": "varying one thing at a time",
-}
 
 
 def describe(event: Event) -> str:
@@ -48,7 +21,7 @@ def describe(event: Event) -> str:
     data = event.data
     match event.kind:
         case "stage":
-            return _STAGES.get(str(data.get("stage")), str(data.get("stage")))
+            return STAGES.get(str(data.get("stage")), str(data.get("stage")))
         case "baseline":
             failing = list(data.get("failing", []))
             more = f" and {len(failing) - 3} more" if len(failing) > 3 else ""

@@ -5,20 +5,10 @@ from typing import Any
 
 from localagent.daemon.ui.page_headers import span
 from localagent.daemon.ui.queries import Story, TimelineEvent
+from localagent.report.stage_text import STAGES
 from localagent.text.visible_text import one_line
 
 Piece = tuple[str, str]  # "", "stage" or the mood of a badge, and a text
-STAGES = {
-    "snapshot": "reading the tree",
-    "baseline": "running the tests without a patch, in the jail",
-    "localize": "ranking suspicious statements",
-    "search": "searching the edit space",
-    "choose": "comparing what the plausible candidates do",
-    "full-check": "full check in a new jail",
-    "guard": "running the tests outside --test with the patch",
-    "record": "writing the record",
-    "agent": "the model works on the instruction",
-}
 
 
 def stages(seconds: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
