@@ -5,7 +5,6 @@ out the looks at the file system: a run that goes on reads the same bytes again,
 """
 
 import re
-import shlex
 import shutil
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from localagent.domain.policy import JailLevel
 from localagent.errors import UsageFault
 from localagent.fs.bounded_read import read_prefix
 from localagent.policy.table import Faults, Table, parse_toml
+from localagent.protocol.task_order import command_fault
 
 SCHEMA = "localagent/fleet/1"
 MAX_BYTES = 4 << 20
@@ -201,7 +201,7 @@ def _member(table: Table, place: _ParseContext, defaults: FleetMember) -> FleetM
         source=TreeSource(folder=folder, revision=revision),
         tests=table.take_texts("tests", required=False),
         guard=_guard(table),
-        checks=table.take_texts("checks", required=False, valid=_command_fault),
+        checks=table.take_texts("checks", required=False, valid=command_fault),
         python=_python(table, place),
         sarif=_logs(table, place),
         sarif_was_at=_was_at(table),
@@ -241,13 +241,6 @@ def _was_at(table: Table) -> str:
     if found and ("\0" in found or not Path(found).is_absolute()):
         table.fault("sarif_was_at", f"{found!r} is not absolute")
     return found
-
-
-def _command_fault(command: str) -> str:
-    try:
-        return "" if shlex.split(command) else "is empty"
-    except ValueError as fault:
-        return f"{command!r}: {fault}"
 
 
 def _folder(table: Table, key: str, place: _ParseContext) -> Path:

@@ -5,7 +5,7 @@ rewrite code), `name_resolver` what it may be (gates that refuse code).
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 ASSIGNING = (ast.Name, ast.alias, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -56,6 +56,11 @@ def last_name(node: ast.AST | None) -> str:
 def callee_name(node: ast.AST | None) -> str:
     """The last name of what is called, or of what is only named: `c` of `a.b.c(x)` and of `a.b.c`."""
     return last_name(node.func if isinstance(node, ast.Call) else node)
+
+
+def called_names(nodes: Iterable[ast.AST]) -> set[str]:
+    """The last names of what is called among some nodes."""
+    return {callee_name(node) for node in nodes if isinstance(node, ast.Call)}
 
 
 def dotted_name(node: ast.AST) -> str:

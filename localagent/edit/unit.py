@@ -66,6 +66,11 @@ class Expr:
     scope: cst.CSTNode | None
     store: bool = False
 
+    @property
+    def is_called(self) -> bool:
+        """True for `f` of `f(x)`."""
+        return isinstance(self.parent, cst.Call) and self.parent.func is self.node
+
     def fitted(self, text: str, level: int) -> str:
         """`text` parenthesised as this place needs it."""
         return precedence.fit(text, level, self.need)

@@ -4,9 +4,12 @@ Does not promise that a file is unread by the same user; and `write_through` is 
 (not on devices, pipes and mount points, which are written in place).
 """
 
+import contextlib
 import errno
+import fcntl
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from localagent.errors import AnswerIsNo, UsageFault
@@ -86,6 +89,19 @@ def open_lock(path: str | Path, directory: int | None = None, *, make: bool = Tr
         os.close(descriptor)
         raise OSError(f"{path} is not a regular file; remove it")
     return descriptor
+
+
+@contextlib.contextmanager
+def locked_folder(folder: Path, what: str, remedy: str) -> Iterator[None]:
+    """Alone in a private folder, which is made; others are waited for. CannotRecord where it cannot be."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = open_lock(folder / "lock")
+    except OSError as error:
+        raise CannotRecord(f"cannot keep {what} in {folder}: {error.strerror or error}", remedy=remedy) from error
+    with closing(lock):
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def read_bounded(path: Path, limit_bytes: int) -> bytes:

@@ -6,11 +6,9 @@ keeps out neither the user nor a program of theirs outside a jail; where that is
 approvals here (`dependencies.approvals` and `approvals.by_asker` are "deny").
 """
 
-import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -18,13 +16,14 @@ from typing import Generic, TypeVar
 from localagent.domain.dependency import DependencyApproval
 from localagent.domain.edit import digest_of
 from localagent.domain.review import PatchApproval
-from localagent.fs.atomic_files import CannotRecord, RecordDamaged, open_lock, read_bounded, write_private
+from localagent.fs.atomic_files import RecordDamaged, locked_folder, read_bounded, write_private
 from localagent.record.audit.entry import AuditKind
 from localagent.record.audit.log import AuditLog
 from localagent.record.journal import BEFORE_FIRST, JournalStatus, read_journal, verify_journal
 from localagent.text.strict_json import dump
 
 _MOST_BYTES = 64 << 20
+_REMEDY = "set XDG_STATE_HOME to a directory that you may write to"
 Approval = TypeVar("Approval", PatchApproval, DependencyApproval)
 _KINDS = (AuditKind.APPROVED, AuditKind.WITHDRAWN)
 
@@ -95,7 +94,7 @@ class ApprovalJournal(Generic[Approval]):
             yield AuditKind(kind), self.type(**data)
 
     def _append(self, kind: AuditKind, texts: dict[str, str]) -> str:
-        with self._locked():
+        with locked_folder(self.path.parent, "approvals", _REMEDY):
             try:
                 tip, before = self._tip(), read_bounded(self.path, _MOST_BYTES)
             except FileNotFoundError:
@@ -114,23 +113,6 @@ class ApprovalJournal(Generic[Approval]):
                 remedy="look at what was altered, put the file right or away, then approve anew what is needed",
             )
         return check.tip
-
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        folder = self.path.parent
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = open_lock(folder / "lock")
-        except OSError as error:
-            raise CannotRecord(
-                f"cannot keep approvals in {folder}: {error.strerror or error}",
-                remedy="set XDG_STATE_HOME to a directory that you may write to",
-            ) from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(lock)
 
 
 def patch_approvals(state_dir: Path) -> ApprovalJournal[PatchApproval]:

@@ -35,7 +35,7 @@ def patch_json(patch: Patch) -> dict[str, Any]:
 def parse_patch(found: object, source: str) -> Patch:
     """From JSON, every digest checked; RecordDamaged names `source`."""
     try:
-        table = _exactly(found, {"schema", "digest", "changes"})
+        table = exactly(found, {"schema", "digest", "changes"})
         if table["schema"] != SCHEMA or not isinstance(table["changes"], list):
             raise ValueError("another schema")
         changes = tuple(
@@ -45,7 +45,7 @@ def parse_patch(found: object, source: str) -> Patch:
                 after=_bytes(c, "after"),
                 fate=FileFate(c.get("fate", FileFate.CHANGED.value)),
             )
-            for c in (_exactly(c, _CHANGE | ({*c} & {"fate"})) for c in table["changes"])
+            for c in (exactly(c, _CHANGE | ({*c} & {"fate"})) for c in table["changes"])
         )
         paths = [c.path for c in changes]
         if paths != sorted(set(paths)):
@@ -60,7 +60,8 @@ def parse_patch(found: object, source: str) -> Patch:
     return patch
 
 
-def _exactly(found: object, keys: set[str]) -> dict[str, Any]:
+def exactly(found: object, keys: set[str]) -> dict[str, Any]:
+    """A JSON object with these keys and no others. TypeError for anything else."""
     if not isinstance(found, dict) or set(found) != keys:
         raise TypeError(f"not exactly the keys {', '.join(sorted(keys))}")
     return found

@@ -19,7 +19,7 @@ from localagent.domain.task import Budget, Choosing, Task, TaskResult
 from localagent.errors import UsageFault
 from localagent.fs.atomic_files import CannotRecord, RecordDamaged, read_bounded, write_private
 from localagent.fs.openat import sync_directory
-from localagent.record.patchfile import parse_patch, patch_json
+from localagent.record.patchfile import exactly, parse_patch, patch_json
 from localagent.report.task_report import READABLE, report_json
 from localagent.text.strict_json import dump, load
 
@@ -294,20 +294,14 @@ def _share(found: object) -> float:
     return share
 
 
-def _exactly(found: object, keys: set[str]) -> dict[str, Any]:
-    if not isinstance(found, dict) or set(found) != keys:
-        raise TypeError(f"not exactly the keys {', '.join(sorted(keys))}")
-    return found
-
-
 def _parse_task(found: dict[str, Any], name: str, path: Path) -> Task:
     try:
         choosing = Choosing(found.pop("choosing", Choosing.ASK))
         guard = _guard(found.pop("guard", []), found.pop("guard_seconds", DEFAULT_SECONDS))
         min_confidence = _share(found.pop("min_confidence", 0.0))
         instruction = _typed(found.pop("instruction", ""), str)
-        _exactly(found, {"schema", "id", "repo", "tests", "checks", "text", "python", "seed", "budget"})
-        budget = _exactly(found["budget"], {"max_candidates", "max_seconds", "jobs"})
+        exactly(found, {"schema", "id", "repo", "tests", "checks", "text", "python", "seed", "budget"})
+        budget = exactly(found["budget"], {"max_candidates", "max_seconds", "jobs"})
         if found["schema"] != _TASK_SCHEMA or found["id"] != name:
             raise ValueError("another schema, or another task's file")
         return Task(

@@ -173,7 +173,7 @@ def _enter(
         walk.left_out[path] = f"cannot be entered: {error.strerror}"
         return
     try:
-        if _is_environment(below):
+        if is_environment(below):
             walk.left_out[path] = "a virtual environment"
             return
         os.mkdir(path.name, 0o700, dir_fd=target)
@@ -187,7 +187,8 @@ def _enter(
         os.close(below)
 
 
-def _is_environment(directory: int) -> bool:
+def is_environment(directory: int) -> bool:
+    """Whether an open directory says of itself that it is a virtual environment."""
     try:
         return stat.S_ISREG(os.stat("pyvenv.cfg", dir_fd=directory, follow_symlinks=False).st_mode)
     except OSError:

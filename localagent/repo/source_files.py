@@ -15,7 +15,7 @@ from localagent.domain.paths import RepoPath
 from localagent.fs import openat
 from localagent.fs.bounded_read import read_below
 from localagent.repo.gitignore import IgnoreRules, is_ignored, parse_rules
-from localagent.repo.snapshot import MAX_DEPTH, MAX_ENTRIES, NOT_COPIED, TreeTooLarge
+from localagent.repo.snapshot import MAX_DEPTH, MAX_ENTRIES, NOT_COPIED, TreeTooLarge, is_environment
 
 MAX_SOURCE_BYTES = 2 << 20
 TOOL_IGNORES = (".aiignore", ".aiexclude", ".agentsignore")
@@ -90,15 +90,8 @@ def _enter(found: SourceFiles, directory: int, path: str, rules: Rules) -> None:
         found.left_out[path] = f"cannot be entered: {error.strerror}"
         return
     with openat.closing(below):
-        if not _is_environment(below):
+        if not is_environment(below):
             _walk(found, below, path + "/", rules)
-
-
-def _is_environment(directory: int) -> bool:
-    try:
-        return stat.S_ISREG(os.stat("pyvenv.cfg", dir_fd=directory, follow_symlinks=False).st_mode)
-    except OSError:
-        return False
 
 
 def _add(found: SourceFiles, directory: int, name: str, path: str) -> None:

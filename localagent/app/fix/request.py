@@ -6,7 +6,7 @@ from typing import Any
 
 from localagent.domain.bisection import RevertedHunk
 from localagent.domain.guard import Guard
-from localagent.domain.task import Budget, Choosing
+from localagent.domain.task import Budget, Choosing, Task
 from localagent.jail.api import BackendKind
 
 
@@ -44,6 +44,22 @@ class FixRequest:
     min_confidence: float = 0.0
     reverts: tuple[tuple[RevertedHunk, ...], ...] = ()
     begun: float | None = None
+
+    def task(self) -> Task:
+        """The task that is kept of it; whoever keeps it gives it its name."""
+        return Task(
+            id="",
+            repo=str(self.repo.resolve()),
+            tests=self.tests,
+            checks=self.checks,
+            text=self.text,
+            python=self.python,
+            seed=self.seed,
+            budget=self.budget,
+            choosing=self.choosing,
+            guard=self.guard,
+            min_confidence=self.min_confidence,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -17,7 +17,7 @@ from localagent.app.policies import open_policy
 from localagent.app.review.approvals import approve_by, needs_person
 from localagent.app.settings import Settings
 from localagent.domain.policy import Policy
-from localagent.domain.task import Choosing, Event, Stage, Task, TaskResult, Verdict
+from localagent.domain.task import Choosing, Event, Stage, TaskResult, Verdict
 from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, Interrupted, LocalagentError, UsageFault
 from localagent.fs.atomic_files import CannotRecord, RecordDamaged, write_through
 from localagent.jail.files.workspace import DiskFull
@@ -35,19 +35,7 @@ def run_fix(request: FixRequest, settings: Settings, sink: Sink, stop: Stop | No
     stop = stop or Stop()
     if request.begun is None:
         request = replace(request, begun=time.monotonic())
-    task = Task(
-        id="",
-        repo=str(request.repo.resolve()),
-        tests=request.tests,
-        checks=request.checks,
-        text=request.text,
-        python=request.python,
-        seed=request.seed,
-        budget=request.budget,
-        choosing=request.choosing,
-        guard=request.guard,
-        min_confidence=request.min_confidence,
-    )
+    task = request.task()
     try:
         opened = open_policy(settings, request.policy, request.repo)
         policy, policy_bytes = opened.policy, opened.recorded()

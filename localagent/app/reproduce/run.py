@@ -18,6 +18,7 @@ from localagent.app.settings import Settings
 from localagent.code.doctests import only_doctests
 from localagent.domain.failure_signature import signature_of
 from localagent.domain.outcome import Failure, Outcome, TestResult
+from localagent.domain.paths import RepoPath
 from localagent.domain.reproduction import FailureRate, Reproduction, ReproductionStatus
 from localagent.domain.task import Event
 from localagent.errors import AnswerIsNo, Interrupted
@@ -166,6 +167,12 @@ class _Work:
         self.stage("reduce")
         ended = failure.exception in _ENDING or result.id.startswith(COLLECTION)
         self._runs.hot = None if ended else Variant(files={}, spec=str(path))
+        reduction = self._reducing(path, failure, rate)
+        reduction.of_test()
+        self.stage("confirm")
+        return reduction.confirmed()
+
+    def _reducing(self, path: RepoPath, failure: Failure | None = None, rate: FailureRate | None = None) -> Reduction:
         self._reduction = Reduction(
             request=self._request,
             sources=self._ground.sources,
@@ -179,13 +186,7 @@ class _Work:
             begin=self._begin,
             tell=self._progress,
         )
-        self._reduction.of_test()
-        return self._confirmed()
-
-    def _confirmed(self) -> Reproduction:
-        assert self._reduction is not None
-        self.stage("confirm")
-        return self._reduction.confirmed()
+        return self._reduction
 
     def _rate(self, failure: Failure) -> tuple[FailureRate, bool]:
         """How often the test fails in runs of its own, in a warm worker if that agrees; and whether always alike."""
@@ -212,22 +213,11 @@ class _Work:
         source = self._ground.sources.get(path)
         if source is None:
             raise AnswerIsNo(f"{path} is not a Python source of the repository (ignored, or larger than 2 MB)")
-        script = Script(path=path)
-        self._reduction = Reduction(
-            request=self._request,
-            sources=self._ground.sources,
-            store=Path(self._pool.place.store),
-            runs=self._runs,
-            test=str(path),
-            path=path,
-            failure=None,
-            rate=None,
-            until=self._until,
-            begin=self._begin,
-            tell=self._progress,
-        )
-        self._reduction.of_script(script, Program(source=source, inputs=dict(self._request.inputs)), self.stage)
-        return self._confirmed()
+        reduction = self._reducing(path)
+        program = Program(source=source, inputs=dict(self._request.inputs))
+        reduction.of_script(Script(path=path), program, self.stage)
+        self.stage("confirm")
+        return reduction.confirmed()
 
     # -- flaky tests
 

@@ -5,7 +5,6 @@ from pathlib import Path
 from localagent.app.fix.request import FixOutcome, FixRequest
 from localagent.app.settings import Settings
 from localagent.daemon.client.task_client import RemoteRequest, run_task
-from localagent.domain.task import Task
 from localagent.errors import UsageFault
 from localagent.ports import Sink
 from localagent.protocol.task_order import TaskOrder
@@ -17,19 +16,7 @@ def run_remote(request: FixRequest, socket: Path, settings: Settings, sink: Sink
     asked = RemoteRequest(
         repo=request.repo,
         order=order_for(request, priority),
-        task=Task(
-            id="",
-            repo=str(request.repo.resolve()),
-            tests=request.tests,
-            checks=request.checks,
-            text=request.text,
-            python=request.python,
-            seed=request.seed,
-            budget=request.budget,
-            choosing=request.choosing,
-            guard=request.guard,
-            min_confidence=request.min_confidence,
-        ),
+        task=request.task(),
         policy=request.policy,
         out=request.out,
         report=request.report,

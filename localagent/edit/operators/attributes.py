@@ -10,7 +10,6 @@ from localagent.edit.operator_context import Change, OperatorContext
 from localagent.edit.operator_registry import operator
 from localagent.edit.operators.variables import likeness
 from localagent.edit.precedence import ATOM, fit
-from localagent.edit.unit import Expr
 
 _MOST_CLASSES = 8  # a class and its bases
 _LACKING = 2.0  # for what the type is known to lack as well
@@ -85,16 +84,12 @@ def _had(ctx: OperatorContext) -> dict[str, set[str]]:
     return found
 
 
-def _called(expr: Expr) -> bool:
-    return isinstance(expr.parent, cst.Call) and expr.parent.func is expr.node
-
-
 def _roles(ctx: OperatorContext) -> dict[bool, set[str]]:
     """Attribute names of the unit: those that it calls (True) and those that it only reads or stores (False)."""
     roles: dict[bool, set[str]] = {True: set(), False: set()}
     for expr in ctx.unit.exprs:
         if isinstance(expr.node, cst.Attribute):
-            roles[_called(expr)].add(expr.node.attr.value)
+            roles[expr.is_called].add(expr.node.attr.value)
     return roles
 
 
@@ -105,7 +100,7 @@ def attribute_swap(ctx: OperatorContext) -> Iterator[Change]:
     for expr, node in ctx.of(cst.Attribute):
         span = ctx.unit.span(node.attr)
         old = node.attr.value
-        called = _called(expr)
+        called = expr.is_called
         same_role = roles[called]
         for name, delta in known_attributes(ctx, node.value, old).items():
             likely = delta + 0.4 * likeness(old, name) - 0.15

@@ -165,7 +165,7 @@ def else_condition(ctx: OperatorContext) -> Iterator[Change]:
         first = suite.statements[0]
         offers: dict[str, float] = {}
         for e in together[id(first)]:
-            plain = isinstance(e.node, (cst.Name, cst.Attribute)) and not e.store and not _called(e)
+            plain = isinstance(e.node, (cst.Name, cst.Attribute)) and not e.store and not e.is_called
             if plain and e.text not in ("self", "cls", "None", "True", "False"):
                 offers.setdefault(f"{e.text} is not None", 0.2)
                 offers.setdefault(e.text, 0.1)
@@ -184,10 +184,6 @@ def _else_offset(ctx: OperatorContext, s: Stmt) -> int:
     since = max((x.end for x in s.suites[0].statements), default=s.head_end)
     at = bytes(ctx.unit.text[since:first]).rfind(b"else")
     return since + at if at >= 0 else -1
-
-
-def _called(expr: Expr) -> bool:
-    return isinstance(expr.parent, cst.Call) and expr.parent.func is expr.node
 
 
 _USED = (cst.Return, cst.Assign, cst.Arg, cst.Comparison, cst.ComparisonTarget, cst.For, cst.CompFor)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from localagent.code.bindings import FUNCTIONS
-from localagent.code.names import callee_name
+from localagent.code.names import called_names, callee_name
 from localagent.code.regions import walk
 from localagent.code.string_folding import values_of
 from localagent.gate.core.rule import PLAIN, RuleExample, became, question
@@ -207,9 +207,9 @@ def _compared(source: Source, node: ast.Compare) -> Iterator[str]:
     other = next(side for side in sides if side not in constants)
     if isinstance(other, ast.BinOp) and isinstance(other.op, ast.Mod) and _is_counted(other):
         yield "a condition on every so many"
-    elif _calls(other) & _CLOCKS:
+    elif called_names(walk(other)) & _CLOCKS:
         yield "a condition on the time"
-    elif _calls(other) & _SUMS:
+    elif called_names(walk(other)) & _SUMS:
         yield "a condition on a sum over an input"
     elif isinstance(other, ast.Attribute) and other.attr in _PARTS:
         yield f"a condition on a {other.attr}"
@@ -274,10 +274,6 @@ def _is_odd(node: ast.expr) -> bool:
 
 def _is_trivial(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value in (*TRIVIAL, None)
-
-
-def _calls(node: ast.expr) -> set[str]:
-    return {callee_name(n.func) for n in walk(node) if isinstance(n, ast.Call)}
 
 
 CHECKS = ((TRIGGER, newly(triggers)),)

@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from localagent.code.names import callee_name
+from localagent.code.names import called_names, callee_name
 from localagent.code.regions import walk
 from localagent.code.string_folding import Value, values_of
 from localagent.gate.core.rule import introduced, question
@@ -67,7 +67,7 @@ def magic(source: Source) -> Signs:
                 value = _asked_for(node, written)
                 if isinstance(value, str) and _CODE.match(value) and not _PLAIN.match(value):
                     yield f"a comparison with {shortened(value, 40)!r}", node
-                elif isinstance(value, str | int) and value not in TRIVIAL and _asks(one) & _DIGESTS:
+                elif isinstance(value, str | int) and value not in TRIVIAL and called_names(walk(one)) & _DIGESTS:
                     yield f"a digest compared with {shortened(str(value), 40)!r}", node
                 elif (isinstance(value, str) and _TESTED.match(value)) or (
                     isinstance(value, str) and value not in _KNOWN and value.strip() and _ODD.search(value)
@@ -135,10 +135,6 @@ def _constants(source: Source, node: ast.expr) -> Iterator[Value]:
         for value in values_of(part) or ():
             for one in value if isinstance(value, tuple) else (value,):
                 yield one.decode("latin-1") if isinstance(one, bytes) else one
-
-
-def _asks(node: ast.AST) -> set[str]:
-    return {callee_name(n.func) for n in walk(node) if isinstance(n, ast.Call)}
 
 
 CHECKS = ((MAGIC, newly(magic)), (MAGIC, newly(known_keys)))

@@ -9,7 +9,7 @@ from localagent.code.bindings import FUNCTIONS
 from localagent.code.condition_implication import Names, condition_of, narrower
 from localagent.code.function_pairing import settled
 from localagent.code.guard_clauses import refused_less, says_yes
-from localagent.code.names import callee_name
+from localagent.code.names import called_names, callee_name
 from localagent.code.regions import walk
 from localagent.code.spans import last_line
 from localagent.gate.core.rule import PLAIN, introduced, question
@@ -248,7 +248,7 @@ def _near(name: str, calls: dict[str, set[str]]) -> set[str]:
 
 def _called(function: ast.AST) -> set[str]:
     """What a function calls, hands on, or is decorated with."""
-    found = {callee_name(n.func) for n in walk(function) if isinstance(n, ast.Call)}
+    found = called_names(walk(function))
     return found | {n.id for n in walk(function) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
 
 

@@ -8,10 +8,8 @@ import time
 from collections.abc import Iterator, Sequence
 
 from localagent.domain.edit import Edit, Reading
-from localagent.llm.model.gpu import Offload
-from localagent.llm.model.registry import ModelFile
 from localagent.llm.model.unavailable import Dropped, number
-from localagent.llm.process.model_client import Served, Starter
+from localagent.llm.process.model_client import Served
 from localagent.llm.process.protocol import Message
 
 MAX_SOURCE_BYTES = 2 << 20
@@ -24,22 +22,10 @@ _SILENT_SECONDS = 2.0  # after which a model that was asked and said nothing is 
 class ModelScorer(Served):
     """Scores edits with one model in one confined child. Safe to call from several threads; requests queue."""
 
-    def __init__(
-        self,
-        model: ModelFile,
-        jail: Starter,
-        *,
-        threads: int | None = None,
-        spare: ModelFile | None = None,
-        hosted: bool = False,
-        offload: Offload = Offload(),  # noqa: B008 - a value
-    ) -> None:
-        """`spare`, `hosted` and `offload` as `Served`."""
-        self.unscored_outside = 0
-        self.garbled = 0
-        self._asked_at = 0.0  # the first time, while nothing was answered
-        self._answered = False
-        super().__init__(model, jail, threads=threads, spare=spare, hosted=hosted, offload=offload)
+    unscored_outside = 0
+    garbled = 0
+    _asked_at = 0.0  # the first time, while nothing was answered
+    _answered = False
 
     def score(
         self, source: bytes, context: str, edits: Sequence[Edit], *, timeout_seconds: float

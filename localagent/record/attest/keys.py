@@ -6,10 +6,9 @@ file can sign: file modes are all that keeps it.
 """
 
 import contextlib
-import fcntl
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,7 +27,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from localagent.errors import AnswerIsNo, UsageFault
-from localagent.fs.atomic_files import CannotRecord, RecordDamaged, open_lock, read_bounded, write_private
+from localagent.fs.atomic_files import RecordDamaged, locked_folder, read_bounded, write_private
 from localagent.record.attest.dsse import Signer, key_id_of
 from localagent.text.strict_json import dump, load
 
@@ -106,7 +105,7 @@ class KeyRing:
 
     def new(self, passphrase: bytes = b"") -> KeyNote:
         """Make the first key. UsageFault if one is active: that one is rotated."""
-        with self._locked():
+        with self._alone():
             notes = self.notes()
             standing = next((n for n in notes if not n.retired), None)
             if standing is not None:
@@ -117,7 +116,7 @@ class KeyRing:
 
     def rotate(self, passphrase: bytes = b"") -> tuple[KeyNote, KeyNote]:
         """Retire the active key and make another; old and new. The old private part is removed."""
-        with self._locked():
+        with self._alone():
             notes = self.notes()
             old = next((n for n in notes if not n.retired), None)
             if old is None:
@@ -142,7 +141,7 @@ class KeyRing:
         path = self.folder / f"{key_id_of(public)}.pub"
         if key_id_of(public) in {note.id for note in self.notes()} or path.exists():
             return
-        with self._locked():
+        with self._alone():
             write_private(path, _pem(public).encode("ascii"))
 
     def _handed_over(self) -> dict[str, Ed25519PublicKey]:
@@ -198,21 +197,8 @@ class KeyRing:
         write_private(self._ring, dump({"schema": _SCHEMA, "keys": [asdict(n) for n in (*notes, note)]}, indent=2))
         return note
 
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = open_lock(self.folder / "lock")
-        except OSError as error:
-            raise CannotRecord(
-                f"cannot keep keys in {self.folder}: {error.strerror or error}",
-                remedy="set XDG_DATA_HOME to a directory that you may write to",
-            ) from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(lock)
+    def _alone(self) -> contextlib.AbstractContextManager[None]:
+        return locked_folder(self.folder, "keys", "set XDG_DATA_HOME to a directory that you may write to")
 
 
 def parse_public(data: bytes) -> Ed25519PublicKey:

@@ -6,14 +6,13 @@ as the user outside a jail: who can write the folder can write another journal, 
 """
 
 import contextlib
-import fcntl
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from localagent.domain.edit import digest_of
-from localagent.fs.atomic_files import CannotRecord, RecordDamaged, open_lock, write_private
+from localagent.fs.atomic_files import CannotRecord, RecordDamaged, locked_folder, write_private
 from localagent.fs.openat import closing, open_append, sync_directory, write_all
 from localagent.record.audit.entry import BEFORE_FIRST, AuditKind, Entry, line_of, now_text, parse_line
 from localagent.record.audit.segments import (
@@ -27,6 +26,8 @@ from localagent.record.audit.segments import (
 )
 
 SEGMENT_BYTES = 4 << 20
+_WHAT = "the audit journal"
+_NO_PLACE = "free space, or set XDG_STATE_HOME to a directory that you may write to"
 _REMEDY = (
     "`localagent audit verify` names the place; `localagent audit rotate --set-aside` keeps the damaged journal beside "
     "a new one, on the record"
@@ -227,20 +228,7 @@ class AuditLog:
         write_private(self.folder / "head.json", head_bytes(head))
 
     def _cannot(self, error: OSError) -> CannotRecord:
-        return CannotRecord(
-            f"cannot keep the audit journal in {self.folder}: {error.strerror or error}",
-            remedy="free space, or set XDG_STATE_HOME to a directory that you may write to",
-        )
+        return CannotRecord(f"cannot keep {_WHAT} in {self.folder}: {error.strerror or error}", remedy=_NO_PLACE)
 
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        try:
-            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = open_lock(self.folder / "lock")
-        except OSError as error:
-            raise self._cannot(error) from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(lock)
+    def _locked(self) -> contextlib.AbstractContextManager[None]:
+        return locked_folder(self.folder, _WHAT, _NO_PLACE)
