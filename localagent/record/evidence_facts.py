@@ -15,9 +15,8 @@ from localagent.domain.outcome import FullResult
 from localagent.domain.task import Task, TaskResult
 from localagent.fs.atomic_files import RecordDamaged
 from localagent.report.confidence_text import short
-from localagent.report.guard_text import guard_json
 from localagent.report.strength_text import strength_event
-from localagent.report.task_report import confidence_json
+from localagent.report.task_report import compared_json, confidence_json, model_json
 from localagent.text.strict_json import load
 
 SCHEMA = "localagent/evidence/1"
@@ -80,6 +79,8 @@ def facts_of(
 ) -> dict[str, Any]:
     """As JSON values. `journal`: lines and tip of the task's own journal. `proposed`: the proposals' diffs."""
     full, baseline, patch = result.full, result.baseline, result.patch
+    unknown = itertools.repeat(None)
+    others = itertools.chain(result.proposed, unknown), proposed, itertools.chain(result.confidences, unknown)
     return {
         "schema": SCHEMA,
         "task": task.id,
@@ -88,30 +89,12 @@ def facts_of(
         "started": setting.started,
         "ended": setting.ended,
         "repo": task.repo,
-        "asked": {
-            "tests": list(task.tests),
-            "checks": list(task.checks),
-            "text": digest_of(task.text.encode("utf-8", "surrogateescape")) if task.text else "",
-            "seed": task.seed,
-            "python": task.python,
-            "max_candidates": task.budget.max_candidates,
-            "max_seconds": task.budget.max_seconds,
-            "jobs": task.budget.jobs,
-            "choosing": task.choosing.value,
-            **_guard_facts(task, setting),
-            **({"min_confidence": task.min_confidence} if task.min_confidence else {}),
-            "use_model": setting.use_model,
-            "model": setting.model,
-            "backend": setting.backend,
-            "ways": list(setting.ways),
-        },
+        "asked": _asked(task, setting),
         "outcome": result.verdict.value,
         "exit": result.exit,
         "snapshot": result.snapshot_digest,
         "policy": {"name": setting.policy_name, "digest": setting.policy, "least_level": setting.least_level},
-        "model": None
-        if result.model_digest is None
-        else {"name": result.model_name, "digest": result.model_digest, "weights": result.model_weights},
+        "model": model_json(result),
         "threads": result.threads,
         "jail": {"backend": result.jail_backend, "level": result.jail_level},
         "python": baseline.python if baseline else "",
@@ -119,23 +102,8 @@ def facts_of(
         "patch": None if patch is None else patch.digest,
         "diff": digest_of(diff) if diff else None,
         "files": _files(patch),
-        "proposals": [
-            _proposal(*p)
-            for p in zip(
-                *(
-                    itertools.count(1),
-                    result.proposals,
-                    itertools.chain(result.proposed, itertools.repeat(None)),
-                    proposed,
-                ),
-                itertools.chain(result.confidences, itertools.repeat(None)),
-                strict=False,
-            )
-        ],
-        "fail_to_pass": list(full.fail_to_pass) if full else [],
-        "pass_to_pass": list(full.pass_to_pass) if full else [],
-        "still_failing": list(full.still_failing) if full else [],
-        "guard": guard_json(full.guard if full else None),
+        "proposals": [_proposal(n, *p) for n, p in enumerate(zip(result.proposals, *others, strict=False), 1)],
+        **compared_json(full),
         "flaky": list(baseline.flaky) if baseline else [],
         "checks": dict(result.checks) or (dict(full.checks) if full else {}),
         "strength": None if result.assessment is None else strength_event(result.assessment),
@@ -146,6 +114,27 @@ def facts_of(
         "plausible": result.plausible,
         "limits_hit": dict(sorted(result.limits_hit.items())),
         "journal": {"lines": journal[0], "tip": journal[1]},
+    }
+
+
+def _asked(task: Task, setting: Setting) -> dict[str, Any]:
+    """What the task was asked for, and with what."""
+    return {
+        "tests": list(task.tests),
+        "checks": list(task.checks),
+        "text": digest_of(task.text.encode("utf-8", "surrogateescape")) if task.text else "",
+        "seed": task.seed,
+        "python": task.python,
+        "max_candidates": task.budget.max_candidates,
+        "max_seconds": task.budget.max_seconds,
+        "jobs": task.budget.jobs,
+        "choosing": task.choosing.value,
+        **_guard_facts(task, setting),
+        **({"min_confidence": task.min_confidence} if task.min_confidence else {}),
+        "use_model": setting.use_model,
+        "model": setting.model,
+        "backend": setting.backend,
+        "ways": list(setting.ways),
     }
 
 
@@ -170,10 +159,7 @@ def _proposal(
         "patch": candidate.patch.digest,
         "diff": digest_of(diff),
         "files": _files(candidate.patch),
-        "fail_to_pass": list(full.fail_to_pass) if full else [],
-        "pass_to_pass": list(full.pass_to_pass) if full else [],
-        "still_failing": list(full.still_failing) if full else [],
-        "guard": guard_json(full.guard if full else None),
+        **compared_json(full),
         "checks": dict(full.checks) if full else {},
         "confidence": short(confidence_json(confidence)),
     }

@@ -54,10 +54,7 @@ def report_json(
         "proposals": _proposals(result, proposed),
         "ambiguity": _ambiguity(result.ambiguity),
         "failing": _failing(baseline),
-        "fail_to_pass": list(full.fail_to_pass) if full else [],
-        "pass_to_pass": list(full.pass_to_pass) if full else [],
-        "still_failing": list(full.still_failing) if full else [],
-        "guard": guard_json(full.guard if full else None),
+        **compared_json(full),
         "flaky": list(baseline.flaky) if baseline else [],
         "localization": [_suspicion(s) for s in result.localization[:_TOP]],
         "diagnosis": _diagnosis(result.diagnosis),
@@ -69,9 +66,7 @@ def report_json(
         "plausible": result.plausible,
         "rounds": result.rounds,
         "near_misses": [_near_miss(m) for m in result.near_misses],
-        "model": None
-        if result.model_name is None
-        else {"name": result.model_name, "digest": result.model_digest, "weights": result.model_weights},
+        "model": model_json(result),
         "model_tokens": result.model_tokens,
         "seconds": {stage: round(spent, 3) for stage, spent in result.seconds.items()},
         "jail": {"backend": result.jail_backend, "level": result.jail_level},
@@ -91,6 +86,23 @@ def report_json(
         "agent": None,
         "attestation": None if result.attestation is None else dict(result.attestation),
     }
+
+
+def compared_json(full: FullResult | None) -> dict[str, Any]:
+    """What the full check saw of the tests before and after; empty where none was made."""
+    return {
+        "fail_to_pass": list(full.fail_to_pass) if full else [],
+        "pass_to_pass": list(full.pass_to_pass) if full else [],
+        "still_failing": list(full.still_failing) if full else [],
+        "guard": guard_json(full.guard if full else None),
+    }
+
+
+def model_json(result: TaskResult) -> dict[str, Any] | None:
+    """The model that ordered the edits, null where none did."""
+    if result.model_name is None:
+        return None
+    return {"name": result.model_name, "digest": result.model_digest, "weights": result.model_weights}
 
 
 def write_report(path: Path, report: Mapping[str, Any]) -> None:

@@ -9,9 +9,12 @@ from localagent.domain.strength import Share, Strength
 from localagent.domain.verification import (
     Basis,
     Contracts,
+    Difference,
     Differential,
+    FunctionReach,
     Mutants,
     Necessity,
+    PropertyBreak,
     Symbolic,
     UnneededPart,
     Verification,
@@ -104,19 +107,7 @@ def differential_json(near: Differential | None) -> dict[str, Any] | None:
         return None
     return {
         "inputs": near.inputs,
-        "functions": [
-            {
-                "path": f.path,
-                "function": one_line(f.function),
-                "compared": f.compared,
-                "agreed": f.agreed,
-                "answered": f.answered,
-                "reached": f.reached,
-                "in_place": f.in_place,
-                "why": one_line(f.why),
-            }
-            for f in near.functions
-        ],
+        "functions": [_compared(f) for f in near.functions],
         "demanded": near.demanded,
         "explained": near.explained,
         "unexplained": {effect.value: many for effect, many in near.unexplained.items()},
@@ -129,35 +120,50 @@ def differential_json(near: Differential | None) -> dict[str, Any] | None:
             }
             for c in near.function_changes
         ],
-        "differences": [
-            {
-                "path": d.path,
-                "function": one_line(d.function),
-                "call": ends(d.call, 700),
-                "old": one_line(d.old, 400),
-                "new": one_line(d.new, 400),
-                "origin": d.origin.value,
-                "crash": d.crash,
-                "effect": d.effect.value,
-                "explained": d.explained,
-            }
-            for d in near.differences
-        ],
+        "differences": [_difference(d) for d in near.differences],
         "differences_left_out": near.differences_left_out,
         "properties_held": dict(near.properties_held),
-        "broken_properties": [
-            {
-                "path": b.path,
-                "function": one_line(b.function),
-                "property": one_line(b.name),
-                "held": b.held,
-                "call": one_line(b.call, 700),
-                "old": one_line(b.old, 400),
-                "new": one_line(b.new, 400),
-            }
-            for b in near.broken_properties
-        ],
+        "broken_properties": [_broken(b) for b in near.broken_properties],
         "notes": [one_line(n, 500) for n in near.notes],
+    }
+
+
+def _compared(f: FunctionReach) -> dict[str, Any]:
+    return {
+        "path": f.path,
+        "function": one_line(f.function),
+        "compared": f.compared,
+        "agreed": f.agreed,
+        "answered": f.answered,
+        "reached": f.reached,
+        "in_place": f.in_place,
+        "why": one_line(f.why),
+    }
+
+
+def _difference(d: Difference) -> dict[str, Any]:
+    return {
+        "path": d.path,
+        "function": one_line(d.function),
+        "call": ends(d.call, 700),
+        "old": one_line(d.old, 400),
+        "new": one_line(d.new, 400),
+        "origin": d.origin.value,
+        "crash": d.crash,
+        "effect": d.effect.value,
+        "explained": d.explained,
+    }
+
+
+def _broken(b: PropertyBreak) -> dict[str, Any]:
+    return {
+        "path": b.path,
+        "function": one_line(b.function),
+        "property": one_line(b.name),
+        "held": b.held,
+        "call": one_line(b.call, 700),
+        "old": one_line(b.old, 400),
+        "new": one_line(b.new, 400),
     }
 
 

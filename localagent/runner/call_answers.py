@@ -126,16 +126,10 @@ def call_answer(
             text = bounded(text, TEXT_LIMIT // 2) + ", object then " + bounded(show(args[0]), TEXT_LIMIT // 2)
         if changed != given and not held.get("arguments unchanged", True):
             text = bounded(text, TEXT_LIMIT // 2) + ", arguments then " + bounded(show(args[own:]), TEXT_LIMIT // 2)
-    except TooLong:
-        kind, text, answer = "late", "does not end within %.2f s of processor time" % CALL_SECONDS, "late"
-    except _Suspended:
-        kind, text, answer = "skipped", "", ""
     except BaseException as fault:
         signal.setitimer(signal.ITIMER_PROF, 0)
         sys.settrace(None)
-        kind = "refused" if on_purpose(fault) else "raised"
-        answer = type(fault).__name__
-        text = "raises " + bounded(answer, 80) + bounded(_message(fault), TEXT_LIMIT // 2)
+        kind, text, answer = _ended(fault)
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         sys.settrace(None)
@@ -143,6 +137,17 @@ def call_answer(
     lines = [] if way is None else sorted(way.lines)
     shown = bounded(ADDRESS.sub("", text), TEXT_LIMIT)
     return {"k": kind, "t": shown, "d": whole, "r": alone, "p": held, "l": lines, "v": value, "s": state}
+
+
+def _ended(fault: BaseException) -> Tuple[str, str, str]:
+    """(kind, text, what is digested) of a call that an exception ended."""
+    if isinstance(fault, TooLong):
+        return "late", "does not end within %.2f s of processor time" % CALL_SECONDS, "late"
+    if isinstance(fault, _Suspended):
+        return "skipped", "", ""
+    name = type(fault).__name__
+    text = "raises " + bounded(name, 80) + bounded(_message(fault), TEXT_LIMIT // 2)
+    return "refused" if on_purpose(fault) else "raised", text, name
 
 
 def made_state(made: Any, others: Any, look: Callable[[Any], str]) -> Dict[str, str]:

@@ -56,6 +56,7 @@ SHOWING = {
 # What these put together is read by models or learners, never by people: a cut there is theirs.
 NOT_FOR_PEOPLE = {"llm", "localize", "training", "runner"}
 FORKING = (("cli", "timeboxed_child"),)
+MOST_LINES = 60  # of a function, its docstring included
 # Walls can be opened where jails are built; what opens them are tests. These modules may name what is open.
 OPENING = {("jail", "boundaries"), ("jail", "launcher", "start"), ("jail", "limits", "rlimits")}
 OPENING |= {("jail", "backends", name) for name in ("backend", "bubblewrap", "handoff")}
@@ -310,3 +311,21 @@ def test_no_message_is_cut_in_the_middle_of_a_word() -> None:
             found["/".join(parts)] = lines
     assert found == {}
     assert cut_texts(ast.parse('f"{why[:200]} is why"')) == [1]
+
+
+def long_functions(source: str) -> list[str]:
+    """The functions of more lines than one can take in at once."""
+    functions = [n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return [f.name for f in functions if (f.end_lineno or 0) - f.lineno >= MOST_LINES]
+
+
+@pytest.mark.long
+def test_no_function_is_too_long() -> None:
+    found = {}
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if long := long_functions(path.read_text(encoding="utf-8")):
+            found[str(path.relative_to(PACKAGE))] = long
+    assert found == {}
+    lines = "    x = 1\n" * MOST_LINES
+    assert long_functions(f"def f():\n{lines}") == ["f"]
+    assert long_functions(f"class C:\n{lines}") == []

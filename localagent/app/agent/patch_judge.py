@@ -107,24 +107,14 @@ class VerifyJudge:
         rest = {path: text for path, text in writes.items() if path not in unjustified}
         left_out = unjustified if rest and self._holds(rest) else frozenset[RepoPath]()
         writes = rest if left_out else writes
-        quick = self.runs.run_tests(writes, ())
-        if quick.outcome not in (SuiteOutcome.PASSED, SuiteOutcome.NO_TESTS):
-            why = f"the tests fail: {quick.text}"
-            if quick.outcome is SuiteOutcome.FAILED:
-                return self._proposed(writes, why)
-            return Judgement(answer=JudgeAnswer.REFUSED, reason=f"not finished, {why}")
-        for tests in (self.request.tests, tuple(agreed.files) if agreed is not None else ()):
-            if tests and (why := self._named(writes, tests)):
-                return Judgement(answer=JudgeAnswer.REFUSED, reason=why)
+        if (refused := self._refused_by_tests(writes, agreed)) is not None:
+            return refused
         patch = self.tree.patch(writes)
         diff = unified_diff(patch)
         # what fails outside a specification may go on failing, as the whole suite has just shown
         apart = () if not self.request.from_tests or self.runs.passes(writes, ()) else self.request.tests
-        if self._last is None or self._last[:2] != (diff, apart):  # a second `finish` changes nothing that was verified
-            assumed = ASSUMED | TESTS if rewritten - unjustified and unjustified == left_out else ASSUMED
-            found = self._verified(diff, apart, assumed)
-            self._last = diff, apart, replace(found, strength=_at_most_c(found))
-        found = self._last[2]
+        assumed = ASSUMED | TESTS if rewritten - unjustified and unjustified == left_out else ASSUMED
+        found = self._verified_once(diff, apart, assumed)
         known = pathspec.GitIgnoreSpec.from_lines([p.lower() for p in self.policy.paths.tests])
         alone = bool(writes) and all(known.match_file(path.lower()) for path in writes)
         answer, reason = self._answer(found, tests_alone=alone)
@@ -141,13 +131,37 @@ class VerifyJudge:
         if self.review is not None:
             answer, reason = self.review.settle(answer, reason, diff, found, {*self.tree.paths, *writes})
         if answer is JudgeAnswer.ACCEPTED and self._wants_to_see():
-            shown = diff.decode("utf-8", "replace")
-            if not (self.person.present and self.person.approves(f"this patch ({reason})", shown)):
-                answer = JudgeAnswer.NEEDS_PERSON
-                left = "you have not taken it" if self.person.present else "a person has to take it"
-                reason = f"a patch was made and passes every check ({reason}); {left}"
+            answer, reason = self._shown(diff, reason)
         self.proof = Proof(patch=patch, verification=found, reason=reason, tests_alone=alone)
         return Judgement(answer=answer, reason=reason)
+
+    def _refused_by_tests(self, writes: Mapping[RepoPath, str | None], agreed: AgreedTests | None) -> Judgement | None:
+        """What is said of a change with which tests fail; None where none does."""
+        quick = self.runs.run_tests(writes, ())
+        if quick.outcome not in (SuiteOutcome.PASSED, SuiteOutcome.NO_TESTS):
+            why = f"the tests fail: {quick.text}"
+            if quick.outcome is SuiteOutcome.FAILED:
+                return self._proposed(writes, why)
+            return Judgement(answer=JudgeAnswer.REFUSED, reason=f"not finished, {why}")
+        for tests in (self.request.tests, tuple(agreed.files) if agreed is not None else ()):
+            if tests and (why := self._named(writes, tests)):
+                return Judgement(answer=JudgeAnswer.REFUSED, reason=why)
+        return None
+
+    def _verified_once(self, diff: bytes, apart: tuple[str, ...], assumed: frozenset[str]) -> Verification:
+        """As the last time where nothing changed since: a second `finish` changes nothing that was verified."""
+        if self._last is None or self._last[:2] != (diff, apart):
+            found = self._verified(diff, apart, assumed)
+            self._last = diff, apart, replace(found, strength=_at_most_c(found))
+        return self._last[2]
+
+    def _shown(self, diff: bytes, reason: str) -> tuple[JudgeAnswer, str]:
+        """The answer of the person who wants to see a patch that passes every check."""
+        shown = diff.decode("utf-8", "replace")
+        if self.person.present and self.person.approves(f"this patch ({reason})", shown):
+            return JudgeAnswer.ACCEPTED, reason
+        left = "you have not taken it" if self.person.present else "a person has to take it"
+        return JudgeAnswer.NEEDS_PERSON, f"a patch was made and passes every check ({reason}); {left}"
 
     def _lacking(
         self, found: Verification, writes: Mapping[RepoPath, str | None], reason: str

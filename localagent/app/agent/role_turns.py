@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from localagent.agent.agent_ports import ChangeReview, PatchJudge
 from localagent.agent.approval import ChokePoint, Trust, planned_modules
 from localagent.agent.context import Opening, result_limit
 from localagent.agent.events import (
@@ -89,34 +90,10 @@ class RoleTurns:
     def loop(self, role: str) -> Loop:
         """The conversation of a role, by what the session's log holds now."""
         session, request, log = self.session, self.session.request, self.session.log
-        own = importable_names(Path(self.tree.snapshot.store))
-        asked = whole_instruction(request, log.events)
         agreed = agreed_tests(log.events)
         tests = tuple(agreed.files) if agreed is not None else ()
-        planned = lambda: planned_modules(log.events, asked)  # noqa: E731
-        review = GateReview(
-            session.policy, asked, self.tree, own, ASSUMED | TESTS if request.assume else frozenset(), planned
-        )
-        judge: VerifyJudge | AcceptanceJudge = self.judge
-        writes = lambda: writes_of(log.events)  # noqa: E731
-        asks_plan = request.trust is not Trust.AUTO
-        if role == TESTER:
-            review = new_tests = NewTestsReview(session.policy, asked, self.tree, own)
-            writes = lambda: {p: t for p, t in writes_of(log.events).items() if new_tests.is_new_test(p)}  # noqa: E731
-            judge = AcceptanceJudge(
-                instruction=asked,
-                tree=self.tree,
-                runs=self.runs,
-                person=session.front.person,
-                asks=asks_plan,
-                assume=request.assume,
-                own=own,
-                installed=installed_modules(self.runs.python) - own,
-            )
-        files = agreed_files(log.events)
-        work = PLANNED_TOOLS if files is not None else TOOLS
-        copy = WorkingCopy(self.tree, writes)
         binding = lambda: agreed_files(log.events) if role == IMPLEMENTER else None  # noqa: E731
+        review, judge, copy = self._writing_tests() if role == TESTER else self._changing()
         workshop = Workshop(
             copy=copy,
             search=GraphSearch(copy, lambda: indexed_facts(request.repo, session.settings)),
@@ -126,10 +103,11 @@ class RoleTurns:
             limit=result_limit(session.model.context_tokens),
             assume=request.assume,
             made_edits=lambda: _made_edits(log.events),
-            plan_is_asked=asks_plan,
+            plan_is_asked=self._plan_is_asked,
             agreed_files=binding,
         )
         self.judge.with_refused = lambda written: with_refused(events_of(IMPLEMENTER, log.events), workshop, written)
+        work = PLANNED_TOOLS if agreed_files(log.events) is not None else TOOLS
         return Loop(
             model=session.model,
             opening=self._opening(role, tests),
@@ -140,7 +118,7 @@ class RoleTurns:
                 person=session.front.person,
                 trust=request.trust,
                 assume=request.assume,
-                instruction=asked,
+                instruction=self._asked,
                 frozen=self.judge.frozen | frozenset(tests),
                 agreed_files=binding,
             ),
@@ -152,6 +130,43 @@ class RoleTurns:
             tell=session.tell,
             on_text=session.front.on_text,
         )
+
+    @property
+    def _asked(self) -> str:
+        return whole_instruction(self.session.request, self.session.log.events)
+
+    @property
+    def _own(self) -> frozenset[str]:
+        return importable_names(Path(self.tree.snapshot.store))
+
+    @property
+    def _plan_is_asked(self) -> bool:
+        return self.session.request.trust is not Trust.AUTO
+
+    def _changing(self) -> tuple[ChangeReview, PatchJudge, WorkingCopy]:
+        """What planner and implementer work with: gates, judge and copy of the change."""
+        session, log, asked = self.session, self.session.log, self._asked
+        assumed = ASSUMED | TESTS if session.request.assume else frozenset[str]()
+        planned = lambda: planned_modules(log.events, asked)  # noqa: E731
+        review = GateReview(session.policy, asked, self.tree, self._own, assumed, planned)
+        return review, self.judge, WorkingCopy(self.tree, lambda: writes_of(log.events))
+
+    def _writing_tests(self) -> tuple[ChangeReview, PatchJudge, WorkingCopy]:
+        """What the tester works with: of the change, new tests alone."""
+        session, log, asked, own = self.session, self.session.log, self._asked, self._own
+        review = NewTestsReview(session.policy, asked, self.tree, own)
+        judge = AcceptanceJudge(
+            instruction=asked,
+            tree=self.tree,
+            runs=self.runs,
+            person=session.front.person,
+            asks=self._plan_is_asked,
+            assume=session.request.assume,
+            own=own,
+            installed=installed_modules(self.runs.python) - own,
+        )
+        tests = lambda: {p: t for p, t in writes_of(log.events).items() if review.is_new_test(p)}  # noqa: E731
+        return review, judge, WorkingCopy(self.tree, tests)
 
     def _opening(self, role: str, tests: tuple[RepoPath, ...]) -> Opening:
         request, events = self.session.request, self.session.log.events

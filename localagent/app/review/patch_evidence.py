@@ -139,11 +139,7 @@ def gather(subject: Subject, baseline: Baseline | None, full: FullResult, guard:
     mutants: Mutants | None = None
     necessity: Necessity | None = None
     if after is not None and seen.share.part:
-        with timer.timed("mutants"):
-            mutants = _mutants(subject, seen, after, turned)
-        if turned:
-            with timer.timed("needed parts"):
-                necessity = _necessity(subject, seen, after, turned)
+        mutants, necessity = _noticed(subject, seen, after, turned)
     else:
         unseen = "it is not known which tests run the changed lines"
         unknown["mutants"] = unseen if seen.unknown else "no test that counts runs a changed line"
@@ -242,6 +238,18 @@ def _always(after: Baseline, turned: Sequence[str]) -> list[str]:
             break
         found.append(test.id)
     return found
+
+
+def _noticed(
+    subject: Subject, seen: Covered, after: Baseline, turned: Sequence[str]
+) -> tuple[Mutants, Necessity | None]:
+    """What the tests notice: other changes of the same lines, and parts that are taken back."""
+    with subject.timer.timed("mutants"):
+        mutants = _mutants(subject, seen, after, turned)
+    if not turned:
+        return mutants, None
+    with subject.timer.timed("needed parts"):
+        return mutants, _necessity(subject, seen, after, turned)
 
 
 def _mutants(subject: Subject, seen: Covered, after: Baseline, turned: Sequence[str]) -> Mutants:
