@@ -142,7 +142,7 @@ def _strength(
 ) -> Any:
     found = assess(
         AssessRequest(
-            rooms=verifier.worker_pool,
+            jails=verifier.worker_pool,
             request=verifier.request,
             candidate=candidate,
             baseline=baseline,

@@ -1,4 +1,4 @@
-"""The jail room: pure builders from a JailSpec to a command line, one runner, probes, workspaces.
+"""The jail: pure builders from a JailSpec to a command line, one runner, probes, workspaces.
 
 `localagent.jail.api` is the front door. What is not promised stands in docs/security.md: a jail is as strong as
 the kernel below it, and timing or cache side channels are out of scope.

@@ -1,4 +1,4 @@
-"""The front door of the jail room: open a jail, make workspaces, read profiles, bind an interpreter."""
+"""What other packages use of the jail: open a jail, make workspaces, read profiles, bind an interpreter."""
 
 from pathlib import Path
 

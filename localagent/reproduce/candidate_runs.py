@@ -42,7 +42,7 @@ class CandidateRuns:
 
     def __init__(self, pool: JailPool, pythonpath: tuple[str, ...] = ()) -> None:
         self._pool, self._pythonpath = pool, pythonpath
-        self._room: JailWorker | None = None
+        self._worker: JailWorker | None = None
         self._left = 0
         self.runs = 0
         self.limits = RunLimits()
@@ -56,10 +56,10 @@ class CandidateRuns:
         try:
             if not self.warm:
                 return self.cold(variant)
-            room = self._ready()
+            worker = self._ready()
             for path, data in variant.files.items():
-                room.workspace.rewrite(path, data)
-            return self._hot(room, variant, self.hot) if self.hot is not None else self._ask(room, variant)
+                worker.workspace.rewrite(path, data)
+            return self._hot(worker, variant, self.hot) if self.hot is not None else self._ask(worker, variant)
         except WorkerLost:
             self._pool.check()
             self.close()
@@ -67,37 +67,37 @@ class CandidateRuns:
 
     def cold(self, variant: Variant) -> tuple[TestResult, ...]:
         """The same in a new jail with a writable copy of its own. WorkerLost when the jail ended."""
-        with self._pool.start(variant.files, WorkerUse.FULL) as room:
-            return self._ask(room, variant)
+        with self._pool.start(variant.files, WorkerUse.FULL) as worker:
+            return self._ask(worker, variant)
 
     def close(self) -> None:
         """End the warm worker. Any number of times; a later run starts another one."""
-        room, self._room = self._room, None
+        worker, self._worker = self._worker, None
         self._sessions = {}
-        if room is not None:
-            room.close()
+        if worker is not None:
+            worker.close()
 
     def _ready(self) -> JailWorker:
-        if self._room is None or self._left <= 0 or not self._room.client.usable:
+        if self._worker is None or self._left <= 0 or not self._worker.client.usable:
             self.close()
-            self._room, self._left = self._pool.start({}, WorkerUse.QUICK), RENEWED_AFTER
+            self._worker, self._left = self._pool.start({}, WorkerUse.QUICK), RENEWED_AFTER
         self._left -= 1
-        return self._room
+        return self._worker
 
-    def _hot(self, room: JailWorker, variant: Variant, hot: Variant) -> tuple[TestResult, ...]:
+    def _hot(self, worker: JailWorker, variant: Variant, hot: Variant) -> tuple[TestResult, ...]:
         """In a child of a session that has imported the project once; a session of its own where there is none."""
         if variant.options not in self._sessions:
             name = f"hot-{len(self._sessions)}"
             for path, data in hot.files.items():
-                room.workspace.rewrite(path, data)
-            answer = room.client.open(replace(self._request(hot.spec, variant.options), session=name, swap=True))
+                worker.workspace.rewrite(path, data)
+            answer = worker.client.open(replace(self._request(hot.spec, variant.options), session=name, swap=True))
             well = isinstance(answer, Collected) and not answer.unforkable
             self._sessions[variant.options] = name if well else ""
         session = self._sessions[variant.options]
         if not session:
-            return self._ask(room, variant)
+            return self._ask(worker, variant)
         cpu_seconds, wall_seconds = self.limits.cpu_seconds, self.limits.wall_seconds
-        results, errors = room.client.collect_run(
+        results, errors = worker.client.collect_run(
             variant.spec, session=session, most=MOST_TESTS, cpu_seconds=cpu_seconds, wall_seconds=wall_seconds
         )
         return (*_uncollected(errors), *results)
@@ -112,13 +112,13 @@ class CandidateRuns:
             memory_bytes=MEMORY_BYTES,
         )
 
-    def _ask(self, room: JailWorker, variant: Variant) -> tuple[TestResult, ...]:
-        answer = room.client.open(self._request(variant.spec, variant.options))
+    def _ask(self, worker: JailWorker, variant: Variant) -> tuple[TestResult, ...]:
+        answer = worker.client.open(self._request(variant.spec, variant.options))
         if isinstance(answer, CollectionRefused):
             return _refused(answer, variant.spec)
-        return (*_uncollected(answer.errors), *self._run(room, answer.items[:MOST_TESTS]))
+        return (*_uncollected(answer.errors), *self._run(worker, answer.items[:MOST_TESTS]))
 
-    def _run(self, room: JailWorker, items: Sequence[Item]) -> tuple[TestResult, ...]:
+    def _run(self, worker: JailWorker, items: Sequence[Item]) -> tuple[TestResult, ...]:
         if not items:
             return ()
         limits = self.limits
@@ -129,7 +129,7 @@ class CandidateRuns:
             budget_seconds=2 * limits.wall_seconds,
             memory_bytes=MEMORY_BYTES,
         )
-        ran = room.client.run(request)
+        ran = worker.client.run(request)
         return tuple(ran.results.values())
 
 

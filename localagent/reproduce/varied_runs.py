@@ -37,7 +37,7 @@ class VariedRuns:
     def __init__(self, pool: JailPool, test: str, args: Sequence[str], pythonpath: tuple[str, ...]) -> None:
         self._place, self._pool = pool.place, pool
         self._pools: dict[int, JailPool] = {0: pool}
-        self._rooms: dict[int, JailWorker] = {}
+        self._jails: dict[int, JailWorker] = {}
         self._test, self._args, self._pythonpath = test, tuple(args), pythonpath
         self.writable = False
         self.limits = RunLimits()
@@ -45,9 +45,9 @@ class VariedRuns:
 
     def close(self) -> None:
         """End every jail of its own."""
-        for room in self._rooms.values():
-            room.close()
-        self._rooms.clear()
+        for worker in self._jails.values():
+            worker.close()
+        self._jails.clear()
 
     def cancel(self) -> None:
         """End every jail now."""
@@ -71,22 +71,22 @@ class VariedRuns:
         seed = condition.hash_seed
         try:
             if self.writable or "twice" in condition.vary:
-                with self._pool_of(seed).start({}, WorkerUse.FULL) as room:
-                    return self._ask(room, condition)
-            if seed not in self._rooms or not self._rooms[seed].client.usable:
-                self._rooms[seed] = self._pool_of(seed).start({}, WorkerUse.QUICK)
-            return self._ask(self._rooms[seed], condition)
+                with self._pool_of(seed).start({}, WorkerUse.FULL) as worker:
+                    return self._ask(worker, condition)
+            if seed not in self._jails or not self._jails[seed].client.usable:
+                self._jails[seed] = self._pool_of(seed).start({}, WorkerUse.QUICK)
+            return self._ask(self._jails[seed], condition)
         except WorkerLost:
             self._pool.check()
-            lost = self._rooms.pop(seed, None)
+            lost = self._jails.pop(seed, None)
             if lost is not None:
                 lost.close()
             return None
 
     def collected(self) -> tuple[Item, ...]:
         """All tests of `args`, in the order of their collection."""
-        with self._pool_of(0).start({}, WorkerUse.FULL) as room:
-            answer = room.client.open(replace(self._request(RunCondition()), args=self._args))
+        with self._pool_of(0).start({}, WorkerUse.FULL) as worker:
+            answer = worker.client.open(replace(self._request(RunCondition()), args=self._args))
             return answer.items if isinstance(answer, Collected) else ()
 
     def _pool_of(self, seed: int) -> JailPool:
@@ -108,8 +108,8 @@ class VariedRuns:
             memory_bytes=MEMORY_BYTES,
         )
 
-    def _ask(self, room: JailWorker, condition: RunCondition) -> TestResult | None:
-        answer = room.client.open(self._request(condition))
+    def _ask(self, worker: JailWorker, condition: RunCondition) -> TestResult | None:
+        answer = worker.client.open(self._request(condition))
         if not isinstance(answer, Collected):
             return None
         by_id = {item.id: item for item in answer.items}
@@ -123,4 +123,4 @@ class VariedRuns:
             budget_seconds=120.0,
             memory_bytes=MEMORY_BYTES,
         )
-        return room.client.run(request).results.get(by_id[self._test].index)
+        return worker.client.run(request).results.get(by_id[self._test].index)

@@ -41,7 +41,7 @@ _T = TypeVar("_T")
 
 
 class PatchVerifier:
-    """The trees of one patch. `before` and `after` are its rooms."""
+    """The trees of one patch. `before` and `after` are where their jails come from."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class PatchVerifier:
 
         self.before, self.after = worker_pool(before), worker_pool(after)
         self._others: list[JailPool] = []
-        self._make_rooms = worker_pool
+        self._make_jails = worker_pool
         self._runner = BaselineRunner(self.before, task)
         self.request: OpenRequest = self._runner.request
 
@@ -87,7 +87,7 @@ class PatchVerifier:
     def limits_reached(self) -> tuple[str, ...]:
         """The policy's limits that were reached in the jails, with what to do."""
         trees = (self.before, self.after, *self._others)
-        return tuple(dict.fromkeys(remark for rooms in trees for remark in rooms.place.bounds.remarks))
+        return tuple(dict.fromkeys(remark for jails in trees for remark in jails.place.bounds.remarks))
 
     def baseline(self) -> Baseline:
         """Outcomes before. NoTests where there are none, AnswerIsNo where they cannot be run."""
@@ -181,23 +181,23 @@ class PatchVerifier:
 
     def _on(self, tree: Snapshot, ask: Callable[[SuiteWorker, Collected], _T]) -> _T | None:
         """What is asked of a tree's tests; None where they do not collect, or their jail is lost."""
-        rooms = self._make_rooms(tree)
-        self._others.append(rooms)
-        with contextlib.suppress(WorkerLost), rooms.start({}, WorkerUse.BASELINE) as room:
+        jails = self._make_jails(tree)
+        self._others.append(jails)
+        with contextlib.suppress(WorkerLost), jails.start({}, WorkerUse.BASELINE) as worker:
             request = OpenRequest(
                 args=self._task.tests, options=self.request.options, pythonpath=self.request.pythonpath
             )
-            suite = SuiteWorker(room.client, request)
+            suite = SuiteWorker(worker.client, request)
             answer = suite.open()
             return ask(suite, answer) if isinstance(answer, Collected) else None
-        rooms.check()
+        jails.check()
         return None
 
     def cancel(self) -> None:
         """End every jail now."""
-        for rooms in (self.before, self.after, *self._others):
-            rooms.cancel()
-            rooms.close()
+        for jails in (self.before, self.after, *self._others):
+            jails.cancel()
+            jails.close()
 
 
 def candidate_of(files: Sequence[ChangedFile]) -> Candidate:

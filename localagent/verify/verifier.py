@@ -60,8 +60,8 @@ class JailVerifier:
             limits=limits,
             tighter=None if policy is None else policy.limits,
         )
-        self._rooms = JailPool(place)
-        self._runner = BaselineRunner(self._rooms, task)
+        self._jails = JailPool(place)
+        self._runner = BaselineRunner(self._jails, task)
         self._quick: list[WarmQuickCheck] = []
         self._full: FullChecker | None = None
         self._guard: GuardChecker | None = None
@@ -70,12 +70,12 @@ class JailVerifier:
     def notes(self) -> tuple[str, ...]:
         """What a reader of the report should know."""
         quick = (note for quick in self._quick for note in quick.notes)
-        return (*self._runner.notes, *quick, *self._rooms.place.bounds.remarks)
+        return (*self._runner.notes, *quick, *self._jails.place.bounds.remarks)
 
     @property
     def worker_pool(self) -> JailPool:
         """Where everything runs, for what is measured beside the checks."""
-        return self._rooms
+        return self._jails
 
     @property
     def request(self) -> OpenRequest:
@@ -93,13 +93,13 @@ class JailVerifier:
         """Run the unpatched tree; `causes` are set apart from what fails. AnswerIsNo when there is nothing to run."""
         baseline = self._runner.run()
         if baseline.failing:
-            place = self._rooms.place
+            place = self._jails.place
             project = project_of(place.store, place.repo, place.executable, baseline, self._task.tests)
             baseline = with_causes(baseline, project)
             if baseline.failing:
                 self._runner.notes.extend((*cause_notes(baseline.causes), *hints(baseline, project)))
                 baseline = replace(baseline, notes=tuple(self._runner.notes))
-        for note in (*baseline.notes, *self._rooms.place.bounds.remarks):
+        for note in (*baseline.notes, *self._jails.place.bounds.remarks):
             self._sink.emit(
                 Event(kind="warning", at_seconds=round(time.monotonic() - self.begin, 3), data={"text": note})
             )
@@ -107,7 +107,7 @@ class JailVerifier:
 
     def quick(self, baseline: Baseline, *, jobs: int) -> WarmQuickCheck:
         """Warm workers for `baseline.failing`; the caller may have narrowed that."""
-        check = WarmQuickCheck(self._rooms, baseline, self._runner.request, jobs=jobs, keep=True)
+        check = WarmQuickCheck(self._jails, baseline, self._runner.request, jobs=jobs, keep=True)
         self._quick.append(check)
         return check
 
@@ -119,7 +119,7 @@ class JailVerifier:
 
     def _checker(self) -> FullChecker:
         if self._full is None:
-            self._full = FullChecker(self._rooms, self._runner.request, Delta(self._rooms, self._policy))
+            self._full = FullChecker(self._jails, self._runner.request, Delta(self._jails, self._policy))
         return self._full
 
     def still_pass(
@@ -129,7 +129,7 @@ class JailVerifier:
         try:
             return self._checker().still_pass(changes, baseline, names)
         except WorkerLost:
-            self._rooms.check()
+            self._jails.check()
             return None
 
     def guard(
@@ -137,26 +137,26 @@ class JailVerifier:
     ) -> GuardResult:
         """The task's guard in cold jails."""
         if self._guard is None:
-            self._guard = GuardChecker(self._rooms, self._task, self._runner.request)
-        with self._rooms.beside(seconds):
+            self._guard = GuardChecker(self._jails, self._task, self._runner.request)
+        with self._jails.beside(seconds):
             return self._guard.check(candidate, baseline, seconds=seconds, tell=tell)
 
     def behaviours(self, candidates: Sequence[Candidate], baseline: Baseline, *, seed: int) -> Behaviours:
         """What candidates do on inputs near the tests'; empty when that cannot be told."""
-        with self._rooms.within(COMPARING_SHARE):
-            return behaviours(self._rooms, baseline, self._runner.request, candidates, seed=seed)
+        with self._jails.within(COMPARING_SHARE):
+            return behaviours(self._jails, baseline, self._runner.request, candidates, seed=seed)
 
     def type_errors(self, changes: Mapping[RepoPath, bytes]) -> tuple[ToolFinding, ...] | Silence:
         """What mypy says of the tree with some changes, in a jail."""
-        return type_errors(self._rooms, changes)
+        return type_errors(self._jails, changes)
 
     def lint(
         self, tool: str, paths: Sequence[RepoPath], changes: Mapping[RepoPath, bytes], *, seconds: float
     ) -> tuple[ToolFinding, ...] | Silence:
         """What ruff or bandit says of some files with some changes, in a jail."""
-        return lint(self._rooms, tool, paths, changes, seconds=seconds)
+        return lint(self._jails, tool, paths, changes, seconds=seconds)
 
     def cancel(self) -> None:
         """End every jail now; whatever is running raises Interrupted."""
-        self._rooms.cancel()
-        self._rooms.close()
+        self._jails.cancel()
+        self._jails.close()

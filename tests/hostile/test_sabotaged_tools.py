@@ -23,7 +23,7 @@ SECONDS = 60.0
 
 
 @contextlib.contextmanager
-def rooms_of(files: Mapping[str, str]) -> Iterator[JailPool]:
+def jails_of(files: Mapping[str, str]) -> Iterator[JailPool]:
     with scratch_home() as root:
         for path, text in files.items():
             (root / "store" / path).parent.mkdir(parents=True, exist_ok=True)
@@ -37,12 +37,12 @@ def rooms_of(files: Mapping[str, str]) -> Iterator[JailPool]:
             python=sys.executable,
             limits=limits,
         )
-        rooms = JailPool(place)
+        jails = JailPool(place)
         try:
-            yield rooms
+            yield jails
         finally:
-            rooms.cancel()
-            rooms.close()
+            jails.cancel()
+            jails.close()
 
 
 @pytest.mark.long
@@ -62,8 +62,8 @@ def rooms_of(files: Mapping[str, str]) -> Iterator[JailPool]:
     ids=lambda files: " ".join(files),
 )
 def test_mypy_that_was_kept_from_judging_is_not_believed(sabotage: Mapping[str, str]) -> None:
-    with rooms_of({"pkg/__init__.py": "", "pkg/m.py": WRONG, **sabotage}) as rooms:
-        found = type_errors(rooms, {})
+    with jails_of({"pkg/__init__.py": "", "pkg/m.py": WRONG, **sabotage}) as jails:
+        found = type_errors(jails, {})
     if isinstance(found, Silence):
         assert "is not believed" in found.why or "mypy does not run on the tree" in found.why
     else:  # it judged all the same
@@ -86,13 +86,13 @@ def test_mypy_that_was_kept_from_judging_is_not_believed(sabotage: Mapping[str, 
 )
 def test_mypy_judges_what_it_is_configured_to_and_none_of_ours_is_told(harmless: Mapping[str, str]) -> None:
     files = {"pkg/__init__.py": "", **harmless}
-    with rooms_of({**files, "pkg/m.py": WRONG}) as rooms:
-        found = type_errors(rooms, {})
+    with jails_of({**files, "pkg/m.py": WRONG}) as jails:
+        found = type_errors(jails, {})
     assert not isinstance(found, Silence), found
     assert RepoPath("pkg/m.py") in {one.path for one in found}
     assert not [one for one in found if "localagent" in one.path]
-    with rooms_of({**files, "pkg/m.py": CLEAN}) as rooms:
-        found = type_errors(rooms, {})
+    with jails_of({**files, "pkg/m.py": CLEAN}) as jails:
+        found = type_errors(jails, {})
     assert not isinstance(found, Silence), found
     assert RepoPath("pkg/m.py") not in {one.path for one in found}
 
@@ -110,8 +110,8 @@ def test_mypy_judges_what_it_is_configured_to_and_none_of_ours_is_told(harmless:
     ids=lambda files: " ".join(files),
 )
 def test_ruff_that_was_kept_from_judging_is_not_believed(sabotage: Mapping[str, str]) -> None:
-    with rooms_of({"pkg/__init__.py": "", "pkg/m.py": WRONG, **sabotage}) as rooms:
-        found = lint(rooms, "ruff", [RepoPath("pkg/m.py")], {}, seconds=SECONDS)
+    with jails_of({"pkg/__init__.py": "", "pkg/m.py": WRONG, **sabotage}) as jails:
+        found = lint(jails, "ruff", [RepoPath("pkg/m.py")], {}, seconds=SECONDS)
     assert isinstance(found, Silence), found
     assert "ruff finds nothing and is not believed" in found.why or "ruff does not run on the tree" in found.why
 
@@ -130,9 +130,9 @@ def test_ruff_that_was_kept_from_judging_is_not_believed(sabotage: Mapping[str, 
 )
 def test_ruff_and_bandit_judge_and_none_of_ours_is_told(tool: str, harmless: Mapping[str, str]) -> None:
     paths = [RepoPath("pkg/m.py"), RepoPath("top.py")]
-    with rooms_of({"pkg/__init__.py": "", "pkg/m.py": WRONG, "top.py": CLEAN, **harmless}) as rooms:
-        found = lint(rooms, tool, paths, {}, seconds=SECONDS)
-        clean = lint(rooms, tool, [RepoPath("top.py")], {}, seconds=SECONDS)
+    with jails_of({"pkg/__init__.py": "", "pkg/m.py": WRONG, "top.py": CLEAN, **harmless}) as jails:
+        found = lint(jails, tool, paths, {}, seconds=SECONDS)
+        clean = lint(jails, tool, [RepoPath("top.py")], {}, seconds=SECONDS)
     assert not isinstance(found, Silence), found
     assert {one.path for one in found} == {RepoPath("pkg/m.py")}
     assert clean == ()

@@ -50,15 +50,15 @@ CLOSED = {
 def _run(body: str) -> tuple[TestResult, RunEnd, TestResult | None]:
     """What is said of a test, how that run ended, and what the same session says of a test that does nothing."""
     tests = f"{HEAD}\n\ndef test_first():\n    {body}\n\n\ndef test_next():\n    pass\n"
-    with house({"m.py": "", "test_m.py": tests}) as h, h.verifier._rooms.start({}, WorkerUse.QUICK) as room:
-        got = room.client.open(OpenRequest(options=("--tb=no",)))
+    with house({"m.py": "", "test_m.py": tests}) as h, h.verifier._jails.start({}, WorkerUse.QUICK) as worker:
+        got = worker.client.open(OpenRequest(options=("--tb=no",)))
         assert isinstance(got, Collected)
         first, following = got.items
         request = RunRequest(items=[first], cpu_seconds=2.0, wall_seconds=10.0, budget_seconds=20.0)
-        ran = room.client.run(request)
+        ran = worker.client.run(request)
         if ran.end is RunEnd.SESSION_ENDED:
             return ran.results.get(first.index, NOTHING), ran.end, None
-        after = room.client.run(RunRequest(items=[following], cpu_seconds=2.0, wall_seconds=10.0))
+        after = worker.client.run(RunRequest(items=[following], cpu_seconds=2.0, wall_seconds=10.0))
         return ran.results[first.index], ran.end, after.results[following.index]
 
 
@@ -118,10 +118,10 @@ def test_meets_nothing():
 
 
 def test_a_scratch_folder_that_one_candidate_closed_is_open_and_empty_for_the_next() -> None:
-    with house({"test_m.py": SCRATCH}) as h, h.verifier._rooms.start({}, WorkerUse.QUICK) as room:
-        got = room.client.open(OpenRequest(options=("--tb=no",)))
+    with house({"test_m.py": SCRATCH}) as h, h.verifier._jails.start({}, WorkerUse.QUICK) as worker:
+        got = worker.client.open(OpenRequest(options=("--tb=no",)))
         assert isinstance(got, Collected)
         for item in (*got.items, *got.items):
-            ran = room.client.run(RunRequest(items=[item], cpu_seconds=2.0, wall_seconds=10.0, budget_seconds=20.0))
+            ran = worker.client.run(RunRequest(items=[item], cpu_seconds=2.0, wall_seconds=10.0, budget_seconds=20.0))
             assert [(r.outcome, r.failure) for r in ran.results.values()] == [(Outcome.PASSED, None)]
             assert ran.end is RunEnd.DONE

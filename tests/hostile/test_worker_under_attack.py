@@ -63,10 +63,10 @@ def _module() -> str:
 @pytest.fixture(scope="module")
 def attacked() -> dict[str, TestResult]:
     """Results of all of them in one run, each followed by an ordinary failing test."""
-    with house({"m.py": TARGET, "test_m.py": _module()}) as h, h.verifier._rooms.start({}, WorkerUse.QUICK) as room:
-        got = room.client.open(OpenRequest(options=("--tb=no",)))
+    with house({"m.py": TARGET, "test_m.py": _module()}) as h, h.verifier._jails.start({}, WorkerUse.QUICK) as worker:
+        got = worker.client.open(OpenRequest(options=("--tb=no",)))
         assert isinstance(got, Collected)
-        ran = room.client.run(
+        ran = worker.client.run(
             RunRequest(items=got.items, cpu_seconds=0.5, wall_seconds=3.0, memory_bytes=256 << 20, budget_seconds=90.0)
         )
         return {r.id: r for r in ran.results.values()}

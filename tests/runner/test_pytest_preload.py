@@ -33,10 +33,10 @@ def test_own():
 
 
 def outcomes(files: dict[str, str]) -> list[Outcome]:
-    with house(files) as h, h.verifier._rooms.start({}, WorkerUse.QUICK) as room:
-        got = room.client.open(OpenRequest(options=("--tb=no",)))
+    with house(files) as h, h.verifier._jails.start({}, WorkerUse.QUICK) as worker:
+        got = worker.client.open(OpenRequest(options=("--tb=no",)))
         assert isinstance(got, Collected), got
-        ran = room.client.run(RunRequest(items=got.items, cpu_seconds=5.0, wall_seconds=20.0))
+        ran = worker.client.run(RunRequest(items=got.items, cpu_seconds=5.0, wall_seconds=20.0))
     return [ran.results[i.index].outcome for i in got.items]
 
 

@@ -38,11 +38,11 @@ TESTS = "def test_known():\n    assert 1 == 2, 'test_known'\n\n\ndef test_passes
 def test_a_hook_that_reads_the_failure_decides_alike_in_both_kinds_of_session(swap: bool) -> None:
     with (
         house({"conftest.py": CONFTEST, "test_m.py": TESTS}) as h,
-        h.verifier._rooms.start({}, WorkerUse.QUICK) as room,
+        h.verifier._jails.start({}, WorkerUse.QUICK) as worker,
     ):
-        got = room.client.open(OpenRequest(options=("--tb=no",), swap=swap))
+        got = worker.client.open(OpenRequest(options=("--tb=no",), swap=swap))
         assert isinstance(got, Collected)
-        ran = room.client.run(RunRequest(items=got.items, cpu_seconds=2.0, wall_seconds=10.0))
+        ran = worker.client.run(RunRequest(items=got.items, cpu_seconds=2.0, wall_seconds=10.0))
     assert [ran.results[i.index].outcome for i in got.items] == [Outcome.SKIPPED, Outcome.PASSED]
 
 
@@ -53,12 +53,12 @@ WATCHED = "import faulthandler\n\n\ndef pytest_configure():\n    faulthandler.du
 def test_a_watchdog_that_a_conftest_arms_does_not_stop_the_tests_that_fail() -> None:
     with (
         house({"conftest.py": WATCHED, "test_m.py": TESTS}) as h,
-        h.verifier._rooms.start({}, WorkerUse.QUICK) as room,
+        h.verifier._jails.start({}, WorkerUse.QUICK) as worker,
     ):
-        got = room.client.open(OpenRequest(options=("--tb=no",)))
+        got = worker.client.open(OpenRequest(options=("--tb=no",)))
         assert isinstance(got, Collected)
         assert got.unforkable == ""
-        ran = room.client.run(RunRequest(items=got.items, cpu_seconds=2.0, wall_seconds=10.0))
+        ran = worker.client.run(RunRequest(items=got.items, cpu_seconds=2.0, wall_seconds=10.0))
     assert [ran.results[i.index].outcome for i in got.items] == [Outcome.FAILED, Outcome.PASSED]
 
 

@@ -115,7 +115,7 @@ def differ(before: Mapping[str, str], after: Mapping[str, str], *, seed: int = 0
     with scratch_home() as root:
         limits = {use: load(CHECKOUT / "sandbox" / f"{use.value}.toml").limits for use in WorkerUse}
 
-        def rooms(name: str, files: Mapping[str, str]) -> JailPool:
+        def jails(name: str, files: Mapping[str, str]) -> JailPool:
             for path, text in files.items():
                 (root / name / path).parent.mkdir(parents=True, exist_ok=True)
                 (root / name / path).write_text(text)
@@ -134,7 +134,7 @@ def differ(before: Mapping[str, str], after: Mapping[str, str], *, seed: int = 0
             for n, t in after.items()
             if before.get(n) != t and not n.startswith("test_")
         ]
-        old, new = rooms("old", before), rooms("new", after)
+        old, new = jails("old", before), jails("new", after)
         try:
             yield Differ(old, new, OpenRequest(options=OPTIONS), files, seed=seed, home=root / "hypothesis")
         finally:

@@ -62,8 +62,8 @@ def said(
     place = SimpleNamespace(
         jail=Replayed(*results), workspace=workspace, environment=tuple, repo="/repo", store=Path("/nowhere"), binds=()
     )
-    rooms = cast("Any", SimpleNamespace(place=place, check=lambda: None, until=float("inf")))
-    answers = Delta(rooms, policy).review(PATCH)
+    jails = cast("Any", SimpleNamespace(place=place, check=lambda: None, until=float("inf")))
+    answers = Delta(jails, policy).review(PATCH)
     return next(a for a in answers if a.tool == "mypy")
 
 

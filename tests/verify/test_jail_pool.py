@@ -57,32 +57,32 @@ class Somewhere:
 def test_cancel_ends_a_worker_that_is_starting() -> None:
     process = Mute()
     place = Somewhere(process)
-    rooms = JailPool(cast("WorkerSpec", place))
+    jails = JailPool(cast("WorkerSpec", place))
     told: list[BaseException] = []
 
     def start() -> None:
         with pytest.raises(Interrupted) as raised:
-            rooms.start({}, WorkerUse.QUICK)
+            jails.start({}, WorkerUse.QUICK)
         told.append(raised.value)
 
     thread = threading.Thread(target=start)
     thread.start()
     process.started.wait()
-    while not rooms._starting:
+    while not jails._starting:
         pass
-    rooms.cancel()
+    jails.cancel()
     assert process.killed
     thread.join()
-    assert (len(told), place.removed, rooms._starting) == (1, True, [])
+    assert (len(told), place.removed, jails._starting) == (1, True, [])
     process.channel.close()
 
 
 def test_nothing_starts_once_cancelled() -> None:
     process = Mute()
-    rooms = JailPool(cast("WorkerSpec", Somewhere(process)))
-    rooms.cancel()
+    jails = JailPool(cast("WorkerSpec", Somewhere(process)))
+    jails.cancel()
     with pytest.raises(Interrupted):
-        rooms.start({}, WorkerUse.QUICK)
+        jails.start({}, WorkerUse.QUICK)
     assert not process.started.is_set()
     for end in (process.channel, process._other):
         end.close()
@@ -90,21 +90,21 @@ def test_nothing_starts_once_cancelled() -> None:
 
 def test_no_worker_starts_when_the_time_is_used_up() -> None:
     process = Mute()
-    rooms = JailPool(cast("WorkerSpec", Somewhere(process)))
-    rooms.until = time.monotonic()
+    jails = JailPool(cast("WorkerSpec", Somewhere(process)))
+    jails.until = time.monotonic()
     with pytest.raises(WorkerLost, match="the time was used up"):
-        rooms.start({}, WorkerUse.QUICK)
+        jails.start({}, WorkerUse.QUICK)
     assert not process.started.is_set()
-    with rooms.beside(60.0):
-        inside = rooms.late
-    assert (inside, rooms.late) == (False, True)
+    with jails.beside(60.0):
+        inside = jails.late
+    assert (inside, jails.late) == (False, True)
     process.channel.close()
     process._other.close()
 
 
 def test_a_part_of_the_time_is_given_back() -> None:
-    rooms = JailPool(cast("WorkerSpec", None))
-    rooms.until = until = time.monotonic() + 1000.0
-    with rooms.within(0.25):
-        assert rooms.until < until - 700.0
-    assert rooms.until == until
+    jails = JailPool(cast("WorkerSpec", None))
+    jails.until = until = time.monotonic() + 1000.0
+    with jails.within(0.25):
+        assert jails.until < until - 700.0
+    assert jails.until == until

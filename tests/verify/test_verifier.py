@@ -514,7 +514,7 @@ def test_cancel_ends_what_is_running() -> None:
 
         thread = threading.Thread(target=work)
         thread.start()
-        while not h.verifier._rooms._open:
+        while not h.verifier._jails._open:
             thread.join(0.01)
         thread.join(0.5)
         h.verifier.cancel()
@@ -594,7 +594,7 @@ def test_a_tool_that_cannot_judge_the_unpatched_tree_refuses_where_it_is_demande
     files = {"m.py": "import broken\ndef f():\n    return 1\n", "broken.py": "def (:\n", "mypy.ini": "[mypy]\n"}
     policy = replace(load_policy(Settings.from_environ().policies_dir / "default.toml"), mypy=switch)
     with house(files) as h:
-        answers = Delta(h.verifier._rooms, policy).review(h.candidate("m.py", "return 1", "return 2").patch)
+        answers = Delta(h.verifier._jails, policy).review(h.candidate("m.py", "return 1", "return 2").patch)
     mypy = next(answer for answer in answers if answer.tool == "mypy")
     assert "could not judge the unpatched tree" in mypy.said
     assert bool(mypy.refusal) is (switch is Switch.ALWAYS)

@@ -69,8 +69,8 @@ def _compared(
         collecting = Collecting(pools[0].place, runner.task)
         names: list[str] = []
         if runner.task.tests:
-            with pools[0].start({}, WorkerUse.FULL) as room:
-                _, collection = collecting.first(room)
+            with pools[0].start({}, WorkerUse.FULL) as worker:
+                _, collection = collecting.first(worker)
             names = [*symptom.kinds, *(item.id for item in collection.items if item.id not in symptom.kinds)]
         differ = Differ(pools[0], pools[1], collecting.request, files, seed=0, home=parts.hypothesis_home)
         differ.until = time.monotonic() + runner.seconds

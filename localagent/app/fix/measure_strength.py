@@ -52,11 +52,11 @@ def assessed(
     by_checks = by_checks_alone(result)
     seconds = allowed_seconds(policy, left=budget - took, by_checks=by_checks)
     goal = replace(result.baseline, failing=result.full.fail_to_pass, causes=())
-    rooms = verifier.worker_pool
-    rooms.until = max(rooms.until, begin + seconds)
+    jails = verifier.worker_pool
+    jails.until = max(jails.until, begin + seconds)
     found = assess(
         AssessRequest(
-            rooms=rooms,
+            jails=jails,
             request=verifier.request,
             candidate=result.chosen,
             baseline=result.baseline,

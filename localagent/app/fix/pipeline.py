@@ -194,7 +194,7 @@ def _measured(asked: FixWork, ground: _TestBed, parts: Parts, result: TaskResult
 
 
 def _with_context(result: TaskResult, ground: _TestBed, model: OpenModel, sources: Sources) -> TaskResult:
-    """With what only this room knows: jail, snapshot, model, and what a reader should be warned of."""
+    """With what is known here alone: jail, snapshot, model, and what a reader should be warned of."""
     scorer = model.scorer
     remarks = result.full.remarks if result.full is not None and result.chosen is not None else ()
     return replace(

@@ -135,8 +135,8 @@ class _Work:
         collecting = Collecting(self._pool.place, task)
         self._collects, self._ids = False, list[str]()
         try:
-            with self._pool.start({}, WorkerUse.FULL) as room:
-                suite, found = collecting.first(room)
+            with self._pool.start({}, WorkerUse.FULL) as worker:
+                suite, found = collecting.first(worker)
                 self._pythonpath = collecting.request.pythonpath
                 self._ids = [item.id for item in found.items]
                 self._collects = bool(found.items or found.errors)

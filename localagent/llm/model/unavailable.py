@@ -14,7 +14,7 @@ _DIED = "the task went on without it; if this happens again, leave it out with -
 
 
 class Dropped(Exception):  # noqa: N818
-    """Inside this room only: the model can no longer be used, and why."""
+    """Inside this package only: the model can no longer be used, and why."""
 
 
 def number(value: object) -> float:

@@ -78,8 +78,8 @@ class ForgeryBench:
                 python=sys.executable,
                 limits=limits,
             )
-            with JailPool(place).start({}, WorkerUse.QUICK) as room:
-                yield room.client
+            with JailPool(place).start({}, WorkerUse.QUICK) as worker:
+                yield worker.client
 
 
 def run(bench: ForgeryBench, ways: Collection[ForgeryKind] = tuple(ForgeryKind)) -> Iterator[AttackRow]:

@@ -174,11 +174,11 @@ class _Ran:
 class BaselineRunner:
     """Makes one baseline. `notes` and `request` are filled by `run`."""
 
-    def __init__(self, rooms: JailPool, task: Task) -> None:
-        self._rooms = rooms
+    def __init__(self, jails: JailPool, task: Task) -> None:
+        self._jails = jails
         self._task = task
-        self._store = rooms.place.store
-        self._collecting = Collecting(rooms.place, task)
+        self._store = jails.place.store
+        self._collecting = Collecting(jails.place, task)
         self.notes = self._collecting.notes
         self._not_run = 0
 
@@ -193,37 +193,37 @@ class BaselineRunner:
         for command in self._task.checks:
             check_commands.split(command)
         try:
-            with self._rooms.start({}, WorkerUse.BASELINE) as room:
-                return self._in(room, begin)
+            with self._jails.start({}, WorkerUse.BASELINE) as worker:
+                return self._in(worker, begin)
         except WorkerLost as lost:
-            self._rooms.check()
+            self._jails.check()
             raise AnswerIsNo(
                 f"the tests could not be run: {lost}",
                 remedy="give it more time (--max-seconds) or fewer tests (--test); on a busy machine all takes longer"
                 if lost.ending is JailOutcome.WALL
                 else "a test or a conftest.py may end the process that runs it: read these first; "
-                f"then see whether {self._rooms.place.executable} -m pytest works",
+                f"then see whether {self._jails.place.executable} -m pytest works",
             ) from lost
 
-    def _in(self, room: JailWorker, begin: float) -> Baseline:
-        client = room.client
+    def _in(self, worker: JailWorker, begin: float) -> Baseline:
+        client = worker.client
         if client.pytest is None and (self._task.tests or not self._task.checks):
-            raise test_discovery.no_pytest(self._rooms.place.executable, self._store)
+            raise test_discovery.no_pytest(self._jails.place.executable, self._store)
         if client.lent and (self._task.tests or not self._task.checks):
             if test_discovery.asks_for_pytest(self._store):
-                raise test_discovery.no_pytest(self._rooms.place.executable, self._store)
+                raise test_discovery.no_pytest(self._jails.place.executable, self._store)
             self.notes.append(f"the project's Python has no pytest: localagent's own, {client.pytest}, runs its tests")
         first = Collection()
         suite: SuiteWorker | None = None
         if client.pytest is not None:
-            suite, first = self._collecting.first(room)
+            suite, first = self._collecting.first(worker)
         if not first.items and not first.errors and not self._task.checks:
             raise test_discovery.no_tests(self._store)
         with cf.ThreadPoolExecutor(1, thread_name_prefix="baseline") as pool:
             second = pool.submit(self._second, with_tests=suite is not None)
             try:
                 results = self._run_all(suite, first.items) if suite is not None else {}
-                answers = tuple(self._check(room, command, trace=False) for command in self._task.checks)
+                answers = tuple(self._check(worker, command, trace=False) for command in self._task.checks)
             finally:
                 opened = second.result()
         other, again, suite_again = opened
@@ -258,12 +258,12 @@ class BaselineRunner:
         self._not_run = missed
         return results
 
-    def _check(self, room: JailWorker, command: str, *, trace: bool) -> CheckResult:
+    def _check(self, worker: JailWorker, command: str, *, trace: bool) -> CheckResult:
         return check_commands.run_check(
-            room.client,
+            worker.client,
             command,
-            repo=self._rooms.place.repo,
-            python=self._rooms.place.executable,
+            repo=self._jails.place.repo,
+            python=self._jails.place.executable,
             trace=trace,
             cpu_seconds=CHECK_SECONDS,
             wall_seconds=2 * CHECK_SECONDS,
@@ -273,17 +273,17 @@ class BaselineRunner:
     # -- second run
 
     def _second(self, *, with_tests: bool) -> tuple[JailWorker, Collection, SuiteWorker | None]:
-        room = self._rooms.start({}, WorkerUse.BASELINE)
+        worker = self._jails.start({}, WorkerUse.BASELINE)
         try:
             if not with_tests:
-                return room, Collection(), None
-            suite, again = self._collecting.traced(room)
-            return room, again, suite
+                return worker, Collection(), None
+            suite, again = self._collecting.traced(worker)
+            return worker, again, suite
         except BaseException:
-            room.close()
+            worker.close()
             raise
 
-    def _judge(self, room: JailWorker, ran: _Ran) -> Baseline:
+    def _judge(self, worker: JailWorker, ran: _Ran) -> Baseline:
         first, again, results = ran.first, ran.again, ran.results
         ids_again = {item.id for item in again.items}
         unstable = tuple(
@@ -295,7 +295,7 @@ class BaselineRunner:
             failing, odd = self._run_again(ran.suite, again.items, results, ran.begin)
             flaky += odd
         broken_files = [path for path in first.errors if path in again.errors]
-        answers = tuple(self._traced(room, answer, flaky) for answer in ran.answers)
+        answers = tuple(self._traced(worker, answer, flaky) for answer in ran.answers)
         chased = [*(f"collect:{path}" for path in broken_files), *(i for i in failing if i not in unstable)]
         known_bad = {*failing, *flaky, *unstable}
         tests = tuple(results[item.id] for item in first.items if item.id in results)
@@ -312,8 +312,8 @@ class BaselineRunner:
             | {p for p in map(_repo_path, broken_files) if p is not None}
             | test_discovery.conftest_files(self._store),
             notes=tuple(self.notes),
-            python=".".join(map(str, room.client.python)),
-            pytest=room.client.pytest or "",
+            python=".".join(map(str, worker.client.python)),
+            pytest=worker.client.pytest or "",
             not_run=self._not_run,
         )
 
@@ -332,16 +332,16 @@ class BaselineRunner:
     ) -> tuple[list[str], list[str]]:
         """Failing and flaky ones; lines and better failures are put into `results`."""
         run = SecondRun(suite, items, results, left=lambda: self._left(begin))
-        self.notes.extend(one_sided(self._rooms, self.request, run.trace_failing()))
+        self.notes.extend(one_sided(self._jails, self.request, run.trace_failing()))
         budget = max(2.0, min(20.0, 0.08 * self._task.budget.max_seconds))
         run.trace_passing(budget_seconds=budget)
         return run.failing, run.flaky
 
-    def _traced(self, room: JailWorker, answer: CheckResult, flaky: list[str]) -> CheckResult:
+    def _traced(self, worker: JailWorker, answer: CheckResult, flaky: list[str]) -> CheckResult:
         """A failing command once more, traced."""
         if answer.outcome.good:
             return answer
-        other = self._check(room, answer.command, trace=True)
+        other = self._check(worker, answer.command, trace=True)
         if other.outcome.good:
             flaky.append(f"check:{answer.command}")
         return replace(answer, lines=other.lines)

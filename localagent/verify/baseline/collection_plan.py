@@ -35,30 +35,30 @@ class Collecting:
         self.request = OpenRequest(args=task.tests, options=OPTIONS, seed=task.seed, memory_bytes=MEMORY_BYTES)
         self.notes: list[str] = []
 
-    def first(self, room: JailWorker) -> tuple[SuiteWorker, Collection]:
+    def first(self, worker: JailWorker) -> tuple[SuiteWorker, Collection]:
         """AnswerIsNo for a refusal that no edit of the sources could mend."""
         self._prefer_the_tree()
-        suite, answer = self._open(room, self.request)
+        suite, answer = self._open(worker, self.request)
         if isinstance(answer, Collected) and not answer.items and not answer.errors and not self._task.tests:
             found = test_discovery.test_like_files(self._place.store)
             if found:
                 other = replace(self.request, args=found)
-                suite_found, answer_found = self._open(room, other)
+                suite_found, answer_found = self._open(worker, other)
                 if isinstance(answer_found, CollectionRefused) or answer_found.items or answer_found.errors:
                     suite, answer, self.request = suite_found, answer_found, other
                     self.notes.append("no tests where pytest looks; took files by their names: " + ", ".join(found[:5]))
         collection = self._collection(answer)
-        collection, suite = self._with_settings(room, collection, suite)
+        collection, suite = self._with_settings(worker, collection, suite)
         places = dict.fromkeys(self._lacking(collection))
         if places:
             paths = tuple(f"{self._place.repo}/{folder}" for folder in places)
             other = replace(self.request, pythonpath=(*self.request.pythonpath, *paths))
-            suite_found, answer_found = self._open(room, other)
+            suite_found, answer_found = self._open(worker, other)
             if len(self._lacking(self._collection(answer_found))) < len(self._lacking(collection)):
                 suite, collection, self.request = suite_found, self._collection(answer_found), other
                 self.notes.append("not installed: put on PYTHONPATH: " + ", ".join(places))
             else:
-                suite, _again = self._open(room, self.request)
+                suite, _again = self._open(worker, self.request)
         return suite, collection
 
     def _lacking(self, collection: Collection) -> list[str]:
@@ -75,7 +75,7 @@ class Collecting:
             self.notes.append("the environment holds a copy of the project: put on PYTHONPATH: " + ", ".join(copied))
 
     def _with_settings(
-        self, room: JailWorker, collection: Collection, suite: SuiteWorker
+        self, worker: JailWorker, collection: Collection, suite: SuiteWorker
     ) -> tuple[Collection, SuiteWorker]:
         """Once more with the Django settings that the project declares for its tests, where none were configured."""
         wanted = [name for name, failure in collection.errors.items() if test_discovery.asks_for_settings(failure)]
@@ -85,22 +85,22 @@ class Collecting:
         module, source = found
         before = self.request
         self.request = replace(before, options=(*before.options, f"--ds={module}"))
-        other, answer = self._open(room, self.request)
+        other, answer = self._open(worker, self.request)
         again = self._collection(answer)
         if len(again.errors) < len(collection.errors):
             self.notes.append(f"DJANGO_SETTINGS_MODULE = {module}, as {source} sets it for the tests")
             return again, other
         self.request = before
-        suite, _again = self._open(room, before)
+        suite, _again = self._open(worker, before)
         return collection, suite
 
-    def traced(self, room: JailWorker) -> tuple[SuiteWorker, Collection]:
+    def traced(self, worker: JailWorker) -> tuple[SuiteWorker, Collection]:
         """Once more, in the same way, with the lines that run while importing."""
-        suite, answer = self._open(room, replace(self.request, trace=True))
+        suite, answer = self._open(worker, replace(self.request, trace=True))
         return suite, self._collection(answer)
 
-    def _open(self, room: JailWorker, request: OpenRequest) -> tuple[SuiteWorker, Collected | CollectionRefused]:
-        suite = SuiteWorker(room.client, request)
+    def _open(self, worker: JailWorker, request: OpenRequest) -> tuple[SuiteWorker, Collected | CollectionRefused]:
+        suite = SuiteWorker(worker.client, request)
         return suite, suite.open()
 
     def _collection(self, answer: Collected | CollectionRefused) -> Collection:

@@ -15,20 +15,20 @@ from localagent.verify.worker.worker_spec import WorkerUse
 _SHOWN = 5
 
 
-def one_sided(rooms: JailPool, request: OpenRequest, names: Collection[str]) -> Sequence[str]:
+def one_sided(jails: JailPool, request: OpenRequest, names: Collection[str]) -> Sequence[str]:
     """A remark on those of `names` that fail in a jail in which nothing ran before, or none."""
     if not names:
         return ()
     found: list[str] = []
     try:
-        with rooms.start({}, WorkerUse.BASELINE) as room:
-            suite = SuiteWorker(room.client, request)
+        with jails.start({}, WorkerUse.BASELINE) as worker:
+            suite = SuiteWorker(worker.client, request)
             answer = suite.open()
             items = [i for i in answer.items if i.id in names] if isinstance(answer, Collected) else []
             ran = suite.run(items, RunRequest(items=(), cpu_seconds=5.0, budget_seconds=10.0))
             found = sorted(name for name, result in ran.results.items() if not result.outcome.good)
     except WorkerLost as lost:
-        rooms.check()
+        jails.check()
         return (f"whether {len(names)} flaky tests go by what they leave behind is not known: {lost}",)
     if not found:
         return ()

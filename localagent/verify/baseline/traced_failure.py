@@ -25,7 +25,7 @@ _SESSION = "hot"
 
 
 def traced_runs(
-    rooms: JailPool,
+    jails: JailPool,
     request: OpenRequest,
     tests: Sequence[str],
     writes: Mapping[RepoPath, Mapping[int, Sequence[str]]],
@@ -35,15 +35,15 @@ def traced_runs(
     """What one run of each test did, in one jail; without those that are not collected or came after its loss."""
     found: dict[str, FailureRun] = {}
     try:
-        with rooms.start({}, WorkerUse.FULL) as room:
-            answer = room.client.open(replace(request, session=_SESSION, trace=False, swap=False))
+        with jails.start({}, WorkerUse.FULL) as worker:
+            answer = worker.client.open(replace(request, session=_SESSION, trace=False, swap=False))
             items = {i.id: i for i in answer.items} if isinstance(answer, Collected) else {}
             for test in tests:
                 if test in items:
-                    told = room.client.trace_failure(items[test], writes, cpu_seconds=cpu_seconds, session=_SESSION)
+                    told = worker.client.trace_failure(items[test], writes, cpu_seconds=cpu_seconds, session=_SESSION)
                     found[test] = run_of(told)
     except (WorkerLost, Malformed):
-        rooms.check()
+        jails.check()
     return found
 
 

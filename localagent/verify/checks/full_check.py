@@ -51,14 +51,14 @@ class _Whole:
 class FullChecker:
     """Keeps the shuffled outcomes of the unpatched tree once they were needed.
 
-    Where `unpatched` is given, the store of `rooms` holds the patched tree already and `unpatched` the one before.
+    Where `unpatched` is given, the store of `jails` holds the patched tree already and `unpatched` the one before.
     """
 
     def __init__(
-        self, rooms: JailPool, request: OpenRequest, delta: Delta, *, unpatched: JailPool | None = None
+        self, jails: JailPool, request: OpenRequest, delta: Delta, *, unpatched: JailPool | None = None
     ) -> None:
-        self._rooms = rooms
-        self._unpatched_rooms = unpatched or rooms
+        self._jails = jails
+        self._unpatched_jails = unpatched or jails
         self._laid_out = unpatched is not None
         self._request = request
         self._delta = delta
@@ -111,7 +111,7 @@ class FullChecker:
             doubts=tuple(verdict.doubts),
             fails_otherwise=tuple(verdict.otherwise),
             fails_alike=tuple(verdict.alike),
-            late=bool(verdict.reasons) and self._rooms.late,
+            late=bool(verdict.reasons) and self._jails.late,
         )
 
     def still_pass(
@@ -125,14 +125,16 @@ class FullChecker:
             checks=tuple(c for c in baseline.checks if f"{CHECK_PREFIX}{c.command}" in names),
         )
         targets = Targets.of(wanted)
-        with self._rooms.start(changes, WorkerUse.FULL) as room:
+        with self._jails.start(changes, WorkerUse.FULL) as worker:
             passed = {
                 name
-                for name, ran in ((f"{CHECK_PREFIX}{c.command}", self._command(room, c.command)) for c in wanted.checks)
+                for name, ran in (
+                    (f"{CHECK_PREFIX}{c.command}", self._command(worker, c.command)) for c in wanted.checks
+                )
                 if ran.outcome is Outcome.PASSED
             }
             if targets.tests:
-                suite = SuiteWorker(room.client, self._request)
+                suite = SuiteWorker(worker.client, self._request)
                 answer = suite.open()
                 items = (
                     [] if isinstance(answer, CollectionRefused) else [i for i in answer.items if i.id in targets.tests]
@@ -152,25 +154,25 @@ class FullChecker:
         unpatched: bool = False,
     ) -> _Whole:
         whole = _Whole()
-        rooms = self._unpatched_rooms if unpatched else self._rooms
+        jails = self._unpatched_jails if unpatched else self._jails
         if not with_tests and not with_checks:
             return whole
         hashes = {} if seed is None else _hashes(OTHER_HASHES)
         try:
-            with rooms.start(changes, WorkerUse.FULL, hashes) as room:
+            with jails.start(changes, WorkerUse.FULL, hashes) as worker:
                 if with_tests:
-                    self._tests(room, baseline, seed, whole)
+                    self._tests(worker, baseline, seed, whole)
                 if with_checks:
                     whole.checks = {
-                        f"{CHECK_PREFIX}{c.command}": self._command(room, c.command) for c in baseline.checks
+                        f"{CHECK_PREFIX}{c.command}": self._command(worker, c.command) for c in baseline.checks
                     }
         except WorkerLost as lost:
-            rooms.check()
+            jails.check()
             whole.lost = str(lost)
         return whole
 
-    def _tests(self, room: JailWorker, baseline: Baseline, seed: int | None, whole: _Whole) -> None:
-        suite = SuiteWorker(room.client, self._request)
+    def _tests(self, worker: JailWorker, baseline: Baseline, seed: int | None, whole: _Whole) -> None:
+        suite = SuiteWorker(worker.client, self._request)
         answer = suite.open()
         if isinstance(answer, CollectionRefused):
             whole.errors = answer.errors
@@ -207,10 +209,10 @@ class FullChecker:
                     break
         whole.results = results
 
-    def _command(self, room: JailWorker, command: str) -> CheckResult:
-        place = self._rooms.place
+    def _command(self, worker: JailWorker, command: str) -> CheckResult:
+        place = self._jails.place
         return checks.run_check(
-            room.client,
+            worker.client,
             command,
             repo=place.repo,
             python=place.executable,
@@ -262,7 +264,7 @@ class FullChecker:
                 lost = wanted - run.result()
                 lost = self._with_hashes(changes, baseline, lost, USUAL_HASHES) if lost else lost
             except WorkerLost as ended:
-                self._rooms.check()
+                self._jails.check()
                 verdict.reasons.append(f"the run with other hashes could not be made: {ended}")
                 return
             if lost:
@@ -276,8 +278,8 @@ class FullChecker:
         self, changes: Mapping[RepoPath, bytes], baseline: Baseline, wanted: frozenset[str], seed: int
     ) -> frozenset[str]:
         """Which of some tests pass, in their order, in a jail with these hashes of texts."""
-        with self._rooms.start(changes, WorkerUse.FULL, _hashes(seed)) as room:
-            suite = SuiteWorker(room.client, self._request)
+        with self._jails.start(changes, WorkerUse.FULL, _hashes(seed)) as worker:
+            suite = SuiteWorker(worker.client, self._request)
             answer = suite.open()
             items = [] if isinstance(answer, CollectionRefused) else [i for i in answer.items if i.id in wanted]
             results = suite.run(items, _limits(baseline)).results if items else {}

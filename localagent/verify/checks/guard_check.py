@@ -54,8 +54,8 @@ class _Unpatched:
 class GuardChecker:
     """Of one task. Keeps what the unpatched tree showed: its collection, and outcomes of tests that were asked for."""
 
-    def __init__(self, rooms: JailPool, task: Task, request: OpenRequest) -> None:
-        self._rooms, self._task = rooms, task
+    def __init__(self, jails: JailPool, task: Task, request: OpenRequest) -> None:
+        self._jails, self._task = jails, task
         self._guard: Guard = task.guard
         self._request = replace(request, args=self._guard.tests)
         self._before: _Unpatched | None = None
@@ -67,7 +67,7 @@ class GuardChecker:
         begin = time.monotonic()
         until = begin + seconds
         if not baseline.pytest:
-            return GuardResult(why=f"no tests found: {self._rooms.place.executable} has no pytest")
+            return GuardResult(why=f"no tests found: {self._jails.place.executable} has no pytest")
         before = self._collected_before(until)
         if before.why:
             goal = {name.removeprefix(COLLECT_PREFIX) for name in baseline.collect_failures}
@@ -88,8 +88,8 @@ class GuardChecker:
         tell(0, count.found)
         changes = {c.path: c.after for c in candidate.patch.changes}
         with (
-            closing(SuiteJail(self._rooms, changes, before.request)) as patched,
-            closing(SuiteJail(self._rooms, {}, before.request)) as unpatched,
+            closing(SuiteJail(self._jails, changes, before.request)) as patched,
+            closing(SuiteJail(self._jails, {}, before.request)) as unpatched,
         ):
             comparison = GuardComparison(
                 after=patched,
@@ -119,13 +119,13 @@ class GuardChecker:
 
     def _collect_before(self, until: float) -> _Unpatched:
         left = max(1.0, until - time.monotonic())
-        collecting = Collecting(self._rooms.place, replace(self._task, tests=self._guard.tests))
+        collecting = Collecting(self._jails.place, replace(self._task, tests=self._guard.tests))
         collecting.request = replace(self._request, wall_seconds=left, cpu_seconds=left)
         try:
-            with self._rooms.start({}, WorkerUse.FULL) as room, killed_at(until, room.client.kill):
-                _suite, found = collecting.first(room)
+            with self._jails.start({}, WorkerUse.FULL) as worker, killed_at(until, worker.client.kill):
+                _suite, found = collecting.first(worker)
         except WorkerLost as lost:
-            self._rooms.check()
+            self._jails.check()
             why = f"the suite could not be collected: {lost}"
             return _Unpatched(request=collecting.request, why=why, unknown=True)
         except AnswerIsNo as no:
@@ -148,7 +148,7 @@ class GuardChecker:
     def _by_reach(self, items: Sequence[Item], candidate: Candidate) -> tuple[list[Item], list[Item]]:
         """Those that the edit can reach, nearest first; and the others. As collected where nothing else tells."""
         if self._sources is None:
-            self._sources = python_sources(self._rooms.place.store)
+            self._sources = python_sources(self._jails.place.store)
         distances = import_distances([c.path for c in candidate.patch.changes], self._sources)
         near = [(distances[i.path], i) for i in items if i.path is not None and i.path in distances]
         far = [item for item in items if item.path not in distances]

@@ -60,8 +60,8 @@ _CHOOSING = frozenset({"select", "extend-select", "extend"})
 class Delta:
     """Remembers findings of the unpatched tree."""
 
-    def __init__(self, rooms: JailPool, policy: Policy | None) -> None:
-        self._rooms = rooms
+    def __init__(self, jails: JailPool, policy: Policy | None) -> None:
+        self._jails = jails
         self._switch = {
             "ruff": policy.ruff if policy else Switch.AUTO,
             "mypy": policy.mypy if policy else Switch.AUTO,
@@ -79,7 +79,7 @@ class Delta:
 
     def _one(self, tool: str, paths: tuple[RepoPath, ...], patch: Patch) -> ToolAnswer:
         switch = self._switch[tool]
-        if switch is Switch.NEVER or (switch is Switch.AUTO and not is_configured(tool, self._rooms.place.store)):
+        if switch is Switch.NEVER or (switch is Switch.AUTO and not is_configured(tool, self._jails.place.store)):
             return ToolAnswer(tool=tool, said="not asked for")
         stood = tuple(c.path for c in patch.changes if c.path in paths and c.before)
         key = (tool, stood)
@@ -113,20 +113,20 @@ class Delta:
         self, tool: str, paths: Sequence[RepoPath], changes: Mapping[RepoPath, bytes]
     ) -> Findings | Unanswered:
         """What the tool finds, or why it could not say. Without files (all added, all deleted) there is nothing."""
-        self._rooms.check()
+        self._jails.check()
         if not paths:
             return Counter()
         probe = RepoPath(f"{self._probe}.py")
         more = {**changes, probe: PROBES[tool]}
-        options: tuple[str, ...] = ruff_rules(self._rooms.place.store, paths) if tool == "ruff" else ()
+        options: tuple[str, ...] = ruff_rules(self._jails.place.store, paths) if tool == "ruff" else ()
         if tool == "mypy":
             try:
-                name, more[name] = config_of(self._rooms.place.store, probe=self._probe)
+                name, more[name] = config_of(self._jails.place.store, probe=self._probe)
             except ConfigUnreadable as fault:
                 return Unanswered(why=str(fault), broke=False)
             options = (f"--config-file={name}",)
-        with self._rooms.place.workspace(more, WorkerUse.QUICK) as workspace:
-            result = self._rooms.place.jail.run(self._spec(tool, (*paths, probe), workspace, options))
+        with self._jails.place.workspace(more, WorkerUse.QUICK) as workspace:
+            result = self._jails.place.jail.run(self._spec(tool, (*paths, probe), workspace, options))
         if result.ending is not JailOutcome.EXITED:
             return Unanswered(why=f"ended by {result.ending.value}", broke=True)
         if result.returncode not in (0, 1):
@@ -134,7 +134,7 @@ class Delta:
             why = (text.strip().splitlines() or ["no message"])[-1][:300]
             return Unanswered(why=why, broke=result.returncode != TURNED_DOWN or "INTERNAL ERROR" in text)
         parse = ruff_findings if tool == "ruff" else mypy_findings
-        found = parse(result.stdout, self._rooms.place.repo)
+        found = parse(result.stdout, self._jails.place.repo)
         if found is None or (result.returncode == 1 and not found):
             return Unanswered(why="its output could not be read", broke=True)
         judged = {key: count for key, count in found.items() if key[0] == probe}
@@ -167,7 +167,7 @@ class Delta:
         head, *rest = options
         argv = (tool, head, *more, *rest) if tool == "ruff" else (tool, *more, *options)
         argv = (*argv, *(f"./{path}" for path in paths))
-        return tool_spec(self._rooms, argv, workspace, seconds=TOOL_SECONDS, project=False)
+        return tool_spec(self._jails, argv, workspace, seconds=TOOL_SECONDS, project=False)
 
 
 def ruff_findings(output: bytes, repo: str) -> Findings | None:

@@ -25,7 +25,7 @@ class WarmQuickCheck:
 
     def __init__(
         self,
-        rooms: JailPool,
+        jails: JailPool,
         baseline: Baseline,
         request: OpenRequest,
         *,
@@ -33,7 +33,7 @@ class WarmQuickCheck:
         keep: bool = False,
         always: Sequence[str] = (),
     ) -> None:
-        self._plan = QuickPlan(rooms, baseline, request)
+        self._plan = QuickPlan(jails, baseline, request)
         self._keep = keep
         self.warm: Warm | None = None
         self._selector = Selector(baseline)
@@ -74,7 +74,7 @@ class WarmQuickCheck:
             self._free.put(slot)
 
     def close(self) -> None:
-        """End all workers; with `keep` all but one that is well, which is `warm` then and ends with its rooms."""
+        """End all workers; with `keep` all but one that is well, which is `warm` then and ends with its jails."""
         self._starter.shutdown(wait=True)
         for slot in self._slots:
             if self.warm is None and self._keep:

@@ -26,8 +26,8 @@ class Ask:
 class QuickPlan:
     """What is the same for all slots of a task."""
 
-    def __init__(self, rooms: JailPool, baseline: Baseline, request: OpenRequest) -> None:
-        self.rooms = rooms
+    def __init__(self, jails: JailPool, baseline: Baseline, request: OpenRequest) -> None:
+        self.jails = jails
         self.baseline = baseline
         self.request = replace(request, memory_bytes=MEMORY_BYTES)
         self.targets = Targets.of(baseline)

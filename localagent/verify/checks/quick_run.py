@@ -1,4 +1,4 @@
-"""One candidate in one room: which tests run there in which order, and what they said."""
+"""One candidate in one worker: which tests run there in which order, and what they said."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,10 +16,10 @@ GRACE_TESTS = 4  # after a bad one that ends a run: a number, for what fits into
 
 
 class QuickRun:
-    """The patched files must be in the room before. `seen` is what was said so far."""
+    """The patched files must be in the worker before. `seen` is what was said so far."""
 
-    def __init__(self, plan: QuickPlan, room: JailWorker, ask: Ask, seen: CandidateOutcomes) -> None:
-        self._plan, self._room, self._ask, self.seen = plan, room, ask, seen
+    def __init__(self, plan: QuickPlan, worker: JailWorker, ask: Ask, seen: CandidateOutcomes) -> None:
+        self._plan, self._worker, self._ask, self.seen = plan, worker, ask, seen
 
     def swapped(self, known: Mapping[str, Item], orders: list[dict[str, object]]) -> RunEnd:
         """By swapping in the session of the snapshot, whose tests are `known`; how the last run ended."""
@@ -31,7 +31,7 @@ class QuickRun:
             if not items:
                 continue
             request = self._request(items, "hot", stop=stop, failing=names is targets.tests)
-            ran = self._room.client.run(replace(request, swap=orders))
+            ran = self._worker.client.run(replace(request, swap=orders))
             if ran.end is RunEnd.CANNOT_SWAP:
                 return ran.end
             for result in ran.results.values():
@@ -75,7 +75,7 @@ class QuickRun:
                 continue
             stop = ask.stop_early and not new if is_failing else True
             request = self._request(items, session, stop=stop, failing=is_failing)
-            ran = self._room.client.run(replace(request, swap=orders))
+            ran = self._worker.client.run(replace(request, swap=orders))
             for result in ran.results.values():
                 seen.add(result)
             if ran.end in (RunEnd.CANNOT_SWAP, RunEnd.SESSION_ENDED):
@@ -111,17 +111,17 @@ class QuickRun:
         for name in targets.checks:
             known = self._plan.commands[name]
             limit = max(ask.cpu_seconds, 1.0 + 3 * (known.seconds if known.outcome is not Outcome.TIMED_OUT else 0.0))
-            got = run_command(self._plan, self._room, known.command, limit)
+            got = run_command(self._plan, self._worker, known.command, limit)
             seen.put(name, got.outcome, got.failure)
             if not got.outcome.good and ask.stop_early:
                 return
 
 
-def run_command(plan: QuickPlan, room: JailWorker, command: str, cpu_seconds: float) -> CheckResult:
-    """A command of the task in a room, untraced."""
-    place = plan.rooms.place
+def run_command(plan: QuickPlan, worker: JailWorker, command: str, cpu_seconds: float) -> CheckResult:
+    """A command of the task in a worker, untraced."""
+    place = plan.jails.place
     return checks.run_check(
-        room.client,
+        worker.client,
         command,
         repo=place.repo,
         python=place.executable,
@@ -132,9 +132,9 @@ def run_command(plan: QuickPlan, room: JailWorker, command: str, cpu_seconds: fl
     )
 
 
-def opened(room: JailWorker, request: OpenRequest) -> Collected | CollectionRefused:
+def opened(worker: JailWorker, request: OpenRequest) -> Collected | CollectionRefused:
     """A session; without our own options where this pytest does not know them."""
-    answer = room.client.open(request)
+    answer = worker.client.open(request)
     if isinstance(answer, CollectionRefused) and "unrecognized arguments" in answer.text:
-        answer = room.client.open(replace(request, options=()))
+        answer = worker.client.open(replace(request, options=()))
     return answer

@@ -64,10 +64,10 @@ class Silence:
     why: str
 
 
-def tool_spec(rooms: JailPool, argv: Sequence[str], workspace: Workspace, *, seconds: float, project: bool) -> JailSpec:
+def tool_spec(jails: JailPool, argv: Sequence[str], workspace: Workspace, *, seconds: float, project: bool) -> JailSpec:
     """One of our Python tools on a workspace, read-only. `project`: the project's interpreter is shown as well."""
-    place = rooms.place
-    in_time = min(seconds, max(_LEAST_SECONDS, rooms.until - time.monotonic()))
+    place = jails.place
+    in_time = min(seconds, max(_LEAST_SECONDS, jails.until - time.monotonic()))
     executable, binds = interpreter_binds(sys.executable)
     seen = {bind.target for bind in binds}
     binds += tuple(bind for bind in place.binds if project and bind.target not in seen)
@@ -85,7 +85,7 @@ def tool_spec(rooms: JailPool, argv: Sequence[str], workspace: Workspace, *, sec
 
 
 def type_errors(
-    rooms: JailPool, changes: Mapping[RepoPath, bytes], *, seconds: float = TOOL_SECONDS
+    jails: JailPool, changes: Mapping[RepoPath, bytes], *, seconds: float = TOOL_SECONDS
 ) -> tuple[ToolFinding, ...] | Silence:
     """What mypy says of the whole tree with some changes: as the project configures it, else of all that is there.
 
@@ -93,23 +93,23 @@ def type_errors(
     """
     stem = probe_name()
     try:
-        name, config = config_of(rooms.place.store, changes=changes, among=stem)
+        name, config = config_of(jails.place.store, changes=changes, among=stem)
     except ConfigUnreadable as fault:
         return Silence(why=str(fault))
     probe = RepoPath(f"{stem}.py")
     changes = {**changes, name: config, probe: PROBES["mypy"]}
-    python = (f"--python-executable={rooms.place.executable}", f"--config-file={name}")
+    python = (f"--python-executable={jails.place.executable}", f"--config-file={name}")
     silence = Silence(why="mypy was not run")
     for files in ((), (".",), ("--explicit-package-bases", ".")):
-        output = _output(rooms, ("mypy", *_MYPY, *python, *files), changes, seconds, project=True)
+        output = _output(jails, ("mypy", *_MYPY, *python, *files), changes, seconds, project=True)
         if not isinstance(output, Silence):
-            return _believed("mypy", _parsed("mypy", output, rooms.place.repo), {probe})
+            return _believed("mypy", _parsed("mypy", output, jails.place.repo), {probe})
         silence = output
     return silence
 
 
 def lint(
-    rooms: JailPool, tool: str, paths: Sequence[RepoPath], changes: Mapping[RepoPath, bytes], *, seconds: float
+    jails: JailPool, tool: str, paths: Sequence[RepoPath], changes: Mapping[RepoPath, bytes], *, seconds: float
 ) -> tuple[ToolFinding, ...] | Silence:
     """What ruff or bandit says of some files with some changes. A file of ours goes into each of their folders."""
     argv = {"ruff": ("ruff", *_RUFF, "--"), "bandit": ("bandit", *_BANDIT, "--")}[tool]
@@ -117,10 +117,10 @@ def lint(
     folders = dict.fromkeys(path.rpartition("/")[0] for path in paths)
     probes = [RepoPath(f"{folder}/{stem}.py" if folder else f"{stem}.py") for folder in folders][:_MOST_PROBES]
     changes = {**changes, **dict.fromkeys(probes, PROBES[tool])}
-    output = _output(rooms, (*argv, *(f"./{path}" for path in (*paths, *probes))), changes, seconds, project=False)
+    output = _output(jails, (*argv, *(f"./{path}" for path in (*paths, *probes))), changes, seconds, project=False)
     if isinstance(output, Silence):
         return output
-    return _believed(tool, _parsed(tool, output, rooms.place.repo), set(probes))
+    return _believed(tool, _parsed(tool, output, jails.place.repo), set(probes))
 
 
 def probe_name() -> str:
@@ -143,11 +143,11 @@ def _believed(
 
 
 def _output(
-    rooms: JailPool, argv: Sequence[str], changes: Mapping[RepoPath, bytes], seconds: float, *, project: bool
+    jails: JailPool, argv: Sequence[str], changes: Mapping[RepoPath, bytes], seconds: float, *, project: bool
 ) -> bytes | Silence:
-    rooms.check()
-    with rooms.place.workspace(changes, WorkerUse.QUICK) as workspace:
-        result = rooms.place.jail.run(tool_spec(rooms, argv, workspace, seconds=seconds, project=project))
+    jails.check()
+    with jails.place.workspace(changes, WorkerUse.QUICK) as workspace:
+        result = jails.place.jail.run(tool_spec(jails, argv, workspace, seconds=seconds, project=project))
     if result.ending is not JailOutcome.EXITED:
         return Silence(why=f"{argv[0]} was ended by {result.ending.value}")
     if result.returncode not in (0, 1):

@@ -46,7 +46,7 @@ Orders = list[dict[str, Any]]
 
 
 def behaviours(
-    rooms: JailPool, baseline: Baseline, request: OpenRequest, candidates: Sequence[Candidate], *, seed: int
+    jails: JailPool, baseline: Baseline, request: OpenRequest, candidates: Sequence[Candidate], *, seed: int
 ) -> Behaviours:
     """One row of short digests per candidate number, and row 0 for the unpatched program; no rows when nobody knows.
 
@@ -60,8 +60,8 @@ def behaviours(
     functions = {(str(o["path"]), int(o["old_line"]), str(o["name"])) for orders in programs.values() for o in orders}
     functions |= set() if chosen is None else _written(chosen)
     try:
-        with rooms.start(base, WorkerUse.QUICK) as room:
-            opened = room.client.open(replace(request, session="hot", swap=True))
+        with jails.start(base, WorkerUse.QUICK) as worker:
+            opened = worker.client.open(replace(request, session="hot", swap=True))
             if isinstance(opened, CollectionRefused):
                 return Behaviours()
             hung = {t.id for t in baseline.tests if t.outcome is Outcome.TIMED_OUT} if chosen is None else set()
@@ -69,7 +69,7 @@ def behaviours(
             items = sorted((i for i in opened.items if i.id not in hung), key=lambda i: order.get(i.id, len(order)))
 
             def ask(some: Sequence[Item]) -> Behaviours:
-                answer = room.client.behave(
+                answer = worker.client.behave(
                     items=some[:TESTS_LIMIT],
                     functions=sorted(functions),
                     programs=list(programs.values()),
@@ -83,7 +83,7 @@ def behaviours(
             guarded = [i for i in items if i.id in names]
             return replace(found, collateral=_collateral(found, ask(guarded) if guarded else Behaviours()))
     except WorkerLost:
-        rooms.check()
+        jails.check()
         return Behaviours()
 
 

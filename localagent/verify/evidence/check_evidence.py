@@ -26,11 +26,11 @@ _TIMES, _WALL_SECONDS = 4, 4.0
 class CheckEvidence:
     """Commands that the patched tree passes. Ask for `lines`, each `fate`, then `steady`; then `close` it."""
 
-    rooms: JailPool
+    jails: JailPool
     commands: Sequence[str]
     pythonpath: Sequence[str]
     changes: Mapping[RepoPath, bytes]
-    _room: JailWorker | None = field(default=None, init=False)
+    _worker: JailWorker | None = field(default=None, init=False)
     _slowest: float = field(default=0.0, init=False)
     _ran: Mapping[RepoPath, frozenset[int]] = field(default_factory=dict, init=False)
 
@@ -67,7 +67,7 @@ class CheckEvidence:
                     break
             self._opened().workspace.write(path, self.changes[path])
         except WorkerLost:
-            self.rooms.check()
+            self.jails.check()
             self.close()  # what it did there is gone with it
             return None
         return fate_of_run(outcomes, whole=len(outcomes) == len(self.commands), in_time=wall < seconds)
@@ -80,17 +80,17 @@ class CheckEvidence:
 
     def close(self) -> None:
         """End the jail. Any number of times."""
-        room, self._room = self._room, None
-        if room is not None:
-            room.close()
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.close()
 
     def _opened(self) -> JailWorker:
-        if self._room is None:
-            self._room = self.rooms.start(self.changes, WorkerUse.FULL)
-        return self._room
+        if self._worker is None:
+            self._worker = self.jails.start(self.changes, WorkerUse.FULL)
+        return self._worker
 
     def _run(self, command: str, *, cpu: float, wall: float, trace: bool) -> CheckResult:
-        place = self.rooms.place
+        place = self.jails.place
         return check_commands.run_check(
             self._opened().client,
             command,

@@ -86,7 +86,7 @@ def ask_contracts(before: JailPool, after: JailPool, files: Sequence[ChangedFile
 
 
 def _one(
-    rooms: tuple[JailPool, JailPool],
+    jails: tuple[JailPool, JailPool],
     file: ChangedFile,
     new: FunctionRegion,
     said: tuple[Conditions, Conditions],
@@ -104,7 +104,7 @@ def _one(
 
     if not has.texts:
         return answer(ContractResult.NOT_ASKED, "the patched function has none")
-    now = _heard(rooms[1], file.path, name, has, until)
+    now = _heard(jails[1], file.path, name, has, until)
     if now.why:
         return answer(ContractResult.COULD_NOT, now.why)
     if not now.violations:
@@ -112,13 +112,13 @@ def _one(
     if not had.texts:
         was = Heard()
     else:
-        was = _heard(rooms[0], file.source, name, had, until)
+        was = _heard(jails[0], file.source, name, had, until)
         if was.why:
             return answer(ContractResult.COULD_NOT, f"violated after the patch; of the tree before: {was.why}")
-    known = {_key(rooms[0], file.source, file.before, had, v) for v in was.violations}
+    known = {_key(jails[0], file.source, file.before, had, v) for v in was.violations}
     broken = []
     for violation in now.violations:
-        key = _key(rooms[1], file.path, file.after, has, violation)
+        key = _key(jails[1], file.path, file.after, has, violation)
         if key not in known:
             found = f"{violation.what} when calling {violation.call}"[:_TEXT]
             held = (
@@ -131,8 +131,8 @@ def _one(
     return answer(ContractResult.BROKEN if broken else ContractResult.WAS_BROKEN, "", tuple(broken[:_BREAKS]))
 
 
-def _heard(rooms: JailPool, path: RepoPath, name: str, asked: Conditions, until: float) -> Heard:
-    rooms.check()
+def _heard(jails: JailPool, path: RepoPath, name: str, asked: Conditions, until: float) -> Heard:
+    jails.check()
     module = module_of(path)
     if module is None:
         return Heard(why="its file has no name that can be imported")
@@ -142,8 +142,8 @@ def _heard(rooms: JailPool, path: RepoPath, name: str, asked: Conditions, until:
     seconds = min(CONDITION_SECONDS, left)
     kinds = ("--analysis_kind", ",".join(asked.kinds))
     words = ("check", "--report_all", *kinds, "--per_condition_timeout", f"{seconds:.1f}", f"{module}.{name}")
-    with rooms.place.workspace({}, WorkerUse.QUICK) as workspace:
-        return heard(rooms.place.jail.run(spec(rooms, str(workspace.tree), words, seconds)))
+    with jails.place.workspace({}, WorkerUse.QUICK) as workspace:
+        return heard(jails.place.jail.run(spec(jails, str(workspace.tree), words, seconds)))
 
 
 def heard(result: JailResult) -> Heard:
@@ -181,10 +181,10 @@ def _messages(lines: Sequence[str]) -> Iterator[tuple[str, int, str, str]]:
             open_ += [line] if found is not None or open_ else []
 
 
-def _key(rooms: JailPool, path: RepoPath, source: bytes, own: Conditions, violation: Violation) -> str:
+def _key(jails: JailPool, path: RepoPath, source: bytes, own: Conditions, violation: Violation) -> str:
     """The contract as its function writes it, or that nothing else is raised: the same in both trees."""
     kind = violation.what.partition(":")[0]
-    if violation.path == f"{rooms.place.repo.rstrip('/')}/{path}" and kind in (_FALSE, "AssertionError"):
+    if violation.path == f"{jails.place.repo.rstrip('/')}/{path}" and kind in (_FALSE, "AssertionError"):
         lines = source.decode("utf-8", "replace").splitlines()
         text = " ".join(lines[violation.line - 1].split()) if violation.line <= len(lines) else ""
         if kind == _FALSE and text.startswith("@") and own.decorators:

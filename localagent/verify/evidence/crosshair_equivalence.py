@@ -55,10 +55,10 @@ class _ModulePair:
     after: str
 
 
-def ask_crosshair(rooms: JailPool, files: Sequence[ChangedFile]) -> tuple[Symbolic, ...]:
-    """What it says of each touched function. `rooms` hold the tree after."""
+def ask_crosshair(jails: JailPool, files: Sequence[ChangedFile]) -> tuple[Symbolic, ...]:
+    """What it says of each touched function. `jails` hold the tree after."""
     until = time.monotonic() + SECONDS
-    return tuple(_one(rooms, file, old, new, until) for file, old, new in touched(files))
+    return tuple(_one(jails, file, old, new, until) for file, old, new in touched(files))
 
 
 def touched(files: Sequence[ChangedFile]) -> Iterator[tuple[ChangedFile, FunctionRegion, FunctionRegion]]:
@@ -67,8 +67,8 @@ def touched(files: Sequence[ChangedFile]) -> Iterator[tuple[ChangedFile, Functio
     yield from pairs[:FUNCTIONS_LIMIT]
 
 
-def _one(rooms: JailPool, file: ChangedFile, old: FunctionRegion, new: FunctionRegion, until: float) -> Symbolic:
-    rooms.check()
+def _one(jails: JailPool, file: ChangedFile, old: FunctionRegion, new: FunctionRegion, until: float) -> Symbolic:
+    jails.check()
 
     def answer(said: SymbolicResult, why: str = "", found: tuple[Difference, ...] = ()) -> Symbolic:
         return Symbolic(path=file.path, function=_name(new), said=said, why=why, differences=found)
@@ -82,10 +82,10 @@ def _one(rooms: JailPool, file: ChangedFile, old: FunctionRegion, new: FunctionR
     if left < 1.0:
         return answer(SymbolicResult.NOT_ASKED, f"the {SECONDS:.0f} s for all functions were used up")
     seconds = min(FUNCTION_SECONDS, left)
-    with rooms.place.workspace({place.beside: file.before}, WorkerUse.QUICK) as workspace:
+    with jails.place.workspace({place.beside: file.before}, WorkerUse.QUICK) as workspace:
         options = ("--exception_equivalence", "SAME_TYPE", "--per_condition_timeout", f"{seconds:.1f}")
         words = ("diffbehavior", *options, f"{place.before}.{old.name}", f"{place.after}.{new.name}")
-        result = rooms.place.jail.run(spec(rooms, str(workspace.tree), words, seconds))
+        result = jails.place.jail.run(spec(jails, str(workspace.tree), words, seconds))
     said, why, found = read_answer(result)
     shown = tuple(
         Difference(
@@ -125,9 +125,9 @@ def module_of(path: RepoPath) -> str | None:
     return None if place is None else place.after
 
 
-def spec(rooms: JailPool, tree: str, words: tuple[str, ...], seconds: float) -> JailSpec:
+def spec(jails: JailPool, tree: str, words: tuple[str, ...], seconds: float) -> JailSpec:
     """CrossHair with these words on a tree, read only. The whole may take a few times the `seconds` of a condition."""
-    place = rooms.place
+    place = jails.place
     executable, binds = interpreter_binds(sys.executable)
     inside = place.repo.rstrip("/")
     sources = ":".join([inside, *(f"{inside}/{folder}" for folder in test_discovery.SOURCE_FOLDERS)])

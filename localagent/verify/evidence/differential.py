@@ -68,19 +68,19 @@ PROBE = RepoPath("test_localagent_probe.py")
 
 @dataclass(kw_only=True, slots=True)
 class Side:
-    """One tree: its rooms, the functions as they stand there, what it answered.
+    """One tree: its jails, the functions as they stand there, what it answered.
 
-    `texts` are files whose bytes tell it from the other tree where both share a room. `room`, `session` and `collected`
-    are where it is open and what that offers; `lost` says why it is not. `unasked` says why it is asked no more, though
-    it is open.
+    `texts` are files whose bytes tell it from the other tree where both share a worker. `worker`, `session` and
+    `collected` are where it is open and what that offers; `lost` says why it is not. `unasked` says why it is asked no
+    more, though it is open.
     """
 
-    rooms: JailPool
+    jails: JailPool
     texts: Mapping[RepoPath, bytes]
     session: str
     places: list[tuple[str, int, str]]
     inverses: list[tuple[int, str, int, str]]
-    room: JailWorker | None = None
+    worker: JailWorker | None = None
     collected: Collected | None = None
     items: dict[str, Item] = field(default_factory=dict)
     calls: dict[str, TreeCall] = field(default_factory=dict)
@@ -90,7 +90,7 @@ class Side:
 
 
 class Differ:
-    """One comparison. Where `share` is true, `after` has the store of `before`: both trees are sessions of one room.
+    """One comparison. Where `share` is true, `after` has the store of `before`: both trees are sessions of one worker.
 
     What is asked later than `until` (monotonic clock) is not answered; `examples` inputs of a function are made up.
     """
@@ -118,14 +118,14 @@ class Differ:
         self._defaulted = [n for n, twin in enumerate(self._twins) if twin.defaults_differ()]
         self._sides = (
             Side(
-                rooms=before,
+                jails=before,
                 texts={f.path: f.before for f in files},
                 session="hot",
                 places=[_region_key(t.file.source, t.old) for t in self._twins],
                 inverses=list(_inverses(self._twins, new=False)),
             ),
             Side(
-                rooms=after,
+                jails=after,
                 texts={f.path: f.after for f in files},
                 session="patched" if share else "hot",
                 places=[_region_key(t.file.path, t.new) for t in self._twins],
@@ -149,30 +149,30 @@ class Differ:
         return self._sides[1]
 
     def open(self, *, with_tests: bool, warm: Warm | None = None) -> None:
-        """Open both trees, side by side in rooms of their own; `lost` of a side says why it is not open.
+        """Open both trees, side by side in workers of their own; `lost` of a side says why it is not open.
 
         Where they share one, `warm` may be it, with the tree before open.
         """
         if self._share and warm is not None:
             before = self._sides[0]
-            before.room, before.session, before.items = warm.room, warm.session, dict(warm.items)
+            before.worker, before.session, before.items = warm.worker, warm.session, dict(warm.items)
         with cf.ThreadPoolExecutor(1 if self._share else 2, thread_name_prefix="differ") as pool:
             list(pool.map(lambda side: self._open(side, with_tests=with_tests), self._sides))
 
     def enter(self, side: Side) -> None:
-        """Bring a shared room's files to a tree: what is imported late, and what tests start, reads them."""
-        if self._share and side.room is not None:
+        """Bring a shared worker's files to a tree: what is imported late, and what tests start, reads them."""
+        if self._share and side.worker is not None:
             for path, text in side.texts.items():
-                side.room.workspace.write(path, text)
+                side.worker.workspace.write(path, text)
 
     def close(self) -> None:
-        """End both rooms."""
+        """End both workers."""
         for side in self._sides:
-            if side.room is not None:
-                side.room.close()
+            if side.worker is not None:
+                side.worker.close()
 
     def ask(self, baseline: Baseline | None, wanted: Sequence[str], turned: Sequence[str]) -> Differential:
-        """As `compare`, in rooms that are open."""
+        """As `compare`, in workers that are open."""
         if not self._twins:
             return Differential(functions=(), notes=tuple(self._notes))
         turning = frozenset(turned)
@@ -206,22 +206,22 @@ class Differ:
             after.calls,
             lost=next(iter(why), ""),
             missed={**after.missed, **before.missed},
-            known=_KnownNames(before.rooms.place.store, [f.before for f in self._files]),
+            known=_KnownNames(before.jails.place.store, [f.before for f in self._files]),
         ).result()
         return replace(found, notes=tuple(dict.fromkeys((*self._notes, *why))))
 
     # -- asking
 
     def _open(self, side: Side, *, with_tests: bool) -> None:
-        if side.room is not None:
+        if side.worker is not None:
             return
         probe = {} if with_tests else {PROBE: _probe([t.file.path if side is self._sides[1] else t.file.source
                                                        for t in self._twins])}  # fmt: skip
         try:
-            shared = self._sides[0].room if self._share else None
-            side.room = shared or side.rooms.start(probe, WorkerUse.QUICK)
+            shared = self._sides[0].worker if self._share else None
+            side.worker = shared or side.jails.start(probe, WorkerUse.QUICK)
             self.enter(side)
-            if side.room.client.pytest is None:
+            if side.worker.client.pytest is None:
                 side.lost = "the project's Python has no pytest, and functions are reached through it"
                 return
             request = replace(self._request, session=side.session, swap=True)
@@ -231,11 +231,11 @@ class Differ:
                     for f in test_discovery.SOURCE_FOLDERS
                     if any(t.file.path.startswith(f + "/") for t in self._twins)
                 ]
-                paths = tuple(f"{side.rooms.place.repo}/{folder}" for folder in folders)
+                paths = tuple(f"{side.jails.place.repo}/{folder}" for folder in folders)
                 request = replace(request, args=(str(PROBE),), pythonpath=(*request.pythonpath, *paths))
-            answer = SuiteWorker(side.room.client, request).open()
+            answer = SuiteWorker(side.worker.client, request).open()
         except WorkerLost as lost:
-            side.rooms.check()
+            side.jails.check()
             side.lost = str(lost)
             return
         if not isinstance(answer, Collected):
@@ -257,7 +257,7 @@ class Differ:
         until: float = math.inf,
         every_way: Sequence[int] = (),
     ) -> None:
-        if side.lost or side.unasked or side.room is None or (not names and not given):
+        if side.lost or side.unasked or side.worker is None or (not names and not given):
             return
         left = min(until, self.until) - time.monotonic()
         if left <= 0:
@@ -279,7 +279,7 @@ class Differ:
                 wall_seconds=min(DIFFER_SECONDS, max(0.1, left)),
             )
             self.enter(side)
-            answer = side.room.client.differ(asked)
+            answer = side.worker.client.differ(asked)
             if "calls" not in answer:
                 side.unasked = "whoever asks the functions ended, or did not answer in time"
                 return
@@ -290,7 +290,7 @@ class Differ:
                 known = side.calls.get(call.key)
                 side.calls[call.key] = call if known is None else replace(known, answer=known.answer or call.answer)
         except WorkerLost as lost:
-            side.rooms.check()
+            side.jails.check()
             side.lost = str(lost)
         except Malformed as fault:
             side.unasked = f"its answer could not be read: {fault}"

@@ -61,7 +61,7 @@ class AssessRequest:
     the patch, for mutants that cannot be put into a live program: those of functions that ran while importing.
     """
 
-    rooms: JailPool
+    jails: JailPool
     request: OpenRequest
     candidate: Candidate
     baseline: Baseline
@@ -97,7 +97,7 @@ class _Assessor:
         self._anew_seconds = 0.0  # the longest that a mutant took in a program of its own
         turned = [name for name in ask.full.fail_to_pass if name.startswith(CHECK_PREFIX)]
         self._checks = CheckEvidence(
-            rooms=ask.rooms,
+            jails=ask.jails,
             commands=tuple(name.removeprefix(CHECK_PREFIX) for name in turned),
             pythonpath=ask.request.pythonpath,
             changes=self._changes,
@@ -108,8 +108,8 @@ class _Assessor:
             return self._made(None, None, None)
         wanted = self._counting()
         differ = Differ(
-            self._ask.rooms,
-            self._ask.rooms,
+            self._ask.jails,
+            self._ask.jails,
             self._request(wanted),
             self._files,
             seed=self._ask.seed,
@@ -203,12 +203,12 @@ class _Assessor:
         if request.args or not wanted or any(path is None for path in paths):
             return request
         args = tuple(dict.fromkeys((*map(str, paths), *collected)))
-        return replace(request, args=args, options=(*request.options, f"--rootdir={self._ask.rooms.place.repo}"))
+        return replace(request, args=args, options=(*request.options, f"--rootdir={self._ask.jails.place.repo}"))
 
     def _coverage(self, differ: Differ, wanted: Sequence[str]) -> Covered:
         """Run the tests that count once on the tree after, traced, each in a fork of the session."""
         after, collected = differ.after, differ.after.collected
-        if after.lost or after.room is None or collected is None:
+        if after.lost or after.worker is None or collected is None:
             return not_measured(self._files, after.lost or "nothing was collected")
         if collected.unforkable:
             return not_measured(self._files, collected.unforkable)
@@ -221,7 +221,7 @@ class _Assessor:
         seconds = max(0.5, _COVERAGE_SHARE * self._left())
         try:
             differ.enter(after)
-            ran = after.room.client.run(
+            ran = after.worker.client.run(
                 RunRequest(
                     items=items,
                     session=after.session,
@@ -232,7 +232,7 @@ class _Assessor:
                 )
             )
         except WorkerLost as lost:
-            self._ask.rooms.check()
+            self._ask.jails.check()
             after.lost = str(lost)
             return not_measured(self._files, str(lost))
         self._results = {r.id: r for r in ran.results.values() if r.outcome.good}
@@ -278,7 +278,7 @@ class _Assessor:
             return None
 
     def _lost_checks(self, lost: WorkerLost) -> None:
-        self._ask.rooms.check()
+        self._ask.jails.check()
         self._cut.append(f"what checks notice was not measured to the end: {lost}")
         self._checks.commands = ()
 
@@ -333,7 +333,7 @@ class _Assessor:
     def _answers(self, differ: Differ, seen: Covered, alive: Sequence[Candidate]) -> Mapping[int, Sequence[str]]:
         """What the patch (0) and mutants of it answer, on inputs near those of the tests that run the mutants."""
         after = differ.after
-        if after.lost or after.room is None or after.collected is None or self._left() <= _LEAST_SECONDS:
+        if after.lost or after.worker is None or after.collected is None or self._left() <= _LEAST_SECONDS:
             return {}
         planned = {m.number: function_swaps.plan(m, after.collected.import_lines) for m in alive}
         programs = {0: [], **{number: orders for number, orders in planned.items() if orders}}
@@ -342,7 +342,7 @@ class _Assessor:
         }
         try:
             differ.enter(after)
-            answer = after.room.client.behave(
+            answer = after.worker.client.behave(
                 items=list(items.values())[:BEHAVIOUR_TESTS],
                 functions=[place for path, lines in seen.lines.items() for place in self._functions(path, lines)],
                 programs=list(programs.values()),
@@ -351,7 +351,7 @@ class _Assessor:
                 session=after.session,
             )
         except WorkerLost as lost:
-            self._ask.rooms.check()
+            self._ask.jails.check()
             after.lost = str(lost)
             return {}
         return parsed_behaviours(answer, list(programs)).rows
@@ -362,7 +362,7 @@ class _Assessor:
         Its own limits are multiples of what the tests took without it.
         """
         after = differ.after
-        assert after.room is not None
+        assert after.worker is not None
         assert after.collected is not None
         change = mutant.patch.changes[0]
         orders = function_swaps.plan(mutant, after.collected.import_lines)
@@ -374,8 +374,8 @@ class _Assessor:
         slowest = max(self._results[i.id].seconds for i in items)
         try:
             differ.enter(after)
-            after.room.workspace.write(change.path, change.after)
-            ran = after.room.client.run(
+            after.worker.workspace.write(change.path, change.after)
+            ran = after.worker.client.run(
                 RunRequest(
                     items=items,
                     session=after.session,
@@ -387,7 +387,7 @@ class _Assessor:
                 )
             )
         except WorkerLost as lost:
-            self._ask.rooms.check()
+            self._ask.jails.check()
             after.lost = str(lost)
             return None
         if ran.end is RunEnd.SESSION_ENDED:

@@ -20,8 +20,8 @@ from localagent.verify.worker.worker_spec import WorkerSpec, WorkerUse
 class JailWorker:
     """A worker and the workspace it sees. Closing ends the jail first, then removes the workspace."""
 
-    def __init__(self, rooms: "JailPool", client: WorkerClient, workspace: Workspace) -> None:
-        self._rooms = rooms
+    def __init__(self, jails: "JailPool", client: WorkerClient, workspace: Workspace) -> None:
+        self._jails = jails
         self.client = client
         self.workspace = workspace
 
@@ -35,13 +35,13 @@ class JailWorker:
 
     def close(self) -> None:
         """End the jail, remove the workspace. Any number of times."""
-        if self._rooms.forget(self):
+        if self._jails.forget(self):
             self.client.close()
             self.workspace.remove()
 
 
 class JailPool:
-    """Starts rooms and remembers those that are open.
+    """Starts workers and remembers those that are open.
 
     `until`: when every answer of a worker is due, on the monotonic clock; one that is late is lost. Threads may set it.
     """
@@ -101,13 +101,13 @@ class JailPool:
             workspace.remove()
             self.check()
             raise
-        room = JailWorker(self, client, workspace)
+        worker = JailWorker(self, client, workspace)
         with self._lock:
-            self._open.add(room)
+            self._open.add(worker)
         if self._cancelled:
-            room.close()
+            worker.close()
         self.check()
-        return room
+        return worker
 
     def _client(self, workspace: Workspace, use: WorkerUse, variables: Mapping[str, str]) -> WorkerClient:
         """A ready worker; `cancel` ends it while it is starting, too. WorkerLost when the interpreter did not start."""
@@ -128,18 +128,18 @@ class JailPool:
         if self._cancelled:
             raise Interrupted("the task was cancelled")
 
-    def forget(self, room: JailWorker) -> bool:
+    def forget(self, worker: JailWorker) -> bool:
         """True the first time."""
         with self._lock:
-            known = room in self._open
-            self._open.discard(room)
+            known = worker in self._open
+            self._open.discard(worker)
             return known
 
     def cancel(self) -> None:
-        """End every jail. Workspaces go when their rooms are closed."""
+        """End every jail. Workspaces go when their workers are closed."""
         self._cancelled = True
         with self._lock:
-            kills = [*(room.client.kill for room in self._open), *(process.kill for process in self._starting)]
+            kills = [*(worker.client.kill for worker in self._open), *(process.kill for process in self._starting)]
         threads = [threading.Thread(target=kill, daemon=True) for kill in kills]
         for thread in threads:
             thread.start()
@@ -149,6 +149,6 @@ class JailPool:
     def close(self) -> None:
         """End and remove everything."""
         with self._lock:
-            rooms = list(self._open)
-        for room in rooms:
-            room.close()
+            jails = list(self._open)
+        for worker in jails:
+            worker.close()

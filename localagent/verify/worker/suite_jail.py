@@ -43,11 +43,11 @@ class TestLimits:
 
 
 class SuiteJail:
-    """`changes` over the snapshot of `rooms`. `close` when done. Interrupted where the task was cancelled."""
+    """`changes` over the snapshot of `jails`. `close` when done. Interrupted where the task was cancelled."""
 
-    def __init__(self, rooms: JailPool, changes: Mapping[RepoPath, bytes], request: OpenRequest) -> None:
-        self._rooms, self._changes, self._request = rooms, changes, request
-        self._room: JailWorker | None = None
+    def __init__(self, jails: JailPool, changes: Mapping[RepoPath, bytes], request: OpenRequest) -> None:
+        self._jails, self._changes, self._request = jails, changes, request
+        self._worker: JailWorker | None = None
         self._suite: SuiteWorker | None = None
         self._born = 0.0
         self.lost = ""  # why the last jail ended, "" while none did
@@ -60,8 +60,8 @@ class SuiteJail:
         try:
             with killed_at(until, self._kill):
                 self._open_jail()
-                assert self._room is not None
-                self._suite = SuiteWorker(self._room.client, self._bounded(left))
+                assert self._worker is not None
+                self._suite = SuiteWorker(self._worker.client, self._bounded(left))
                 return self._suite.open()
         except WorkerLost as lost:
             self._lose(str(lost))
@@ -77,10 +77,10 @@ class SuiteJail:
             self.close()
         try:
             with killed_at(until, self._kill):
-                if self._room is None or self._suite is None:
+                if self._worker is None or self._suite is None:
                     self._open_jail()
-                    assert self._room is not None
-                    self._suite = SuiteWorker(self._room.client, self._bounded(until - begin))
+                    assert self._worker is not None
+                    self._suite = SuiteWorker(self._worker.client, self._bounded(until - begin))
                     self._suite.open()
                 left = min(until, self._born + JAIL_SECONDS) - time.monotonic()
                 if left < LEAST_SECONDS:
@@ -101,26 +101,26 @@ class SuiteJail:
 
     def close(self) -> None:
         """End the jail. Any number of times; a later call opens another one."""
-        room, self._room, self._suite = self._room, None, None
-        if room is not None:
-            room.close()
+        worker, self._worker, self._suite = self._worker, None, None
+        if worker is not None:
+            worker.close()
 
     def _lose(self, why: str) -> None:
-        self._rooms.check()
+        self._jails.check()
         self.lost = why
         self.close()
 
     def _open_jail(self) -> None:
-        if self._room is None:
-            self._room, self._born = self._rooms.start(self._changes, WorkerUse.FULL), time.monotonic()
+        if self._worker is None:
+            self._worker, self._born = self._jails.start(self._changes, WorkerUse.FULL), time.monotonic()
 
     def _bounded(self, seconds: float) -> OpenRequest:
         return replace(self._request, wall_seconds=seconds, cpu_seconds=seconds)
 
     def _kill(self) -> None:
-        room = self._room
-        if room is not None:
-            room.client.kill()
+        worker = self._worker
+        if worker is not None:
+            worker.client.kill()
 
 
 @contextlib.contextmanager

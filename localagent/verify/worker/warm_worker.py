@@ -113,7 +113,7 @@ SELF_CHECK_PASSING = 30
 SELF_CHECK_SECONDS = 1.0
 
 
-def compare(plan: QuickPlan, room: JailWorker, items: Mapping[str, Item]) -> None:
+def compare(plan: QuickPlan, worker: JailWorker, items: Mapping[str, Item]) -> None:
     """Tests of the unpatched tree must end here as they did in the baseline; else the plan turns cold."""
     steady = [plan.by_id[i] for i in plan.targets.tests if plan.by_id[i].outcome is not Outcome.TIMED_OUT][:20]
     passing, left = list[TestResult](), SELF_CHECK_SECONDS
@@ -126,26 +126,26 @@ def compare(plan: QuickPlan, room: JailWorker, items: Mapping[str, Item]) -> Non
     if any(t.id not in items for t in expected):
         plan.go_cold("a warm worker collects other tests")
         return
-    for test, said in _disagreements(room, items, steady):
+    for test, said in _disagreements(worker, items, steady):
         plan.go_cold(f"{shortened(test.id, 200)} is {test.outcome.value} when cold and {said} when warm")
         return
-    for test, _ in _disagreements(room, items, passing):
+    for test, _ in _disagreements(worker, items, passing):
         plan.unsteady.add(test.id)
 
 
-def vouch(plan: QuickPlan, room: JailWorker, items: Mapping[str, Item], passing: Sequence[str]) -> bool:
+def vouch(plan: QuickPlan, worker: JailWorker, items: Mapping[str, Item], passing: Sequence[str]) -> bool:
     """Try passing tests on the unpatched tree, run together; True where some fail: unsteady from now on."""
-    bad = {test.id for test, _ in _disagreements(room, items, [plan.by_id[i] for i in passing])}
+    bad = {test.id for test, _ in _disagreements(worker, items, [plan.by_id[i] for i in passing])}
     plan.unsteady |= bad
     plan.vouched |= set(passing) - bad
     return bool(bad)
 
 
-def compare_checks(plan: QuickPlan, room: JailWorker) -> None:
+def compare_checks(plan: QuickPlan, worker: JailWorker) -> None:
     """The same for the commands that failed in the baseline."""
     for name in plan.targets.checks:
         known = plan.commands[name]
-        got = run_command(plan, room, known.command, 60.0)
+        got = run_command(plan, worker, known.command, 60.0)
         if got.outcome != known.outcome or (got.failure and got.failure.exception) != (
             known.failure and known.failure.exception
         ):
@@ -153,14 +153,14 @@ def compare_checks(plan: QuickPlan, room: JailWorker) -> None:
 
 
 def _disagreements(
-    room: JailWorker, items: Mapping[str, Item], expected: Sequence[TestResult]
+    worker: JailWorker, items: Mapping[str, Item], expected: Sequence[TestResult]
 ) -> list[tuple[TestResult, str]]:
     """Tests that answer otherwise here, run together in the order of collection, and what they said."""
     chosen = sorted((items[t.id] for t in expected), key=lambda i: i.index)
     if not chosen:
         return []
     limit = 2.0 + 4 * max((t.seconds for t in expected), default=0.0)
-    ran = room.client.run(
+    ran = worker.client.run(
         RunRequest(session="hot", items=chosen, cpu_seconds=limit, budget_seconds=30.0, memory_bytes=MEMORY_BYTES)
     )
     by_id = {r.id: r for r in ran.results.values()}
@@ -183,9 +183,9 @@ MOST_COLLECT_CPU_SECONDS = 10.0  # a candidate that hangs while importing costs 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Warm:
-    """A worker that was not needed any longer and is well: its room with the snapshot's files, and its open session."""
+    """A worker that was not needed any longer and is well: with the snapshot's files and its open session."""
 
-    room: JailWorker
+    worker: JailWorker
     session: str
     items: Mapping[str, Item]
 
@@ -195,7 +195,7 @@ class WarmSlot:
 
     def __init__(self, plan: QuickPlan) -> None:
         self._plan = plan
-        self._room: JailWorker | None = None
+        self._worker: JailWorker | None = None
         self._items: dict[str, Item] = {}
         self._rootdir = ""
         self._collect_cpu_seconds = MOST_COLLECT_CPU_SECONDS
@@ -205,37 +205,37 @@ class WarmSlot:
 
     def ready(self) -> None:
         """Start and check the worker unless it is there; may turn the plan cold, but not for want of time."""
-        if self._room is not None and self._left > 0:
+        if self._worker is not None and self._left > 0:
             return
         self.close()
-        rooms = self._plan.rooms
+        jails = self._plan.jails
         try:
-            self._room = rooms.start({}, WorkerUse.QUICK)
+            self._worker = jails.start({}, WorkerUse.QUICK)
             self._left = RECYCLE_AFTER
             self._dirty = {}
-            self._grounds = self._new_grounds(self._room)
-            self._self_check(self._room)
+            self._grounds = self._new_grounds(self._worker)
+            self._self_check(self._worker)
         except WorkerLost as lost:
-            rooms.check()
+            jails.check()
             self.close()
-            if not rooms.late:
+            if not jails.late:
                 self._plan.go_cold(str(lost))
 
     def release(self) -> Warm | None:
         """Hand the worker over with the snapshot's files in place; None, and it is ended, where it is not well."""
-        room, items = self._room, self._items
-        if room is None or not items or self._left <= 0 or self._plan.cold or not room.client.usable:
+        worker, items = self._worker, self._items
+        if worker is None or not items or self._left <= 0 or self._plan.cold or not worker.client.usable:
             self.close()
             return None
-        self._write(room, ())
-        self._room = None
-        return Warm(room=room, session="hot", items=items)
+        self._write(worker, ())
+        self._worker = None
+        return Warm(worker=worker, session="hot", items=items)
 
     def close(self) -> None:
         """End the worker."""
-        if self._room is not None:
-            self._room.close()
-            self._room = None
+        if self._worker is not None:
+            self._worker.close()
+            self._worker = None
 
     def check(self, ask: Ask) -> QuickResult:
         """One candidate. A passing test that it breaks has a say once it was seen to pass here unpatched.
@@ -255,40 +255,40 @@ class WarmSlot:
 
     def _checked(self, ask: Ask) -> QuickResult:
         self.ready()
-        if self._plan.cold or self._room is None:
+        if self._plan.cold or self._worker is None:
             return self._cold(ask)
         self._left -= 1
-        targets, run = self._plan.targets, QuickRun(self._plan, self._room, ask, CandidateOutcomes())
+        targets, run = self._plan.targets, QuickRun(self._plan, self._worker, ask, CandidateOutcomes())
         orders = None if targets.files else function_swaps.plan(ask.candidate, self._plan.baseline.import_lines)
         route = QuickRoute.FRESH if orders is None else QuickRoute.SWAP
         try:
             below = self._grounds.below(ask.candidate) if orders is None and self._grounds is not None else None
-            self._write(self._room, ask.candidate.patch.changes)
+            self._write(self._worker, ask.candidate.patch.changes)
             if below is not None and self._in_parent_session(run, ask, *below):
                 route = QuickRoute.SWAP
             elif orders is None or not self._swapped(run, orders):
-                route, run = QuickRoute.FRESH, QuickRun(self._plan, self._room, ask, CandidateOutcomes())
-                self._fresh(self._room, run, ask)
+                route, run = QuickRoute.FRESH, QuickRun(self._plan, self._worker, ask, CandidateOutcomes())
+                self._fresh(self._worker, run, ask)
             run.checks()
         except WorkerLost as lost:
-            self._plan.rooms.check()
+            self._plan.jails.check()
             self.close()
             return lost_result(run.seen, targets, route=route, ending=lost.ending, reason=str(lost))
         return quick_result(run.seen, targets, ask.passing, route=route)
 
     # -- start
 
-    def _self_check(self, room: JailWorker) -> None:
+    def _self_check(self, worker: JailWorker) -> None:
         """The unpatched tree must fail and pass here as it did in the baseline."""
         plan = self._plan
-        if (plan.targets.tests or not plan.targets.checks or plan.by_id) and not self._open_hot(room):
+        if (plan.targets.tests or not plan.targets.checks or plan.by_id) and not self._open_hot(worker):
             return
-        compare_checks(plan, room)
+        compare_checks(plan, worker)
 
-    def _open_hot(self, room: JailWorker) -> bool:
+    def _open_hot(self, worker: JailWorker) -> bool:
         """The session that candidates are swapped into; False where the worker is of no use."""
         plan, begin = self._plan, time.monotonic()
-        answer = opened(room, replace(plan.request, session="hot", swap=True))
+        answer = opened(worker, replace(plan.request, session="hot", swap=True))
         took = time.monotonic() - begin
         if isinstance(answer, CollectionRefused):
             self._items = {}
@@ -302,43 +302,43 @@ class WarmSlot:
             plan.inline = True
             plan.go_cold(answer.unforkable)
             return False
-        compare(plan, room, self._items)
+        compare(plan, worker, self._items)
         return True
 
     # -- one candidate
 
-    def _write(self, room: JailWorker, changes: Sequence[FileChange]) -> None:
+    def _write(self, worker: JailWorker, changes: Sequence[FileChange]) -> None:
         """Bring the workspace to a program's bytes; files of the one before are put back."""
         changed = {c.path for c in changes}
         for path in [p for p in self._dirty if p not in changed]:
-            room.workspace.rewrite(path, self._dirty.pop(path))
+            worker.workspace.rewrite(path, self._dirty.pop(path))
         for change in changes:
             self._dirty.setdefault(change.path, change.before)
-            room.workspace.rewrite(change.path, change.after)
+            worker.workspace.rewrite(change.path, change.after)
 
     def _vouch(self, passing: Sequence[str]) -> bool:
         """Try passing tests on the snapshot; True where one of them turned out to depend on what else runs."""
-        if self._plan.cold or self._room is None or any(i not in self._items for i in passing):
+        if self._plan.cold or self._worker is None or any(i not in self._items for i in passing):
             return False
         try:
-            self._write(self._room, ())
-            return vouch(self._plan, self._room, self._items, passing)
+            self._write(self._worker, ())
+            return vouch(self._plan, self._worker, self._items, passing)
         except WorkerLost:
-            self._plan.rooms.check()
+            self._plan.jails.check()
             self.close()
             return False
 
-    def _new_grounds(self, room: JailWorker) -> Grounds:
+    def _new_grounds(self, worker: JailWorker) -> Grounds:
         def opener(session: str, files: Sequence[FileChange]) -> Collected | CollectionRefused:
-            self._write(room, files)
+            self._write(worker, files)
             request = self._plan.narrowed((), self._rootdir)
             cpu = 3 * self._collect_cpu_seconds  # it is traced
             request = replace(
                 request, session=session, swap=True, trace=True, cpu_seconds=cpu, wall_seconds=5 + 3 * cpu
             )
-            return opened(room, request)
+            return opened(worker, request)
 
-        return Grounds(opener, room.client.close_session)
+        return Grounds(opener, worker.client.close_session)
 
     def _swapped(self, run: QuickRun, orders: list[dict[str, object]]) -> bool:
         """False when the worker says it cannot."""
@@ -359,30 +359,30 @@ class WarmSlot:
             self._grounds.drop(ground)
         return end is not RunEnd.CANNOT_SWAP
 
-    def _fresh(self, room: JailWorker, run: QuickRun, ask: Ask) -> None:
+    def _fresh(self, worker: JailWorker, run: QuickRun, ask: Ask) -> None:
         plan = self._plan
         if not (plan.targets.tests or plan.targets.files or ask.passing):
             return
         request = plan.narrowed(ask.passing, self._rootdir)
         cpu = self._collect_cpu_seconds
-        answer = opened(room, replace(request, session="fresh", cpu_seconds=cpu, wall_seconds=5 + 3 * cpu))
+        answer = opened(worker, replace(request, session="fresh", cpu_seconds=cpu, wall_seconds=5 + 3 * cpu))
         try:
             run.judge(answer)
         finally:
-            if isinstance(answer, Collected) and room.client.usable:
-                room.client.close_session("fresh")
+            if isinstance(answer, Collected) and worker.client.usable:
+                worker.client.close_session("fresh")
 
     def _cold(self, ask: Ask) -> QuickResult:
         """A jail and a copy of its own."""
         plan, seen, ending, reason = self._plan, CandidateOutcomes(), JailOutcome.EXITED, ""
         try:
             changes = {c.path: c.after for c in ask.candidate.patch.changes}
-            with plan.rooms.start(changes, WorkerUse.FULL) as room:
-                run = QuickRun(plan, room, ask, seen)
-                self._fresh(room, run, ask)
+            with plan.jails.start(changes, WorkerUse.FULL) as worker:
+                run = QuickRun(plan, worker, ask, seen)
+                self._fresh(worker, run, ask)
                 run.checks()
         except WorkerLost as lost:
-            plan.rooms.check()
+            plan.jails.check()
             ending, reason = lost.ending, str(lost)
         if reason:
             return lost_result(seen, plan.targets, route=QuickRoute.COLD, ending=ending, reason=reason)
