@@ -1,12 +1,10 @@
 """Instructions over a fleet: by a recipe, by a scripted model server, and where no model answers."""
 
-import json
 import subprocess
-from collections.abc import Callable
 
 import pytest
 from support.batch_builder import Batch, states
-from support.false_model_server import completion, false_model_server, status
+from support.false_model_server import calls_in_turn, false_model_server
 from support.fix_builder import home, tree_of
 from support.git_builder import ENVIRON
 
@@ -23,19 +21,12 @@ EACH = '[each]\nwork = ["instruction"]\ninstruction = "rename load in shop.py to
 @pytest.mark.long
 def test_a_fleet_is_changed_as_instructed() -> None:
     """Accepted patches are for `git am`, and kept for the next night; what no model answered is asked again."""
-    calls = iter(
-        [
-            ("create", {"path": "extra.py", "content": "def shout(text):\n    return text.upper() + '!'\n"}),
-            ("create", {"path": "test_extra.py", "content": NEW}),
-            ("finish", {"summary": "done"}),
-        ]
-    )
-
-    def write(out: Callable[[bytes], object]) -> None:
-        name, arguments = next(calls)
-        status(200, completion(None, (name, json.dumps(arguments)), finish="tool_calls"))(out)
-
-    with home({}) as h, false_model_server(write) as server:
+    calls = [
+        ("create", {"path": "extra.py", "content": "def shout(text):\n    return text.upper() + '!'\n"}),
+        ("create", {"path": "test_extra.py", "content": NEW}),
+        ("finish", {"summary": "done"}),
+    ]
+    with home({}) as h, false_model_server(calls_in_turn(calls)) as server:
         batch, patches = Batch(h), h.root / "patches"
         batch.add_mirror("named", FILES)
         batch.add("nameless", {"other.py": "x = 1\n"})

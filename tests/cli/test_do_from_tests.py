@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.false_model_server import completion, false_model_server, status
+from support.false_model_server import calls_in_turn, false_model_server
 from support.git_builder import Repo
 
 from localagent.cli.main import main
@@ -58,20 +58,13 @@ def test_what_the_search_cannot_fill_is_named_and_a_model_goes_on(repo: Repo, tm
     assert b".upper()" in out.read_bytes()
 
     body = "def roman(arg1):\n    return 'I' + 'VX'[arg1 // 9]\n"
-    left = iter(
-        [
-            ("edit", {"path": "tests/test_both.py", "old": "'IV'", "new": "None"}),
-            ("replace_function", {"path": "texts/extra.py", "name": "roman", "source": body}),
-            ("finish", {"summary": "done"}),
-        ]
-    )
-
-    def answer(out: Any) -> None:
-        name, arguments = next(left)
-        status(200, completion(None, (name, json.dumps(arguments)), finish="tool_calls"))(out)
-
+    calls = [
+        ("edit", {"path": "tests/test_both.py", "old": "'IV'", "new": "None"}),
+        ("replace_function", {"path": "texts/extra.py", "name": "roman", "source": body}),
+        ("finish", {"summary": "done"}),
+    ]
     report = tmp_path / "resumed.json"
-    with false_model_server(answer) as server:
+    with false_model_server(calls_in_turn(calls)) as server:
         model = ["--model", f"unix:{server.socket}", "--report", str(report), "--quiet"]
         assert main(["session", "resume", told["task"], *model]) == 0
     shown = json.dumps(server.bodies[0]["messages"])

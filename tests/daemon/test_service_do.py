@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.false_model_server import CHAT, FalseModelServer, completion, false_model_server, status
+from support.false_model_server import CHAT, FalseModelServer, calls_in_turn, false_model_server
 from support.fix_builder import home
 from support.service_builder import Served, ordered, served
 
@@ -29,25 +29,10 @@ RENAME = "rename load in shop.py to read_orders"
 @contextmanager
 def writing_daemon(**changes: Any) -> Iterator[tuple[Served, FalseModelServer]]:
     """A daemon whose operator named a model server that says the calls, one after the other."""
-    left = iter(CALLS)
-
-    def write(out: Callable[[bytes], object]) -> None:
-        name, arguments = next(left, CALLS[-1])
-        status(200, completion(None, (name, json.dumps(arguments)), finish="tool_calls"))(out)
-
-    with false_model_server(write) as server:
+    with false_model_server(calls_in_turn(CALLS)) as server:
         model = f'[[chat_model]]\nname = "house"\nmodel = "unix:{server.socket}"\nmax_tokens = 90000\n'
         with served(more=model, **changes) as daemon:
             yield daemon, server
-
-
-def until(daemon: Served, task: str, *states: str) -> dict[str, Any]:
-    client = daemon.client()
-    while True:
-        found: dict[str, Any] = client.get(f"/v1/tasks/{task}").json()
-        if found["state"] in states:
-            return found
-        time.sleep(0.1)
 
 
 @pytest.mark.long
@@ -128,7 +113,7 @@ def test_cancel_ends_the_session_and_keeps_nothing_of_it() -> None:
         while not server.bodies:
             time.sleep(0.05)
         daemon.client().post(f"/v1/tasks/{task}/cancel", {})
-        assert until(daemon, task, "cancelled", "done", "failed")["state"] == "cancelled"
+        assert daemon.until(task, "cancelled", "done", "failed")["state"] == "cancelled"
         while list((daemon.state / "sessions").iterdir()):
             time.sleep(0.05)
 
@@ -137,7 +122,7 @@ def test_cancel_ends_the_session_and_keeps_nothing_of_it() -> None:
 def test_a_model_server_that_is_gone_is_an_answer_that_names_no_place(tmp_path: Path) -> None:
     with served(more=f'[[chat_model]]\nname = "house"\nmodel = "unix:{tmp_path}/gone"\n') as daemon:
         task = ordered(daemon.client(), FILES, instruction="add shout to extra.py", use_model=True)["id"]
-        ended = until(daemon, task, "done", "failed")
+        ended = daemon.until(task, "done", "failed")
         assert (ended["state"], ended["exit"]) == ("done", 1), daemon.log()
         assert ended["reason"].startswith("no model server answers at the chat model")
         report = daemon.client().get(f"/v1/tasks/{task}/report").json()

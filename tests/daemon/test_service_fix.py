@@ -27,15 +27,6 @@ def daemon() -> Iterator[Served]:
         yield made
 
 
-def until(daemon: Served, task: str, *states: str) -> dict[str, object]:
-    client = daemon.client()
-    while True:
-        found: dict[str, object] = client.get(f"/v1/tasks/{task}").json()
-        if found["state"] in states:
-            return found
-        time.sleep(0.1)
-
-
 def key_of_the_daemon(daemon: Served) -> Path:
     """A signing key of the daemon's user; the public part."""
     made = daemon.root / "maker.pub"
@@ -155,11 +146,11 @@ def test_ctrl_c_cancels_the_task_and_its_jails(daemon: Served) -> None:
         while not list(place.tasks.glob("*/task.json")):
             time.sleep(0.05)
         task = next(place.tasks.iterdir()).name
-        until(daemon, task, "running")
+        daemon.until(task, "running")
         running.send_signal(signal.SIGINT)
         _, err = running.communicate()
         assert (running.returncode, b"interrupted" in err) == (130, True)
-        ended = until(daemon, task, "cancelled", "done", "failed")
+        ended = daemon.until(task, "cancelled", "done", "failed")
         assert (ended["state"], ended["exit"]) == ("cancelled", 130)
         assert daemon.worker() is None
         assert list((daemon.state / "work").iterdir()) == []
@@ -173,7 +164,7 @@ def test_a_worker_that_is_killed_is_replaced_once(daemon: Served) -> None:
         os.kill(worker, signal.SIGKILL)
         while daemon.worker() == worker:
             time.sleep(0.02)
-    ended = until(daemon, task, "failed")
+    ended = daemon.until(task, "failed")
     assert ended["reason"] == "its worker was ended by signal 9; it was tried 2 times"
     kinds = [
         json.loads(e.data) for e in daemon.client().stream(f"/v1/tasks/{task}/events", after=0) if e.kind == "event"
@@ -186,7 +177,7 @@ def test_a_fault_of_the_request_is_an_answer(daemon: Served) -> None:
     """Tests that do not exist: the report says so, as without the daemon."""
     client = daemon.client()
     task = ordered(client, ADDER, tests=["no_such_test.py"])["id"]
-    ended = until(daemon, task, "done")
+    ended = daemon.until(task, "done")
     report = client.get(f"/v1/tasks/{task}/report").json()
     assert ended["exit"] == report["exit"] != 0
     assert report["task"] == task
@@ -197,7 +188,7 @@ def test_ending_gives_back_what_runs_and_tells_followers() -> None:
     with served(drain_seconds=1) as daemon:
         client = daemon.client()
         task = ordered(client, SLEEPER)["id"]
-        until(daemon, task, "running")
+        daemon.until(task, "running")
         stream = client.stream(f"/v1/tasks/{task}/events", after=0)
         next(stream)
         process = daemon.process

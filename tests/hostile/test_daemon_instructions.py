@@ -1,10 +1,10 @@
 """Instructions of hostile clients at the daemon: other sockets, other places, what a person has to look at."""
 
 import json
-from collections.abc import Callable
+from typing import Any
 
 import pytest
-from support.false_model_server import CHAT, completion, false_model_server, status
+from support.false_model_server import CHAT, calls_in_turn, false_model_server
 from support.service_builder import Served, ordered, served, uploaded
 
 from localagent.errors import UsageFault
@@ -47,16 +47,10 @@ def test_what_a_person_has_to_look_at_is_nobody_s_to_waive() -> None:
 @pytest.mark.long
 def test_a_client_names_no_socket_and_a_model_reaches_no_place_of_the_daemon() -> None:
     """Of two model servers the operator named one; what that says is as hostile as the client."""
-    calls: list[tuple[str, dict[str, object]]] = [("read", {"path": place}) for place in PLACES]
+    calls: list[tuple[str, dict[str, Any]]] = [("read", {"path": place}) for place in PLACES]
     calls += [("create", {"path": place, "content": "x = 1\n"}) for place in PLACES]
     calls += [("run_tests", {"tests": ["--rootdir=/", "../../x.py"]}), ("ask", {"question": "What next?"})]
-    left = iter(calls)
-
-    def write(out: Callable[[bytes], object]) -> None:
-        name, arguments = next(left)
-        status(200, completion(None, (name, json.dumps(arguments)), finish="tool_calls"))(out)
-
-    with false_model_server(write) as house, false_model_server() as other:
+    with false_model_server(calls_in_turn(calls)) as house, false_model_server() as other:
         model = f'# {SECRET}\n[[chat_model]]\nname = "house"\nmodel = "unix:{house.socket}"\n'
         with served(more=model) as daemon:
             client = daemon.client()

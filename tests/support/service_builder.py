@@ -123,6 +123,15 @@ class Served:
         self.clients.append(client)
         return client
 
+    def until(self, task: str, *states: str) -> dict[str, Any]:
+        """The task, once it is in one of these states."""
+        client = self.client()
+        while True:
+            found: dict[str, Any] = client.get(f"/v1/tasks/{task}").json()
+            if found["state"] in states:
+                return found
+            time.sleep(0.1)
+
     @contextmanager
     def rows(self) -> Iterator[Rows]:
         rows = Rows(self.state)
