@@ -19,7 +19,7 @@ from typing import NoReturn
 from localagent import __version__
 from localagent.app import Settings
 from localagent.cli.render import ReaderGone, Render
-from localagent.errors import InternalFault, LocalagentError, UsageFault
+from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, Interrupted, LocalagentError, UsageFault
 from localagent.record.state_schema import base_of, ready
 from localagent.text.visible_text import one_line
 
@@ -108,6 +108,13 @@ exit status: 0 success, 1 failure or findings (with the reason), 2 usage error,
   3 internal error, 4 no sound jail or gate: nothing ran, 130 interrupted"""
 
 
+_KINDS = {  # as the daemon names them
+    AnswerIsNo: "no",
+    UsageFault: "usage",
+    InternalFault: "internal",
+    CannotEnforce: "cannot-enforce",
+    Interrupted: "interrupted",
+}
 _TAKES_FILES = frozenset({"hook", "gate", "verify", "remediate"})
 _OPTION = re.compile(r"-h?|--[\w-]*(?:=.*)?", re.DOTALL)
 
@@ -126,6 +133,9 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         message = one_line(message, 2000)  # it quotes arguments, which may be names of hostile files
+        as_json = self._option_string_actions.get("--json")
+        if self._given and "--json" in self._given and as_json is not None and as_json.nargs == 0:
+            Render().json_fault(UsageFault(message, remedy=f"{self.prog} --help"), _KINDS[UsageFault])
         if self._given:
             self.print_usage(sys.stderr)
             self.exit(UsageFault.exit_code, f"{self.prog}: error: {message}\n  what to do: {self.prog} --help\n")
@@ -158,6 +168,7 @@ def _verb(argv: Sequence[str] | None) -> int:
     sub = parser.add_subparsers(prog="localagent", dest="verb", metavar="VERB", required=True, help=argparse.SUPPRESS)
     chosen = args[0] if args and args[0] in VERBS else None
     render = Render()
+    parsed = argparse.Namespace()
     try:
         for verb, (module, text) in VERBS.items():
             child = sub.add_parser(verb, description=text, allow_abbrev=False)
@@ -179,24 +190,28 @@ def _verb(argv: Sequence[str] | None) -> int:
         return int(stop.code or 0)
     except ReaderGone:
         raise
-    except UsageFault as fault:
+    except LocalagentError as fault:
+        return _told(render, fault, parsed)
+    except KeyboardInterrupt:
+        return _told(render, Interrupted("interrupted; the tree is as it was"), parsed)
+    except Exception as bug:  # noqa: BLE001 - the front end: one line for the user, everything in the log
+        remedy = f"please report it with this log (check it first, it may quote your code): {_log(bug, args)}"
+        return _told(render, InternalFault(f"a bug of localagent: {type(bug).__name__}: {bug}", remedy=remedy), parsed)
+
+
+def _told(render: Render, fault: LocalagentError, parsed: argparse.Namespace) -> int:
+    """Say what ended the verb, to standard error, and where JSON was asked for there too; the exit code."""
+    if isinstance(fault, UsageFault):
         for line in fault.faults:
             render.error(line)
         if fault.remedy:
             render.note(f"  what to do: {fault.remedy}")
-        return fault.exit_code
-    except LocalagentError as fault:
+    else:
         render.error(str(fault), fault.remedy)
-        return fault.exit_code
-    except KeyboardInterrupt:
-        render.error("interrupted; the tree is as it was")
-        return 130
-    except Exception as bug:  # noqa: BLE001 - the front end: one line for the user, everything in the log
-        render.error(
-            f"a bug of localagent: {type(bug).__name__}: {bug}",
-            f"please report it with this log (check it first, it may quote your code): {_log(bug, args)}",
-        )
-        return InternalFault.exit_code
+    if getattr(parsed, "json", None) is True:
+        kind = next((name for known, name in _KINDS.items() if isinstance(fault, known)), "internal")
+        render.json_fault(fault, kind)
+    return fault.exit_code
 
 
 def _imported(module: str) -> ModuleType:

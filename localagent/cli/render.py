@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, TextIO
 
-from localagent.errors import Interrupted
+from localagent.errors import Interrupted, LocalagentError, UsageFault
 from localagent.text.visible_text import visible
 
 
@@ -26,6 +26,7 @@ class Render:
         self._err = err or sys.stderr
         self.quiet = quiet
         self._within_line = False
+        self._answered = False
 
     def line(self, text: str = "") -> None:
         """An answer: to stdout. A line end within it, as names of files may hold, begins no line of its own."""
@@ -61,7 +62,15 @@ class Render:
 
     def json(self, value: Mapping[str, Any] | list[Any]) -> None:
         """One JSON value on one line, ASCII only."""
+        self._answered = not (isinstance(value, Mapping) and "event" in value)
         self._print(self._out, json.dumps(value, ensure_ascii=True, sort_keys=False))
+
+    def json_fault(self, fault: LocalagentError, kind: str) -> None:
+        """In the place of a `json` verb's answer, or after its events; nothing where the answer was given."""
+        if not self._answered:
+            faults = list(fault.faults) if isinstance(fault, UsageFault) else [str(fault)]
+            error = {"kind": kind, "faults": faults, "remedy": fault.remedy}
+            self.json({"error": error, "exit": fault.exit_code})
 
     def patch(self, diff: bytes) -> None:
         """A patch, to stdout: its bytes for a file or program, visible text for a terminal."""
