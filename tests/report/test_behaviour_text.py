@@ -130,7 +130,8 @@ def test_reports_of_before_are_shown_too() -> None:
         {name: value for name, value in d.items() if name not in ("effect", "explained")} for d in told["differences"]
     ]
     for whole in (True, False):
-        assert list(near_lines(old, most=3, whole=whole)) == lines(NEAR, most=3, whole=whole)
+        by = "--json, --html" if whole else ""
+        assert list(near_lines(old, most=3, whole=whole, all_by=by)) == lines(NEAR, most=3, whole=whole)
 
 
 def test_what_is_explained_is_counted_and_what_became_of_functions_told() -> None:
