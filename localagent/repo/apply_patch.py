@@ -125,7 +125,9 @@ def undo(repo: Path, undo_dir: Path) -> tuple[RepoPath, ...]:
                 save_landing(undo_dir, replace(landing, state=LandState.UNDONE))
             return ()
         for x in landing.files:
-            _compare(root, x.path, _side_bytes(undo_dir, x.after), "was changed since the patch was applied", _TAKE_BACK)
+            _compare(
+                root, x.path, _side_bytes(undo_dir, x.after), "was changed since the patch was applied", _TAKE_BACK
+            )
         landing = replace(landing, state=LandState.UNDOING)
         _carry_out(root, undo_dir, landing, LandState.UNDONE)
         return tuple(x.path for x in landing.files)
@@ -227,9 +229,7 @@ def _taken_back(root: int, root_path: Path, undo_dir: Path, landing: ApplyRecord
     return True
 
 
-def _compare(
-    root: int, path: RepoPath, wanted: bytes | None, complaint: str, remedy: str = _AGAIN
-) -> os.stat_result:
+def _compare(root: int, path: RepoPath, wanted: bytes | None, complaint: str, remedy: str = _AGAIN) -> os.stat_result:
     """The status of a file, or of the folder where none is to stand. TreeDiffers if it is not what is wanted."""
     try:
         if wanted is None:

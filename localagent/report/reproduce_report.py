@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from localagent.domain.reproduction import FailureRate, FlakyReport, Reproduction, ReproductionStatus
+from localagent.domain.reproduction import FailureRate, FlakyReport, Reproduction
 
 _TRIALS_SHOWN = 12
 

@@ -120,7 +120,7 @@ def test_ctrl_c_while_a_verb_is_loaded_is_an_interruption(
     ],
 )
 @pytest.mark.parametrize("told", ["nothing", "events", "answer"])
-def test_who_asked_for_json_reads_json_however_a_verb_ends(  # noqa: PLR0913 - a table
+def test_who_asked_for_json_reads_json_however_a_verb_ends(
     fault: BaseException,
     kind: str,
     exit_code: int,
