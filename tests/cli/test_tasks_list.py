@@ -1,4 +1,4 @@
-"""`tasks list`: the likeliest first, what is not known last, as the daemon lists it; and ids of which a part is given."""
+"""`tasks list`: the likeliest first, what is not known last, as the daemon lists it. A part of an id is enough."""
 
 import json
 from typing import Any
