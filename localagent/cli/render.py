@@ -38,6 +38,12 @@ class Render:
             self._print(self._out, visible(text), end="")
             self._within_line = not text.endswith("\n")
 
+    def end_parts(self) -> None:
+        """The pieces of an answer are whole: what follows begins on a line of its own."""
+        if self._within_line:
+            self._within_line = False
+            self._print(self._out, "")
+
     def note(self, text: str) -> None:
         """Progress and remarks: to stderr, nothing when quiet."""
         if not self.quiet:
@@ -94,9 +100,7 @@ class Render:
             raise self._gone(stream) from gone
 
     def _write(self, stream: TextIO, text: str) -> None:
-        if self._within_line:
-            self._within_line = False
-            self._print(self._out, "")
+        self.end_parts()
         self._print(stream, visible(text))
 
     @staticmethod
