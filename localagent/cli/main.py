@@ -8,6 +8,7 @@ import importlib
 import os
 import platform
 import re
+import shlex
 import sys
 import tempfile
 import textwrap
@@ -123,6 +124,7 @@ class _Parser(argparse.ArgumentParser):
     """Says what a verb takes to who gave nothing to it, and where to read on to everybody else."""
 
     _given: Sequence[str] | None = None
+    _meant = ""
 
     def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]  # overloads of the base
         self._given = args
@@ -131,14 +133,29 @@ class _Parser(argparse.ArgumentParser):
             parsed.parser = self
         return parsed, unknown
 
+    def unknown(self, words: Sequence[str]) -> NoReturn:
+        """Refuse words that the verb does not take, with what may have been meant by the first of them."""
+        self._meant = self._likely(words[0])
+        self.error(f"unrecognized arguments: {' '.join(words)}")
+
+    def _likely(self, word: str) -> str:
+        """An option that is spelled like a word, or that takes what the word names; "" for none."""
+        options = [name for name in self._option_string_actions if name.startswith("--")]
+        if word.startswith("-"):
+            return next(iter(difflib.get_close_matches(word.partition("=")[0], options, n=1)), "")
+        option = "--repo" if os.path.isdir(word) else "--test"  # noqa: PTH112
+        named = option == "--repo" or "::" in word or os.path.exists(word)  # noqa: PTH110
+        return f"{option} {shlex.quote(word)}" if named and option in options else ""
+
     def error(self, message: str) -> NoReturn:
         message = one_line(message, 2000)  # it quotes arguments, which may be names of hostile files
+        remedy = (f"did you mean {one_line(self._meant, 200)}? " if self._meant else "") + f"{self.prog} --help"
         as_json = self._option_string_actions.get("--json")
         if self._given and "--json" in self._given and as_json is not None and as_json.nargs == 0:
-            Render().json_fault(UsageFault(message, remedy=f"{self.prog} --help"), _KINDS[UsageFault])
+            Render().json_fault(UsageFault(message, remedy=remedy), _KINDS[UsageFault])
         if self._given:
             self.print_usage(sys.stderr)
-            self.exit(UsageFault.exit_code, f"{self.prog}: error: {message}\n  what to do: {self.prog} --help\n")
+            self.exit(UsageFault.exit_code, f"{self.prog}: error: {message}\n  what to do: {remedy}\n")
         self.print_help(sys.stderr)
         self.exit(UsageFault.exit_code, f"\n{self.prog}: error: {message}\n")
 
@@ -181,7 +198,7 @@ def _verb(argv: Sequence[str] | None) -> int:
             args = _dashed_files(args)
         parsed, unknown = parser.parse_known_args(args)  # type: ignore[no-untyped-call]  # as above
         if unknown:
-            parsed.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+            parsed.parser.unknown(unknown)
         parsed.is_program = argv is None  # the process is this verb's alone, and is as old as the verb
         settings = Settings.from_environ()
         ready(base_of(settings.state_dir))

@@ -79,9 +79,36 @@ def test_wrong_use_names_the_help_of_its_verb_or_action(capsys: pytest.CaptureFi
     assert main(["audit", "verify", "--heda", "x"]) == 2
     said = capsys.readouterr().err
     assert "unrecognized arguments" in said
-    assert said.endswith("what to do: localagent audit verify --help\n")
+    assert said.endswith("what to do: did you mean --head? localagent audit verify --help\n")
+    assert main(["audit", "verify", "--zzz", "x"]) == 2
+    assert capsys.readouterr().err.endswith("what to do: localagent audit verify --help\n")
     assert main(["audit", "verify", "--head"]) == 2
     assert capsys.readouterr().err.endswith("what to do: localagent audit verify --help\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["fix", "--modle", "x"], "--model"),
+        (["fix", "--max-second=3"], "--max-seconds"),
+        (["fix", "a folder"], "--repo 'a folder'"),
+        (["fix", "tests.py::test_one"], "--test tests.py::test_one"),
+        (["verify", "fix.diff", "tests.py"], "--test tests.py"),
+        (["fix", "nothing"], ""),
+        (["history", "a folder"], ""),
+        (["fix", "\x1b[31m::x"], "--test '\\x1b[31m::x'"),
+    ],
+)
+def test_what_may_have_been_meant_is_asked(
+    words: list[str], meant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a folder").mkdir()
+    (tmp_path / "tests.py").touch()
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2
+    remedy = capsys.readouterr().err.splitlines()[-1]
+    asked = f"did you mean {meant}? " if meant else ""
+    assert remedy == f"  what to do: {asked}localagent {words[0]} --help"
 
 
 def test_a_file_whose_name_begins_with_a_dash_is_no_option(
