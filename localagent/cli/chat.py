@@ -125,9 +125,10 @@ class BoundedText:
             self.render.note(f"(the first {_MOST_REPLY} characters of this reply; the rest is not shown)")
 
     def emit(self, event: Event) -> None:
-        """The next piece begins another reply."""
+        """The next piece begins another reply, on a line of its own."""
         del event
         self.shown = 0
+        self.render.end_parts()
 
 
 @dataclass(kw_only=True)

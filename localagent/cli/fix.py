@@ -21,6 +21,7 @@ from localagent.cli.gpu_layers import add_gpu_layers
 from localagent.cli.progress import JsonSink, progress_sink
 from localagent.cli.render import Render
 from localagent.daemon.client.fix_client import run_remote
+from localagent.domain.chat import PREFIX
 from localagent.domain.guard import DEFAULT_SECONDS, guard_faults, guard_of
 from localagent.domain.task import Budget, Choosing
 from localagent.errors import UsageFault
@@ -140,6 +141,8 @@ def _request(args: argparse.Namespace) -> FixRequest:
         faults.append("--max-seconds: must be positive and finite")
     if args.jobs < 0:
         faults.append("--jobs: must not be negative (0: free cores)")
+    if args.model.startswith(PREFIX):
+        faults.append("--model: `fix` takes a GGUF; a model server is for `do` and `chat`")
     faults += guard_faults(args.guard, args.guard_seconds)
     if args.min_confidence is not None and not 0 < args.min_confidence <= 1:
         faults.append("--min-confidence: more than 0 and at most 1")

@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -21,7 +22,9 @@ _PLACE = re.compile(r"(.+\.pyi?):(\d{1,7})")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
     parser.add_argument(
-        "change", metavar="PATH:LINE|DIFF", help="a line of a file, or a file that holds a diff to apply"
+        "change",
+        metavar="PATH:LINE|DIFF|-",
+        help="a line of a file, or a file that holds a diff to apply, - for standard input",
     )
     parser.add_argument("--tests", action="store_true", help="only the tests, as pytest takes them")
     add_output(parser)
@@ -64,7 +67,10 @@ def _lines(change: str) -> Iterator[tuple[str, int]]:
     if place is not None:
         yield place.group(1), int(place.group(2))
         return
-    data = read_prefix(Path(change), MAX_PATCH_BYTES, "name a line as PATH:LINE, or a file that holds a diff")
+    if change == "-":
+        data = sys.stdin.buffer.read(MAX_PATCH_BYTES + 1)
+    else:
+        data = read_prefix(Path(change), MAX_PATCH_BYTES, "name a line as PATH:LINE, or a file that holds a diff")
     if len(data) > MAX_PATCH_BYTES:
         raise UsageFault(f"{change}: more than {MAX_PATCH_BYTES:,} bytes")
     for file in parse_diff(data).files:

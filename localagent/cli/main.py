@@ -8,6 +8,7 @@ import importlib
 import os
 import platform
 import re
+import shlex
 import sys
 import tempfile
 import textwrap
@@ -19,7 +20,7 @@ from typing import NoReturn
 from localagent import __version__
 from localagent.app import Settings
 from localagent.cli.render import ReaderGone, Render
-from localagent.errors import InternalFault, LocalagentError, UsageFault
+from localagent.errors import AnswerIsNo, CannotEnforce, InternalFault, Interrupted, LocalagentError, UsageFault
 from localagent.record.state_schema import base_of, ready
 from localagent.text.visible_text import one_line
 
@@ -108,6 +109,13 @@ exit status: 0 success, 1 failure or findings (with the reason), 2 usage error,
   3 internal error, 4 no sound jail or gate: nothing ran, 130 interrupted"""
 
 
+_KINDS = {  # as the daemon names them
+    AnswerIsNo: "no",
+    UsageFault: "usage",
+    InternalFault: "internal",
+    CannotEnforce: "cannot-enforce",
+    Interrupted: "interrupted",
+}
 _TAKES_FILES = frozenset({"hook", "gate", "verify", "remediate"})
 _OPTION = re.compile(r"-h?|--[\w-]*(?:=.*)?", re.DOTALL)
 
@@ -116,6 +124,7 @@ class _Parser(argparse.ArgumentParser):
     """Says what a verb takes to who gave nothing to it, and where to read on to everybody else."""
 
     _given: Sequence[str] | None = None
+    _meant = ""
 
     def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]  # overloads of the base
         self._given = args
@@ -124,11 +133,29 @@ class _Parser(argparse.ArgumentParser):
             parsed.parser = self
         return parsed, unknown
 
+    def unknown(self, words: Sequence[str]) -> NoReturn:
+        """Refuse words that the verb does not take, with what may have been meant by the first of them."""
+        self._meant = self._likely(words[0])
+        self.error(f"unrecognized arguments: {' '.join(words)}")
+
+    def _likely(self, word: str) -> str:
+        """An option that is spelled like a word, or that takes what the word names; "" for none."""
+        options = [name for name in self._option_string_actions if name.startswith("--")]
+        if word.startswith("-"):
+            return next(iter(difflib.get_close_matches(word.partition("=")[0], options, n=1)), "")
+        option = "--repo" if os.path.isdir(word) else "--test"  # noqa: PTH112
+        named = option == "--repo" or "::" in word or os.path.exists(word)  # noqa: PTH110
+        return f"{option} {shlex.quote(word)}" if named and option in options else ""
+
     def error(self, message: str) -> NoReturn:
         message = one_line(message, 2000)  # it quotes arguments, which may be names of hostile files
+        remedy = (f"did you mean {one_line(self._meant, 200)}? " if self._meant else "") + f"{self.prog} --help"
+        as_json = self._option_string_actions.get("--json")
+        if self._given and "--json" in self._given and as_json is not None and as_json.nargs == 0:
+            Render().json_fault(UsageFault(message, remedy=remedy), _KINDS[UsageFault])
         if self._given:
             self.print_usage(sys.stderr)
-            self.exit(UsageFault.exit_code, f"{self.prog}: error: {message}\n  what to do: {self.prog} --help\n")
+            self.exit(UsageFault.exit_code, f"{self.prog}: error: {message}\n  what to do: {remedy}\n")
         self.print_help(sys.stderr)
         self.exit(UsageFault.exit_code, f"\n{self.prog}: error: {message}\n")
 
@@ -158,6 +185,7 @@ def _verb(argv: Sequence[str] | None) -> int:
     sub = parser.add_subparsers(prog="localagent", dest="verb", metavar="VERB", required=True, help=argparse.SUPPRESS)
     chosen = args[0] if args and args[0] in VERBS else None
     render = Render()
+    parsed = argparse.Namespace()
     try:
         for verb, (module, text) in VERBS.items():
             child = sub.add_parser(verb, description=text, allow_abbrev=False)
@@ -170,7 +198,7 @@ def _verb(argv: Sequence[str] | None) -> int:
             args = _dashed_files(args)
         parsed, unknown = parser.parse_known_args(args)  # type: ignore[no-untyped-call]  # as above
         if unknown:
-            parsed.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+            parsed.parser.unknown(unknown)
         parsed.is_program = argv is None  # the process is this verb's alone, and is as old as the verb
         settings = Settings.from_environ()
         ready(base_of(settings.state_dir))
@@ -179,24 +207,28 @@ def _verb(argv: Sequence[str] | None) -> int:
         return int(stop.code or 0)
     except ReaderGone:
         raise
-    except UsageFault as fault:
+    except LocalagentError as fault:
+        return _told(render, fault, parsed)
+    except KeyboardInterrupt:
+        return _told(render, Interrupted("interrupted; the tree is as it was"), parsed)
+    except Exception as bug:  # noqa: BLE001 - the front end: one line for the user, everything in the log
+        remedy = f"please report it with this log (check it first, it may quote your code): {_log(bug, args)}"
+        return _told(render, InternalFault(f"a bug of localagent: {type(bug).__name__}: {bug}", remedy=remedy), parsed)
+
+
+def _told(render: Render, fault: LocalagentError, parsed: argparse.Namespace) -> int:
+    """Say what ended the verb, to standard error, and where JSON was asked for there too; the exit code."""
+    if isinstance(fault, UsageFault):
         for line in fault.faults:
             render.error(line)
         if fault.remedy:
             render.note(f"  what to do: {fault.remedy}")
-        return fault.exit_code
-    except LocalagentError as fault:
+    else:
         render.error(str(fault), fault.remedy)
-        return fault.exit_code
-    except KeyboardInterrupt:
-        render.error("interrupted; the tree is as it was")
-        return 130
-    except Exception as bug:  # noqa: BLE001 - the front end: one line for the user, everything in the log
-        render.error(
-            f"a bug of localagent: {type(bug).__name__}: {bug}",
-            f"please report it with this log (check it first, it may quote your code): {_log(bug, args)}",
-        )
-        return InternalFault.exit_code
+    if getattr(parsed, "json", None) is True:
+        kind = next((name for known, name in _KINDS.items() if isinstance(fault, known)), "internal")
+        render.json_fault(fault, kind)
+    return fault.exit_code
 
 
 def _imported(module: str) -> ModuleType:

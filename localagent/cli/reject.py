@@ -5,6 +5,7 @@ import argparse
 from localagent.app import Settings
 from localagent.app.evidence.task_evidence import reject_recorded
 from localagent.cli.render import Render
+from localagent.cli.show import newest_here
 from localagent.errors import AnswerIsNo, UsageFault
 from localagent.record.store import TaskStore
 from localagent.repo.apply_patch import landing_state
@@ -15,7 +16,7 @@ _MOST_CHARACTERS = 2_000
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the verb."""
-    parser.add_argument("id", metavar="ID", help="task id")
+    parser.add_argument("id", metavar="ID", nargs="?", help="task id (default: the newest of this repository)")
     parser.add_argument("--reason", required=True, metavar="TEXT", help="what is wrong; stored with the task")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
 
@@ -25,7 +26,8 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     reason = args.reason.strip()
     if not 0 < len(reason) <= _MOST_CHARACTERS:
         raise UsageFault(f"--reason: 1 to {_MOST_CHARACTERS:,} characters")
-    record = TaskStore(settings.state_dir).open(args.id)
+    store = TaskStore(settings.state_dir)
+    record = store.open(args.id) if args.id is not None else newest_here(store, render)
     report = record.result_json() or {}
     if report.get("patch") is None and not report.get("proposals"):
         raise AnswerIsNo(

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, TextIO
 
-from localagent.errors import Interrupted
+from localagent.errors import Interrupted, LocalagentError, UsageFault
 from localagent.text.visible_text import visible
 
 
@@ -26,6 +26,7 @@ class Render:
         self._err = err or sys.stderr
         self.quiet = quiet
         self._within_line = False
+        self._answered = False
 
     def line(self, text: str = "") -> None:
         """An answer: to stdout. A line end within it, as names of files may hold, begins no line of its own."""
@@ -36,6 +37,12 @@ class Render:
         if text:
             self._print(self._out, visible(text), end="")
             self._within_line = not text.endswith("\n")
+
+    def end_parts(self) -> None:
+        """The pieces of an answer are whole: what follows begins on a line of its own."""
+        if self._within_line:
+            self._within_line = False
+            self._print(self._out, "")
 
     def note(self, text: str) -> None:
         """Progress and remarks: to stderr, nothing when quiet."""
@@ -61,7 +68,15 @@ class Render:
 
     def json(self, value: Mapping[str, Any] | list[Any]) -> None:
         """One JSON value on one line, ASCII only."""
+        self._answered = not (isinstance(value, Mapping) and "event" in value)
         self._print(self._out, json.dumps(value, ensure_ascii=True, sort_keys=False))
+
+    def json_fault(self, fault: LocalagentError, kind: str) -> None:
+        """In the place of a `json` verb's answer, or after its events; nothing where the answer was given."""
+        if not self._answered:
+            faults = list(fault.faults) if isinstance(fault, UsageFault) else [str(fault)]
+            error = {"kind": kind, "faults": faults, "remedy": fault.remedy}
+            self.json({"error": error, "exit": fault.exit_code})
 
     def patch(self, diff: bytes) -> None:
         """A patch, to stdout: its bytes for a file or program, visible text for a terminal."""
@@ -85,9 +100,7 @@ class Render:
             raise self._gone(stream) from gone
 
     def _write(self, stream: TextIO, text: str) -> None:
-        if self._within_line:
-            self._within_line = False
-            self._print(self._out, "")
+        self.end_parts()
         self._print(stream, visible(text))
 
     @staticmethod

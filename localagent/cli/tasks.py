@@ -31,7 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if name == "list":
             action.add_argument("--all", action="store_true", help="tasks of all users, if you have the role")
         else:
-            action.add_argument("id", metavar="ID", help="full task id, as printed by `tasks list`")
+            action.add_argument(
+                "id",
+                metavar="ID",
+                help="task id, as printed by `tasks list`; the first characters of one of yours are enough",
+            )
         action.add_argument("--daemon", type=Path, default=DEFAULT_SOCKET, metavar="SOCKET", help="the daemon's socket")
         action.add_argument("--json", action="store_true", help="the daemon's answer as one line of JSON")
 
@@ -45,7 +49,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
             found = client.get(f"/v1/tasks?limit={_SHOWN}" + ("&all=1" if args.all else "")).json()
             tasks = sorted(found["tasks"], key=lambda task: likeliest_first(task.get("confidence")))
         elif args.action == "patches":
-            return _patches(client, args.id, render, as_json=args.json)
+            return _patches(client, _full_id(client, args.id), render, as_json=args.json)
         else:
             found = _one(client, args.action, args.id)
             tasks = [found]
@@ -61,9 +65,21 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     return 0
 
 
-def _one(client: Client, action: str, task: str) -> Any:
-    if not TASK_ID.fullmatch(task):
-        raise UsageFault(f"{task!r} is not a task id", remedy="`localagent tasks list` prints full ids")
+def _full_id(client: Client, given: str) -> str:
+    """The id of the user's own task that begins so; whoever means another's gives it whole. UsageFault otherwise."""
+    if TASK_ID.fullmatch(given):
+        return given
+    listed = client.get(f"/v1/tasks?limit={_SHOWN}").json()["tasks"]
+    known = [str(task["id"]) for task in listed if TASK_ID.fullmatch(str(task["id"]))]
+    found = [task for task in known if given and task.startswith(given)]
+    if len(found) != 1:
+        what = f"begins the ids of {len(found)} tasks" if found else "is no task id, and begins none of your tasks'"
+        raise UsageFault(f"{given!r} {what}", remedy="`localagent tasks list` prints full ids")
+    return found[0]
+
+
+def _one(client: Client, action: str, given: str) -> Any:
+    task = _full_id(client, given)
     if action == "show":
         return client.get(f"/v1/tasks/{task}").json()
     return client.post(f"/v1/tasks/{task}/{action}", {}).json()

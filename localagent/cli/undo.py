@@ -30,6 +30,8 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     if args.json:
         render.json({"task": record.id, "repo": record.task.repo, "undone": True, "files": names})
         return 0
+    if not names:
+        render.line(f"its files stand as they did before it already: task {record.id} is no longer applied")
     for name in names:
         render.line(f"{'restored' if os.path.lexists(Path(record.task.repo, name)) else 'removed'} {name}")
     return 0

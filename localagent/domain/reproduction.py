@@ -86,6 +86,7 @@ class ReproductionStatus(StrEnum):
 
     REPRODUCED = "reproduced"  # reduced, and seen to fail in the same way in a new jail
     FLAKY = "flaky"
+    NOT_FLAKY = "not-flaky"  # the outcome never changed, whatever was varied
     PASSES = "passes"
     NOT_RUN = "not-run"  # nothing could be run, or what was asked for is of a kind that cannot be reduced
     UNCONFIRMED = "unconfirmed"  # smaller, but not seen to fail from nothing

@@ -21,7 +21,11 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
 class CannotReadError(ValueError):
-    """A file that is not looked at, with the reason."""
+    """A file that is not looked at, with the reason, and the line that it is about."""
+
+    def __init__(self, reason: str, *, line: int = 1) -> None:
+        super().__init__(reason)
+        self.line = line
 
 
 class NewerPythonError(CannotReadError):
@@ -37,7 +41,7 @@ def parse(text: str) -> ast.Module:
     except SyntaxError as error:
         if newer := newer_python(text):
             raise NewerPythonError(newer) from error
-        raise CannotReadError(f"does not parse: {error.msg} (line {error.lineno})") from error
+        raise CannotReadError(f"does not parse: {error.msg} (line {error.lineno})", line=error.lineno or 1) from error
     except (ValueError, UnicodeError) as error:
         raise CannotReadError(f"does not parse: {error}") from error
     except (RecursionError, MemoryError) as error:

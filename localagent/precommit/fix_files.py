@@ -60,11 +60,12 @@ def unreadable(path: RepoPath, reason: str) -> FileReport:
 
 
 def _not_read(path: RepoPath, error: CannotReadError) -> FileReport:
-    return _remarked(path, NEWER_PYTHON if isinstance(error, NewerPythonError) else UNREADABLE, str(error))
+    rule = NEWER_PYTHON if isinstance(error, NewerPythonError) else UNREADABLE
+    return _remarked(path, rule, str(error), line=error.line)
 
 
-def _remarked(path: RepoPath, rule: str, message: str) -> FileReport:
-    finding = LintFinding(rule=rule, line=0, column=0, message=message, grade=FixGrade.SUGGESTION)
+def _remarked(path: RepoPath, rule: str, message: str, *, line: int = 1) -> FileReport:
+    finding = LintFinding(rule=rule, line=line, column=0, message=message, grade=FixGrade.SUGGESTION)
     return FileReport(path=path, findings=(finding,))
 
 

@@ -250,6 +250,11 @@ class Client:
         return HttpResponse(status=response.status_code, headers=headers, body=bytes(body))
 
 
+def _started_by(path: Path) -> str:
+    command = "systemctl start localagent.socket" if path == DEFAULT_SOCKET else f"localagent serve --socket {path}"
+    return f"`{command}`"
+
+
 def connect(path: Path, seconds: float = ANSWER_SECONDS, *, own: bool = True) -> socket.socket:
     """A connection to the daemon. DaemonGone with the reason when nobody listens; CannotEnforce for a stranger.
 
@@ -264,7 +269,7 @@ def connect(path: Path, seconds: float = ANSWER_SECONDS, *, own: bool = True) ->
         client.close()
         raise DaemonGone(
             f"there is no daemon at {path}",
-            remedy="start it (`systemctl start localagent.socket`), or run without --daemon",
+            remedy=f"start it ({_started_by(path)}), or run without --daemon",
         ) from None
     except ConnectionRefusedError:
         client.close()

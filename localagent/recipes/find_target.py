@@ -1,6 +1,7 @@
 """Which symbol an instruction means, and what has to change together with it."""
 
 import builtins
+import difflib
 import keyword
 import unicodedata
 from collections.abc import Iterable
@@ -37,6 +38,13 @@ def kind_of(graph: CodeGraph, symbol: Symbol) -> str:
     return "constant"
 
 
+def _near(graph: CodeGraph, name: str) -> str:
+    """A question after functions and classes with names like this one, "" where there are none."""
+    known = {definition.name for facts in graph.facts.values() for definition in facts.definitions}
+    like = difflib.get_close_matches(name.rpartition(".")[2], sorted(known), n=3)
+    return f"did you mean {' or '.join(map(repr, like))}? else " if like else ""
+
+
 def target_of(sources: RecipeSources, name: str, kind: str) -> Symbol:
     """The one symbol that a name means. RecipeQuestionError where it is none, or several."""
     graph = sources.graph
@@ -45,7 +53,7 @@ def target_of(sources: RecipeSources, name: str, kind: str) -> Symbol:
         what = kind if kind not in ("", "callable") else "function, class, method, constant or parameter"
         raise RecipeQuestionError(
             f"there is no {what} named {name!r} in the Python files of this tree",
-            "name it as `module.name`, `module.Class.name` or `path.py:name`",
+            f"{_near(graph, name)}name it as `module.name`, `module.Class.name` or `path.py:name`",
             unknown=True,
         )
     known = [s for s in found if not s.path.endswith(".pyi")] or found

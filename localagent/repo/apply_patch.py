@@ -88,12 +88,14 @@ def landing_state(undo_dir: Path) -> LandState:
 def land(patch: Patch, repo: Path, undo_dir: Path, *, made: Collection[RepoPath] = ()) -> None:
     """Writes the patch into the tree. TreeDiffers or CannotLand with the reason; then nothing is changed.
 
-    `made`: files of it that must not stand there yet, in folders that do.
+    `made`: files of it that must not stand there yet, in folders that do. A patch that somebody took back by other
+    means, such as `git checkout`, can be landed again.
     """
     root_path = Path(os.path.realpath(repo))
     with repository_lock(root_path) as root:
         _recover(root, undo_dir)
-        if landing_state(undo_dir) is LandState.LANDED:
+        kept = load_landing(undo_dir)
+        if kept is not None and kept.state is LandState.LANDED and not _taken_back(root, root_path, undo_dir, kept):
             raise AnswerIsNo("this patch is already applied", remedy="`localagent undo` takes it back")
         made = {*made, *(c.path for c in patch.changes if c.fate is FileFate.CREATED)}
         _make_folders(root, [c.path for c in patch.changes if c.fate is FileFate.CREATED])
@@ -106,7 +108,10 @@ def land(patch: Patch, repo: Path, undo_dir: Path, *, made: Collection[RepoPath]
 
 
 def undo(repo: Path, undo_dir: Path) -> tuple[RepoPath, ...]:
-    """Puts back what stood before, with mode and time; the files restored. TreeDiffers if one was changed since."""
+    """Puts back what stood before, with mode and time; the files restored. TreeDiffers if one was changed since.
+
+    None are restored where all of them stand as before already, put back by other means; then that is kept.
+    """
     root_path = Path(os.path.realpath(repo))
     with repository_lock(root_path) as root:
         _recover(root, undo_dir)
@@ -115,8 +120,14 @@ def undo(repo: Path, undo_dir: Path) -> tuple[RepoPath, ...]:
             raise AnswerIsNo("nothing of this task is applied", remedy="`localagent history` lists the tasks")
         if landing.repo != str(root_path):
             raise AnswerIsNo(f"this patch was applied to {landing.repo}, not to {root_path}")
+        if _taken_back(root, root_path, undo_dir, landing):
+            with _reported(f"cannot write {undo_dir}"):
+                save_landing(undo_dir, replace(landing, state=LandState.UNDONE))
+            return ()
         for x in landing.files:
-            _compare(root, x.path, _side_bytes(undo_dir, x.after), "was changed since the patch was applied")
+            _compare(
+                root, x.path, _side_bytes(undo_dir, x.after), "was changed since the patch was applied", _TAKE_BACK
+            )
         landing = replace(landing, state=LandState.UNDOING)
         _carry_out(root, undo_dir, landing, LandState.UNDONE)
         return tuple(x.path for x in landing.files)
@@ -201,20 +212,35 @@ def _side_bytes(undo_dir: Path, digest: str) -> bytes | None:
     return None if digest == ABSENT else load_blob(undo_dir, digest)
 
 
-def _compare(root: int, path: RepoPath, wanted: bytes | None, complaint: str) -> os.stat_result:
+_AGAIN = "take that change back, or have the patch made again on the tree as it is"
+_TAKE_BACK = "take that change back first; or keep the files as they are, and take the patch out of them by hand"
+
+
+def _taken_back(root: int, root_path: Path, undo_dir: Path, landing: ApplyRecord) -> bool:
+    """Whether every file of a landing in this repository has the bytes of before it, put back by other means."""
+    if landing.repo != str(root_path):
+        return False
+    try:
+        for x in landing.files:
+            if x.before != ABSENT or _has_folder(root, x.path):
+                _compare(root, x.path, _side_bytes(undo_dir, x.before), "")
+    except TreeDiffers:
+        return False
+    return True
+
+
+def _compare(root: int, path: RepoPath, wanted: bytes | None, complaint: str, remedy: str = _AGAIN) -> os.stat_result:
     """The status of a file, or of the folder where none is to stand. TreeDiffers if it is not what is wanted."""
     try:
         if wanted is None:
             return _folder_without(root, path)
         data, seen = _read(root, path, len(wanted))
     except OSError as error:
-        raise TreeDiffers(f"{path!r} {complaint}: {error.strerror or error}", remedy=_AGAIN) from error
+        why = "" if error.errno == errno.EFBIG else f": {error.strerror or error}"  # another length is another text
+        raise TreeDiffers(f"{path!r} {complaint}{why}", remedy=remedy) from error
     if data != wanted:
-        raise TreeDiffers(f"{path!r} {complaint}", remedy=_AGAIN)
+        raise TreeDiffers(f"{path!r} {complaint}", remedy=remedy)
     return seen
-
-
-_AGAIN = "take that change back, or have the patch made again on the tree as it is"
 
 
 def _folder_without(root: int, path: RepoPath) -> os.stat_result:

@@ -1,6 +1,7 @@
 """What lies around a repository: its root, its own interpreter. Looks, does not run and does not follow git's files."""
 
 import os
+import shlex
 import stat
 from enum import StrEnum
 from pathlib import Path
@@ -29,6 +30,12 @@ def repository_root(path: Path) -> Path:
     """The nearest directory at or above `path` that git calls a working tree; `path` itself if there is none."""
     start = Path(os.path.realpath(path))
     return next((p for p in (start, *start.parents) if git_kind(p) is not GitKind.NONE), start)
+
+
+def elsewhere(path: Path) -> str:
+    """The repository to name for a folder inside one, as the beginning of a remedy; "" where the folder is its root."""
+    root, folder = repository_root(path), os.path.realpath(path)
+    return "" if str(root) == folder else f"{folder} is a folder of {root}: pass --repo {shlex.quote(str(root))}; or "
 
 
 def is_virtual_environment(directory: Path) -> bool:

@@ -14,8 +14,11 @@ from localagent.text.visible_text import ends, one_line
 _BEFORE = 12  # characters that are shown in front of the first one that differs
 
 
-def near_lines(near: Mapping[str, Any], *, most: int, whole: bool = False) -> Iterator[str]:
-    """At most so many changes. `whole`: for whom this is the answer: wider, with notes and where inputs come from."""
+def near_lines(near: Mapping[str, Any], *, most: int, whole: bool = False, all_by: str = "") -> Iterator[str]:
+    """At most so many changes; `all_by` are the options that show all of them.
+
+    `whole`: for whom this is the answer: wider, with notes and where inputs come from.
+    """
     if whole:
         yield from (f"old against new: {one_line(note, 500)}" for note in near["notes"])
     if not near["functions"]:
@@ -31,7 +34,7 @@ def near_lines(near: Mapping[str, Any], *, most: int, whole: bool = False) -> It
     lines, told = merged(_difference(one, whole=whole) for one in near["differences"])
     yield from lines[:most]
     if others > (shown := sum(told[:most])):
-        yield f"  and {others - shown} more" + (" (--json, --html)" if whole else "")
+        yield f"  and {others - shown} more" + (f" ({all_by})" if all_by else "")
     broken, _ = merged(_broken(one, whole=whole) for one in near["broken_properties"])
     yield from broken if whole else broken[:most]
 

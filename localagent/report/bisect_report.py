@@ -56,7 +56,7 @@ def _lines(result: BisectResult) -> Iterator[str]:
     if result.hunks is not None:
         yield from _hunks(result.hunks)
     if (behaviour := differential_json(result.behaviour)) is not None:
-        yield from near_lines(behaviour, most=_SHOWN_DIFFERENCES, whole=True)
+        yield from near_lines(behaviour, most=_SHOWN_DIFFERENCES, whole=True, all_by="--json")
     skipped = sum(j.verdict is CommitVerdict.SKIP for j in result.judged.values())
     among = max(result.commits, result.tested, len(result.judged))
     yield (

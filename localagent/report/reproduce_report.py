@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from localagent.domain.reproduction import FailureRate, FlakyReport, Reproduction, ReproductionStatus
+from localagent.domain.reproduction import FailureRate, FlakyReport, Reproduction
 
 _TRIALS_SHOWN = 12
 
@@ -67,7 +67,7 @@ def reproduction_text(found: Reproduction) -> str:
         share = found.bytes_after / found.bytes_before
         end = "" if found.complete else "; the time ended the search, smaller may be possible"
         lines.append(f"  size         {found.bytes_before:,} -> {found.bytes_after:,} bytes ({share:.0%}){end}")
-    kind = "because" if found.status is ReproductionStatus.FLAKY else "confirmed" if found.file else "answer"
+    kind = "because" if found.flaky is not None else "confirmed" if found.file else "answer"
     lines.append(f"  {kind:12} {found.reason}")
     if found.flaky is not None:
         lines += _flaky_lines(found.flaky)

@@ -18,6 +18,7 @@ STAGES = {
     "strength": "measuring the strength of the evidence",
     "record": "writing the record",
     "skeleton": "writing down what the tests import",
+    "recipe": "looking whether the instruction needs a model",
     "planner": "the model plans",
     "tester": "the model writes acceptance tests",
     "agent": "the model works on the instruction",

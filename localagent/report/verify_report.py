@@ -295,7 +295,7 @@ def _lines(v: Verification) -> Iterator[str]:
     if v.strength is not None:
         yield from _strength_lines(v)
     if (near := differential_json(v.differential)) is not None:
-        yield from near_lines(near, most=_SHOWN_DIFFERENCES, whole=True)
+        yield from near_lines(near, most=_SHOWN_DIFFERENCES, whole=True, all_by="--json, --html")
     for s in v.symbolic or ():
         yield f"CrossHair on {one_line(s.function)}: {s.said}" + (f" ({one_line(s.why, 200)})" if s.why else "")
     for c in v.contracts or ():

@@ -40,6 +40,18 @@ def test_apply_then_undo(repo: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert sorted(p.name for p in repo.iterdir()) == ["a.py"]
 
 
+def test_a_patch_that_git_took_back_is_neither_stuck_nor_lost(
+    repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = keep_task(tmp_path, repo)
+    for verb in ("undo", "apply"):
+        assert main(["apply", record.id]) == 0
+        (repo / "a.py").write_bytes(b"a = 1\n")
+        assert main([verb, record.id]) == 0
+    assert (repo / "a.py").read_bytes() == b"a = 2\n"
+    assert f"task {record.id} is no longer applied" in capsys.readouterr().out
+
+
 def test_json(repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record = keep_task(tmp_path, repo)
     assert main(["apply", record.id, "--json"]) == 0

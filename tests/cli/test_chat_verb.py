@@ -151,6 +151,17 @@ def test_a_reply_is_shown_up_to_a_bound_and_the_next_from_its_beginning() -> Non
     assert out.getvalue().endswith("on we go")
 
 
+def test_replies_that_follow_each_other_stand_on_lines_of_their_own() -> None:
+    out = io.StringIO()
+    text = BoundedText(render=Render(out=out, err=io.StringIO()))
+    for pieces in (("It is ", "fine."), ("It is so.\n",), ("Yes.",)):
+        for piece in pieces:
+            text.part(piece)
+        for _ in range(2):
+            text.emit(Event(kind="agent-reply", at_seconds=0.0, data={}))
+    assert out.getvalue() == "It is fine.\nIt is so.\nYes.\n"
+
+
 def test_a_session_that_is_not_there_is_said_with_their_list(repo: Repo, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["session", "show", "zz"]) == 2
     assert "no session 'zz'" in (told := capsys.readouterr().err)

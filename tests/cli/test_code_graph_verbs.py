@@ -1,6 +1,7 @@
 """The verbs about symbols, on a real git repository."""
 
 import importlib.util
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,9 @@ def answer(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, di
 
 
 @pytest.mark.long
-def test_every_verb_answers_and_redacts(repo: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_verb_answers_and_redacts(
+    repo: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     where = ("--repo", str(repo))
     code, found = answer(capsys, "refs", "core.run", *where)
     kinds = [(r["path"], r["kind"], r["certainty"]) for r in found["references"]]
@@ -71,7 +74,8 @@ def test_every_verb_answers_and_redacts(repo: Path, capsys: pytest.CaptureFixtur
         "diff --git a/pkg/core.py b/pkg/core.py\n--- a/pkg/core.py\n+++ b/pkg/core.py\n@@ -9,2 +9,2 @@\n"
         " def helper():\n-    return 1\n+    return 2\n"
     )
-    for change in ("pkg/core.py:10", str(diff)):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(diff.read_bytes())))
+    for change in ("pkg/core.py:10", str(diff), "-"):
         code, found = answer(capsys, "impact", change, *where)
         assert [t["name"] for t in found["tests"]] == ["test_run"]
     assert main(["impact", "pkg/core.py:10", "--tests", *where]) == 0

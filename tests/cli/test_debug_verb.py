@@ -79,6 +79,10 @@ def test_the_dossier_of_a_failing_test(
     said = capsys.readouterr().err
     assert f"no tests found in {tmp_path / 'nothing'}" in said
     assert "localagent debug tests/test_it.py::test_one" in said
+    (tmp_path / "nothing" / ".git").mkdir()
+    (tmp_path / "nothing" / "src").mkdir()
+    assert main(["debug", "--repo", str(tmp_path / "nothing" / "src")]) == 1
+    assert f"src is a folder of {tmp_path / 'nothing'}: pass --repo" in capsys.readouterr().err
 
 
 @pytest.mark.long

@@ -114,6 +114,14 @@ def test_tests_that_are_the_specification_are_not_renamed_along(
     assert says in told["reason"]
 
 
+def test_a_name_that_nothing_has_is_told_with_the_names_like_it(repo: Repo, tmp_path: Path) -> None:
+    code, told = _do(repo, tmp_path, "rename laod in shop.io to read_orders")
+    assert (code, told["outcome"]) == (1, "needs-person")
+    assert "named 'shop.io.laod'" in told["reason"]
+    assert "rename NAME [in MODULE, CLASS or FUNCTION] to NEW" in told["reason"]
+    assert told["remedy"].startswith("did you mean 'load'? else name it as `module.name`")
+
+
 def test_without_model_the_recipes_are_named(repo: Repo, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _do(repo, tmp_path, "make it faster")[0] == 1
     assert "rename NAME" in capsys.readouterr().err

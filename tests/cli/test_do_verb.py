@@ -417,3 +417,13 @@ def test_a_test_is_not_overruled_by_anything_less(repo: Repo, tmp_path: Path, wh
     if why == "it holds as it stood":
         assert "tests of tests/test_labels.py expect something else" in told["agent"]["refused"][0]
         assert "changes of tests/test_labels.py are left out" in told["reason"]
+
+
+@pytest.mark.long
+def test_every_reply_is_an_event_whether_or_not_it_calls_a_tool(repo: Repo, capsys: pytest.CaptureFixture[str]) -> None:
+    with false_model_server(status(200, completion("It is fine as it is."))) as server:
+        words = ["do", WORDS, "--repo", str(repo.folder), "--model", f"unix:{server.socket}", "--trust", "auto"]
+        assert main([*words, "--json"]) == 1
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [event["calls"] for event in events if event["event"] == "reply"] == [0] * len(server.bodies)
+    assert len(server.bodies) > 1

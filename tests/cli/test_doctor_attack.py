@@ -84,7 +84,7 @@ def test_4_without_a_jail_and_nothing_runs(monkeypatch: pytest.MonkeyPatch, caps
     monkeypatch.setattr(attack_suite, "open_jail", refuse)
     monkeypatch.setattr(attack, "attack", lambda *_: pytest.fail("an attack was run"))
     code, out, err = call(capsys, "--attack", "--json")
-    assert (code, out) == (4, "")
+    assert (code, json.loads(out)["error"]["kind"]) == (4, "cannot-enforce")
     assert "install bubblewrap" in err
 
 

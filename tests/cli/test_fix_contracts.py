@@ -12,6 +12,7 @@ import pytest
 from support.fix_builder import ADDED, ADDER, CHECKOUT, Home, Ran, home, tree_of
 
 from localagent.cli.fix import add_arguments
+from localagent.cli.main import main
 
 GREEN = {
     "one.py": "def one():\n    return 1\n",
@@ -33,6 +34,22 @@ def test_no_tests() -> None:
         assert (ran.code, ran.report["outcome"], ran.reason) == (1, "no-tests", "no tests found")
         assert "--test" in ran.out
         assert "--check" in ran.out
+        assert " is a folder of " not in ran.out
+
+
+@pytest.mark.long
+def test_no_tests_in_a_folder_of_a_repository_names_the_repository() -> None:
+    with home(GREEN) as h:
+        (h.repo / ".git").mkdir()
+        (h.repo / "src").mkdir()
+        ran = h.fix("--repo", str(h.repo / "src"))
+        assert (ran.code, ran.report["outcome"]) == (1, "no-tests")
+        assert f"is a folder of {h.repo}: pass --repo {h.repo}; or" in ran.out
+
+
+def test_a_model_server_is_refused_before_anything_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fix", "--model", "unix:/run/llm.sock"]) == 2
+    assert "a model server is for `do` and `chat`" in capsys.readouterr().err
 
 
 @pytest.mark.long

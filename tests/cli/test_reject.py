@@ -59,6 +59,16 @@ def test_proposals_are_rejected_with_a_reason(repo: Path, tmp_path: Path, capsys
     assert "meant" not in json.dumps(told)  # the journal holds a digest of the words
 
 
+def test_without_id_the_newest_task_of_the_repository_is_meant(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(repo)
+    earlier, record = proposed(tmp_path, repo), proposed(tmp_path, repo)
+    assert main(["reject", "--reason", "wrong"]) == 0
+    assert record.id in capsys.readouterr().out
+    assert (earlier.rejection(), record.rejection()) == (None, "wrong")
+
+
 def test_nothing_is_rejected_that_is_not_there_or_applied(
     repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,10 +1,10 @@
-"""`tasks list`: the likeliest first, what is not known last and as the daemon lists it."""
+"""`tasks list`: the likeliest first, what is not known last, as the daemon lists it. A part of an id is enough."""
 
 import json
 from typing import Any
 
 import pytest
-from support.false_daemon import false_daemon
+from support.false_daemon import TASK, false_daemon
 
 from localagent.cli.main import main
 
@@ -27,3 +27,20 @@ def test_the_likeliest_stands_first(capsys: pytest.CaptureFixture[str]) -> None:
         assert lines[3] == "id-1  done (0)  t1  why"
         assert main(["tasks", "list", "--daemon", str(daemon.socket), "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["tasks"] == tasks
+
+
+def test_the_first_characters_of_an_id_are_enough_where_one_task_begins_so(capsys: pytest.CaptureFixture[str]) -> None:
+    tasks = [{**task(1, None), "id": name} for name in (TASK, f"{TASK[:-1]}0", "../../version")]
+    answers = {"GET /v1/tasks?limit=50": {"tasks": tasks, "next": None}, f"GET /v1/tasks/{TASK}": tasks[0]}
+    with false_daemon(**answers) as daemon:
+        assert main(["tasks", "show", TASK, "--daemon", str(daemon.socket)]) == 0
+        daemon.answers["GET /v1/tasks?limit=50"] = {"tasks": tasks[::2], "next": None}
+        assert main(["tasks", "show", "20260101-0", "--daemon", str(daemon.socket)]) == 0
+        assert capsys.readouterr().out.count(TASK) == 2
+        daemon.answers["GET /v1/tasks?limit=50"] = {"tasks": tasks, "next": None}
+        assert main(["tasks", "show", TASK[:-1], "--daemon", str(daemon.socket)]) == 2
+        assert "begins the ids of 2 tasks" in capsys.readouterr().err
+        for part in ("", "2027", "../"):
+            assert main(["tasks", "show", part, "--daemon", str(daemon.socket)]) == 2
+            assert "begins none of your tasks'" in capsys.readouterr().err
+        assert not any(".." in asked for asked in daemon.asked)

@@ -25,6 +25,7 @@ from localagent.daemon.store.leases import LeaseApproval, append, finish, releas
 from localagent.daemon.store.task_store import Result, Rows
 from localagent.domain.task import Event
 from localagent.errors import UsageFault
+from localagent.protocol import http_client
 from localagent.protocol.http_client import Client, DaemonGone, DaemonRefuses
 from localagent.protocol.snapshot_manifest import pack_manifest
 from localagent.protocol.task_order import TaskOrder, pack_order
@@ -475,9 +476,13 @@ def test_chat_models_are_named_whole() -> None:
         ]
 
 
-def test_no_daemon_is_said_so(tmp_path: Path) -> None:
-    with pytest.raises(DaemonGone, match="there is no daemon at"):
-        Client(tmp_path / "none").get("/version")
+def test_no_daemon_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "none"
+    for command in (f"localagent serve --socket {path}", "systemctl start localagent.socket"):
+        with pytest.raises(DaemonGone, match="there is no daemon at") as gone:
+            Client(path).get("/version")
+        assert gone.value.remedy.startswith(f"start it (`{command}`)")
+        monkeypatch.setattr(http_client, "DEFAULT_SOCKET", path)
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(tmp_path / "dead"))
     with pytest.raises(DaemonGone, match="nobody listens"):

@@ -50,6 +50,7 @@ def test_a_suppressed_finding_is_not_repaired() -> None:
     [
         (b"x = (\n", "does not parse: '(' was never closed (line 1)"),
         (b"<<<<<<< HEAD\nx = 1\n=======\nx = 2\n>>>>>>> b\n", "does not parse: invalid syntax (line 1)"),
+        (b"x = 1\n\ny = (\n", "does not parse: '(' was never closed (line 3)"),
         (b"x = 1\0\n", "holds NUL bytes"),
         (b"x = '\xff'\n", "not text in the encoding that it names"),
         (b"# coding: nonsense\nx = 1\n", "not text in the encoding that it names"),
@@ -65,7 +66,8 @@ def test_not_looked_at(raw: bytes, reason: str) -> None:
         view_of(raw)
     assert str(caught.value) == reason
     report = fix_files.check(RepoPath("a.py"), raw, STANDARD)
-    assert [(f.rule, f.message) for f in report.findings] == [("unreadable", reason)]
+    line = 3 if "line 3" in reason else 1
+    assert [(f.rule, f.message, f.line) for f in report.findings] == [("unreadable", reason, line)]
 
 
 def test_nothing_inside_fstrings() -> None:

@@ -634,6 +634,43 @@ def test_a_patch_is_progress_where_other_failing_tests_never_run_it() -> None:
     assert result.verdict is Verdict.GAVE_UP
 
 
+class Punctual(Laboratory):
+    """Checks that take a while, and a full check that only answers within the task's time."""
+
+    seconds = 1.5
+    begun = 0.0
+
+    def baseline(self) -> Baseline:
+        self.begun = time.monotonic()
+        return super().baseline()
+
+    def check(self, candidate: Candidate, *, cpu_seconds: float, stop_early: bool = True) -> QuickResult:
+        time.sleep(0.01)
+        return super().check(candidate, cpu_seconds=cpu_seconds, stop_early=stop_early)
+
+    def full(
+        self, candidate: Candidate, baseline: Baseline, *, seed: int, may_fail: Collection[str] = ()
+    ) -> FullResult:
+        self.full_late = time.monotonic() - self.begun > self.seconds
+        self.refuse_full = int(self.full_late)
+        return super().full(candidate, baseline, seed=seed, may_fail=may_fail)
+
+
+@pytest.mark.parametrize("other", ["other.py", "m.py"])
+def test_what_turned_some_tests_is_checked_while_there_is_time(other: str) -> None:
+    lines = b"".join(b"%c = 1\n" % letter for letter in b"bcdefghijklmnopqrstuv")
+    lab = Punctual(b"a = 1\n" + lines, {"a": number("a", 0), "elsewhere": lambda _: False})
+    every = frozenset(range(1, 22))
+    lab.covers = {"a": {M: every}, "elsewhere": {RepoPath(other): every}}
+    result, _ = repair(lab, budget=Budget(max_candidates=10_000, max_seconds=lab.seconds, jobs=1))
+    if other == "other.py":
+        assert result.verdict is Verdict.PROGRESS
+        assert [c.patch.after(M) for c in result.proposals] == [b"a = 0\n" + lines]
+    else:
+        assert result.verdict is Verdict.GAVE_UP
+        assert "the time is used up" in result.reason
+
+
 class Incomplete(Laboratory):
     """One of its tests fails for want of a plugin."""
 

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shutil
 import signal
 from collections.abc import Callable
 from dataclasses import replace
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from localagent.domain.edit import FileChange, Patch
+from localagent.domain.edit import FileChange, FileFate, Patch
 from localagent.domain.paths import RepoPath
 from localagent.errors import AnswerIsNo
 from localagent.repo import apply_patch as land_module
@@ -161,6 +162,29 @@ def test_undo_refuses_what_was_changed_since(repo: Path, patch: Patch, tmp_path:
     with pytest.raises(TreeDiffers, match=r"a\.py"):
         undo(repo, tmp_path / "undo")
     assert state(repo) == before
+
+
+@pytest.mark.parametrize("then", ["undo", "land"])
+def test_files_put_back_by_other_means_are_no_patch_any_more(then: str, tmp_path: Path) -> None:
+    """After `git checkout` or `git stash` the task is neither stuck as applied nor does undoing write anything."""
+    root = make_tree(tmp_path / "repo", {"a.py": b"a = 1\n", "b.py": b"b = 2\n"})
+    changes = patch_of(root, {"a.py": b"a = 100\n", "b.py": b"b = 3\n"}).changes
+    made = FileChange(path=RepoPath("new/c.py"), before=b"", after=b"c = 1\n", fate=FileFate.CREATED)
+    patch, keep = Patch(changes=(*changes, made)), tmp_path / "undo"
+    land(patch, root, keep)
+    for change in changes:
+        (root / change.path).write_bytes(change.before)
+    with pytest.raises(TreeDiffers, match=r"'a\.py' was changed since the patch was applied$"):
+        undo(root, keep)  # one of its files stands there still
+    shutil.rmtree(root / "new")
+    before = state(root)
+    if then == "undo":
+        assert undo(root, keep) == ()
+        assert landing_state(keep) is LandState.UNDONE
+        assert state(root) == before
+    land(patch, root, keep)
+    assert (root / "new/c.py").read_bytes() == b"c = 1\n"
+    assert len(undo(root, keep)) == 3
 
 
 def test_landing_twice_and_undoing_twice_are_refused(repo: Path, patch: Patch, tmp_path: Path) -> None:

@@ -1,9 +1,12 @@
 """The table of changed behaviour is one: long for `verify`, short for a repair, of the same facts."""
 
+import re
 from dataclasses import replace
 
 import pytest
 
+from localagent.cli.main import main
+from localagent.domain.bisection import BisectEnd, BisectResult
 from localagent.domain.claim import FunctionEffect
 from localagent.domain.paths import RepoPath
 from localagent.domain.verification import (
@@ -15,6 +18,7 @@ from localagent.domain.verification import (
     PropertyBreak,
 )
 from localagent.report.behaviour_text import near_lines
+from localagent.report.bisect_report import bisect_text
 from localagent.report.verify_report import differential_json
 
 PATH = RepoPath("a.py")
@@ -38,7 +42,7 @@ NEAR = Differential(
 def lines(near: Differential, *, most: int, whole: bool) -> list[str]:
     told = differential_json(near)
     assert told is not None
-    return list(near_lines(told, most=most, whole=whole))
+    return list(near_lines(told, most=most, whole=whole, all_by="--json, --html" if whole else ""))
 
 
 def test_the_long_table() -> None:
@@ -51,6 +55,15 @@ def test_the_long_table() -> None:
         f"  f: length kept held on 8 inputs before, and not on {CALL}: 1 -> 2",
         f"  g: length kept held on 7 inputs before, and not on {CALL}: 1 -> 2",
     ]
+
+
+def test_what_a_bisection_leaves_out_is_shown_by_an_option_that_it_has(capsys: pytest.CaptureFixture[str]) -> None:
+    text = bisect_text(BisectResult(end=BisectEnd.FOUND, reason="found", exit=0, behaviour=NEAR))
+    options = re.search(r"^  and 3 more \((.*)\)$", text, re.MULTILINE)
+    assert options is not None
+    assert main(["bisect", "--help"]) == 0
+    said = capsys.readouterr().out
+    assert all(f"  {option} " in said for option in options[1].split(", "))
 
 
 def test_the_short_table() -> None:
@@ -117,7 +130,8 @@ def test_reports_of_before_are_shown_too() -> None:
         {name: value for name, value in d.items() if name not in ("effect", "explained")} for d in told["differences"]
     ]
     for whole in (True, False):
-        assert list(near_lines(old, most=3, whole=whole)) == lines(NEAR, most=3, whole=whole)
+        by = "--json, --html" if whole else ""
+        assert list(near_lines(old, most=3, whole=whole, all_by=by)) == lines(NEAR, most=3, whole=whole)
 
 
 def test_what_is_explained_is_counted_and_what_became_of_functions_told() -> None:

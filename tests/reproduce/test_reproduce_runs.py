@@ -9,6 +9,7 @@ from localagent.app.reproduce.request import ReproduceRequest
 from localagent.app.reproduce.run import run_reproduce
 from localagent.domain.reproduction import FlakyCause, ReproductionStatus
 from localagent.domain.task import Event
+from localagent.report.reproduce_report import reproduction_text
 
 pytestmark = pytest.mark.long
 SHOP = "def parse(text):\n    return dict(line.split('=') for line in text.splitlines())\n"
@@ -57,6 +58,15 @@ def test_a_crash_is_reduced_with_its_data_and_fails_alike_from_nothing(tmp_path:
     assert b"unused" not in found.file
     assert b"a=1" not in found.file
     assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
+
+
+def test_a_test_whose_outcome_never_changes_is_not_called_flaky(tmp_path: Path) -> None:
+    _tree(tmp_path, {"test_steady.py": "def test_steady():\n    assert 1 == 2\n"})
+    request = ReproduceRequest(repo=tmp_path, target="test_steady.py::test_steady", flaky=True, runs=4, max_seconds=20)
+    found = run_reproduce(request, Settings.from_environ(), Silent())
+    assert found.flaky is not None
+    assert (found.flaky.cause, found.status, found.exit) == (FlakyCause.NONE, ReproductionStatus.NOT_FLAKY, 1)
+    assert reproduction_text(found).startswith("test_steady.py::test_steady: not-flaky\n")
 
 
 def test_order_dependence_names_the_test_that_it_takes(tmp_path: Path) -> None:

@@ -70,8 +70,8 @@ def sources_of(tree: SnapshotTree) -> RecipeSources:
 
 def run_recipe(
     asked: Recipe, tree: SnapshotTree, judge: VerifyJudge, log: MemoryLog, tell: Callable[[AgentEvent], None]
-) -> Ended | None:
-    """How the recipe ended; None where nothing in the tree has its name, so that a model may read it."""
+) -> Ended | Question:
+    """How the recipe ended; the question where nothing in the tree has its name, so that a model may read it."""
 
     def append(event: AgentEvent) -> None:
         log.append(event)
@@ -85,7 +85,7 @@ def run_recipe(
     change = carry_out(sources_of(tree), asked)
     if isinstance(change, Question):
         if change.unknown:
-            return None
+            return change
         return stopped(change.text, change.remedy)
     if why := frozen_among(change.writes, judge.frozen):
         return stopped(f"{change.understood}: {why}", "leave --from-tests out, and rename there too")
@@ -100,7 +100,7 @@ def run_recipe(
     return ended
 
 
-def no_such_name() -> Ended:
+def no_such_name(question: Question) -> Ended:
     """The end of a session without a model whose recipe is about nothing in the tree."""
-    known = "; ".join(RECIPES)
-    return Ended(kind=EndKind.NEEDS_PERSON, reason=f"nothing in this tree has that name; without a model: {known}")
+    reason = f"{question.text}; without a model: {'; '.join(RECIPES)}"
+    return Ended(kind=EndKind.NEEDS_PERSON, reason=reason, remedy=question.remedy)

@@ -51,6 +51,7 @@ from localagent.fs.atomic_files import RecordDamaged, read_bounded
 from localagent.jail.api import scratch_folder
 from localagent.ports import ChatModel
 from localagent.recipes.instruction import Recipe, recipe_of
+from localagent.recipes.recipe import Question
 from localagent.record.attest.dsse import Signer
 from localagent.record.evidence_facts import Builder, TaskOrigin
 from localagent.record.journal import Journal
@@ -338,8 +339,10 @@ def _by_recipe(session: SessionRun, tree: SnapshotTree, judge: VerifyJudge) -> E
     if asked is None:
         return None
     ended = run_recipe(asked, tree, judge, session.log, session.tell)
-    if ended is None and isinstance(session.model, NoModel):
-        ended = no_such_name()
+    if isinstance(ended, Question):
+        if not isinstance(session.model, NoModel):
+            return None
+        ended = no_such_name(ended)
         session.log.append(ended)
     return ended
 

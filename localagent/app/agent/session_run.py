@@ -102,6 +102,8 @@ class SessionRun:
         """What a person sees of an event while the session is at work."""
         if isinstance(event, Replied) and self.request.files and any(call.name == "run" for call in event.calls):
             self.emit("stage", {"stage": "running the script"})
+        if isinstance(event, Replied):
+            self.emit("reply", {"calls": len(event.calls)})
         if isinstance(event, Answered):
             text = one_line(event.text.partition("\n")[0], 300)
             self.emit("tool", {"tool": event.tool, "kind": event.kind.value, "text": text})

@@ -26,8 +26,10 @@ from localagent.record.journal import Journal
 from localagent.record.store import TaskStore
 from localagent.repair.search.event_fanout import combined
 from localagent.repo.diff.write_diff import unified_diff
+from localagent.repo.discover import elsewhere
 from localagent.repo.snapshot import CannotCopy, TreeChanged, TreeTooLarge
 from localagent.report.task_report import report_json, write_report
+from localagent.verify.baseline.test_discovery import NoTests
 
 
 def run_fix(request: FixRequest, settings: Settings, sink: Sink, stop: Stop | None = None) -> FixOutcome:
@@ -98,7 +100,8 @@ def _answer(
     except AnswerIsNo as no:
         ours = isinstance(no, CannotRecord | CannotCopy | DiskFull | TreeTooLarge | TreeChanged)
         verdict = Verdict.NEEDS_PERSON if ours else Verdict.NO_TESTS
-        return TaskResult(verdict=verdict, reason=str(no), exit=no.exit_code), no.remedy
+        remedy = elsewhere(request.repo) + no.remedy if isinstance(no, NoTests) else no.remedy
+        return TaskResult(verdict=verdict, reason=str(no), exit=no.exit_code), remedy
     if result.ambiguity is not None:
         call = result.ambiguity.call
         kind = "doctest" if _by_doctests_alone(result) else "test"

@@ -19,7 +19,7 @@ from localagent.code.doctests import only_doctests
 from localagent.domain.failure_signature import signature_of
 from localagent.domain.outcome import Failure, Outcome, TestResult
 from localagent.domain.paths import RepoPath
-from localagent.domain.reproduction import FailureRate, Reproduction, ReproductionStatus
+from localagent.domain.reproduction import FailureRate, FlakyCause, Reproduction, ReproductionStatus
 from localagent.domain.task import Event
 from localagent.errors import AnswerIsNo, Interrupted
 from localagent.ports import Sink
@@ -236,7 +236,7 @@ class _Work:
         )
         report = search.report()
         return Reproduction(
-            status=ReproductionStatus.FLAKY,
+            status=ReproductionStatus.NOT_FLAKY if report.cause is FlakyCause.NONE else ReproductionStatus.FLAKY,
             test=test,
             reason=report.sentence,
             command=report.show or f"python -m pytest {shlex.quote(test)}",

@@ -4,7 +4,7 @@ Nothing is accepted while something that was asked for still fails.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from localagent.code.test_literals import Literals, failing_literals
@@ -359,6 +359,16 @@ def _proposals(run: RunContext, standings: Sequence[RankedCandidate], *, most: i
     return out
 
 
+def parts_to_check(run: RunContext) -> Iterator[tuple[Candidate, list[str]]]:
+    """Candidates that turned some of what fails, best first, as far as they may be progress; each with what is left."""
+    lines = {t.id: t.lines for t in run.baseline.tests}
+    named = run.task.tests or run.task.checks
+    for candidate, turned in run.state.parts[:PART_CHECKS]:
+        rest = [name for name in run.baseline.failing if name not in turned]
+        if named or not any(not lines.get(i) or reaches(lines[i] or {}, candidate) for i in rest):
+            yield candidate, rest
+
+
 def some_turned(run: RunContext) -> Accepted | None:
     """Keep the best candidate that turns some of what fails and breaks nothing, as progress: it is never accepted.
 
@@ -367,12 +377,7 @@ def some_turned(run: RunContext) -> Accepted | None:
     like any other.
     """
     s = run.state
-    lines = {t.id: t.lines for t in run.baseline.tests}
-    named = run.task.tests or run.task.checks
-    for candidate, turned in s.parts[:PART_CHECKS]:
-        rest = [name for name in run.baseline.failing if name not in turned]
-        if not named and any(not lines.get(i) or reaches(lines[i] or {}, candidate) for i in rest):
-            continue
+    for candidate, rest in parts_to_check(run):
         full = _full(run, candidate, may_fail=rest)
         if not full.accepted or not full.fail_to_pass:
             continue

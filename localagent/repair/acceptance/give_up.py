@@ -29,7 +29,7 @@ def give_up_reason(run: RunContext) -> tuple[Verdict, str]:
         return Verdict.NEEDS_PERSON, repair_reasons.undecided(s.undecided, proposed=bool(s.proposals))
     if not s.verified and s.denied:
         return Verdict.ALL_DENIED, repair_reasons.ALL_DENIED
-    late = run.left() <= 0
+    late = s.ended_early or run.left() <= 0
     used_up = (
         "the budget of candidates"
         if s.verified >= run.task.budget.max_candidates

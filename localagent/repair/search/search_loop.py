@@ -8,7 +8,7 @@ from localagent.domain.outcome import JailOutcome, Outcome, QuickResult
 from localagent.domain.paths import RepoPath
 from localagent.domain.task import Stage
 from localagent.ports import QuickCheck
-from localagent.repair.acceptance.acceptance import Accepted, choose, more_after_first, some_turned
+from localagent.repair.acceptance.acceptance import Accepted, choose, more_after_first, parts_to_check, some_turned
 from localagent.repair.acceptance.crash_hardening import Hardening
 from localagent.repair.search.beam import Beam
 from localagent.repair.search.candidate_timeouts import cpu_seconds, patient_seconds, stop_early
@@ -135,6 +135,7 @@ _KEEPS_FROM = 200  # where a task has so many
 _LEAST_RETRY_SECONDS = 2
 MEASURE_SECONDS = 8.0  # measuring the strength of the evidence takes these; fewer say little
 _EVIDENCE_SHARES = 0.25, 0.5  # of a task's seconds, at least and at most, for all that comes after the search
+_JAIL_SECONDS = 2.0  # a new jail for the full check may take these
 _WAIT_SECONDS = 0.2  # for an answer, before the model and the writer are looked after
 
 
@@ -145,6 +146,11 @@ def seconds_for_evidence(task_seconds: float, baseline_seconds: float) -> float:
     """
     least, most = (share * task_seconds for share in _EVIDENCE_SHARES)
     return min(most, max(least, MEASURE_SECONDS + baseline_seconds))
+
+
+def seconds_for_a_part(task_seconds: float, baseline_seconds: float) -> float:
+    """What is kept of a task's time, while nothing is plausible, for the full check of what turned some tests."""
+    return min(_EVIDENCE_SHARES[0] * task_seconds, _JAIL_SECONDS + baseline_seconds)
 
 
 _Flying = dict[cf.Future[QuickResult], tuple[SearchStep, Candidate]]
@@ -204,13 +210,21 @@ class SearchLoop:
                 self._book_answers()
                 self._expansion.take_scores()
                 self._tell()
-                baseline_seconds = s.seconds.get(Stage.BASELINE.value, 0.0)
-                if s.plausible and run.left() < seconds_for_evidence(budget.max_seconds, baseline_seconds):
+                if self._is_late():
                     self._stop_at = s.verified
         finally:
             writing.close()
             for job in self._flying:
                 job.cancel()
+
+    def _is_late(self) -> bool:
+        """Whether what is left of the time is needed for checking what was found in full; told by `s.ended_early`."""
+        run, s, seconds = self._run, self._run.state, self._run.task.budget.max_seconds
+        baseline_seconds = s.seconds.get(Stage.BASELINE.value, 0.0)
+        if s.plausible:
+            return run.left() < seconds_for_evidence(seconds, baseline_seconds)
+        s.ended_early = run.left() < seconds_for_a_part(seconds, baseline_seconds) and any(parts_to_check(run))
+        return s.ended_early
 
     def _start_more(self, root: Lineage, limit: int) -> None:
         """Candidates into flight while there is room."""

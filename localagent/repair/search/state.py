@@ -102,4 +102,5 @@ class State:
     order: tuple[RankedCandidate, ...] = ()  # of them, best first
     signals: Mapping[int, Signals] = field(default_factory=dict)
     choice: Choice | None = None
+    ended_early: bool = False  # the search, so that what turned some tests could be checked within the time
     parts: list[tuple[Candidate, tuple[str, ...]]] = field(default_factory=list)
