@@ -20,7 +20,7 @@ if __name__ == "__main__":
 from bench.right.candidates import Found, load
 from localagent.domain.strength import Grade
 from localagent.repair.acceptance.ambiguity import FEW_TESTS, undecided, unproven
-from localagent.repair.acceptance.confidence_model import grade_signals
+from localagent.repair.acceptance.confidence_model import comparison_signals, grade_signals
 from localagent.repair.acceptance.ranking import RankedCandidate
 
 HERE = Path(__file__).resolve().parent
@@ -32,8 +32,9 @@ def _strength_of(strength: dict[str, Any]) -> dict[str, float]:
     """The signals of a measured strength; as one that is unknown where it was not measured."""
     if strength.get("grade") is None:
         return {"strength-unknown": 1.0}
-    graded = {name: signal.value for name, signal in grade_signals(Grade(strength["grade"])).items()}
-    return {"strength-unknown": 0.0, **strength["signals"], **graded}
+    grade, measured = Grade(strength["grade"]), strength["signals"]
+    told = {**grade_signals(grade), **comparison_signals(grade, measured["functions-compared"])}
+    return {"strength-unknown": 0.0, **measured, **{name: signal.value for name, signal in told.items()}}
 
 
 def _of_one_edit(row: dict[str, Any]) -> dict[str, float]:

@@ -20,7 +20,7 @@ from localagent.repair.acceptance.confidence_model import (
     ConfidenceModel,
     guard_signals,
     progress_signals,
-    strength_signals,
+    with_strength,
 )
 from localagent.repair.search.repair_task import Repair
 from localagent.repair.search.state import Parts
@@ -86,10 +86,10 @@ def _confidence(
     if not known:
         return None
     mine = result.chosen is not None and candidate.number == result.chosen.number
-    strength = strength_signals(result.assessment if mine else None)
     guard = guard_signals(full.guard if full is not None else None)
     ordered = result.model_digest if result.model_tokens else None  # a model that never answered ordered nothing
-    told = {**known, **strength, **guard, **progress_signals(full)}
+    measured = with_strength(known, result.assessment if mine else None)
+    told = {**measured, **guard, **progress_signals(full)}
     return model.judge(told, language_model=ordered or "")
 
 

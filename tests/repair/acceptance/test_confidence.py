@@ -21,6 +21,7 @@ from localagent.repair.acceptance.confidence_model import (
     load_confidence,
     progress_signals,
     strength_signals,
+    with_strength,
 )
 from localagent.repair.acceptance.signals import Signal
 
@@ -155,6 +156,22 @@ def test_strength_that_was_not_measured_says_so() -> None:
     assert "6 of 8 mutants" in found["mutants-killed"].text
     few = graded(lines=Share(part=2, whole=2), mutants=Share(part=1, whole=2), functions=None, unknown={})
     assert strength_signals(Assessment(strength=few))["mutants-known"].value == 0.0
+
+
+@pytest.mark.parametrize(("killed", "watched"), [(10, True), (8, False)])
+def test_strength_a_says_no_less_than_passing_tests_that_run_what_changes(killed: int, watched: bool) -> None:
+    one = Share(part=1, whole=1)
+    found = Assessment(
+        strength=graded(lines=one, mutants=Share(part=killed, whole=10), functions=one, unknown={}),
+    )
+    unseen = {"unwatched": Signal(value=1.0, text="no passing test"), "collateral-known": Signal(value=0.0)}
+    told = with_strength(unseen, found)
+    assert (told["unwatched"].value, told["collateral-known"].value) == ((0.0, 1.0) if watched else (1.0, 0.0))
+    seen = {"unwatched": Signal(value=0.0, text="3 passing tests run what it changes")}
+    assert with_strength(seen, found)["unwatched"].text
+    bundled = load_confidence(BUNDLED)
+    beside = [bundled.judge(with_strength(x, found), language_model="").probability for x in (unseen, seen)]
+    assert (beside[0] == pytest.approx(beside[1])) is watched
 
 
 def test_what_the_tests_hardly_notice_and_one_answer_to_all_are_doubts() -> None:
