@@ -5,7 +5,7 @@ import pytest
 from localagent.domain.outcome import Outcome, TestResult
 from localagent.domain.paths import RepoPath
 from localagent.verify.evidence.changed_lines import ChangedFile
-from localagent.verify.evidence.patch_coverage import not_measured, nothing_covered, unrun
+from localagent.verify.evidence.patch_coverage import covered, not_measured, nothing_covered, unrun
 
 PATH = RepoPath("m.py")
 TEXT = "LIMIT = 3\n\n\ndef f(x, most=1):\n    return x\n\n\ndef g(x):\n    y = x\n    return y\n"
@@ -42,6 +42,15 @@ def _missed(before: str, after: str, ran: frozenset[int], outcome: Outcome = Out
 def test_code_that_no_test_ran(old: str, new: str, ran: frozenset[int], missed: list[tuple[str, bool]]) -> None:
     assert old in TEXT
     assert _missed(TEXT, TEXT.replace(old, new, 1), ran) == missed
+
+
+@pytest.mark.parametrize(("ran", "tests"), [(F, ("t",)), (G, ())])
+def test_a_test_that_runs_a_function_under_its_new_name_runs_the_change(
+    ran: frozenset[int], tests: tuple[str, ...]
+) -> None:
+    file = ChangedFile(path=PATH, source=PATH, before=TEXT.encode(), after=TEXT.replace("def f(", "def same(").encode())
+    found = covered([file], [TestResult(id="t", outcome=Outcome.PASSED, lines={PATH: ran})], LOADED)
+    assert found.tests == tests
 
 
 def test_a_test_that_fails_runs_nothing() -> None:

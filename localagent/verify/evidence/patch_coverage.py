@@ -10,6 +10,7 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.strength import Share
 from localagent.domain.verification import UnrunCode
 from localagent.verify.evidence.changed_lines import ChangedFile
+from localagent.verify.worker.function_regions import FunctionRegion
 
 _MISSING = 10
 _CALLERS_SECONDS = 5.0
@@ -109,10 +110,14 @@ def _fields_for_others(source: bytes) -> frozenset[int]:
 def covered(
     files: Sequence[ChangedFile], counting: Iterable[TestResult], import_lines: Mapping[RepoPath, frozenset[int]]
 ) -> Covered:
-    """What the traced tests of `counting` that passed ran. Lines run while importing count where one is there."""
+    """What the traced tests of `counting` that passed ran. Lines run while importing count where one is there.
+
+    A test that runs a function under its new name runs the change, although nothing of the body differs.
+    """
     wanted = {f.path: f.executable() for f in files}
+    named = {f.path: frozenset(_lines_of(f.fresh())) for f in files}
     ran: dict[RepoPath, set[int]] = {path: set() for path in wanted}
-    touched = {f.path: frozenset(_bodies(f)) for f in files}
+    touched = {f.path: frozenset(_lines_of(new for _, new in f.touched())) for f in files}
     entered: set[RepoPath] = set()
     tests: list[tuple[float, str]] = []
     callers: list[tuple[float, str]] = []
@@ -125,7 +130,7 @@ def covered(
         hits = {path: test.lines.get(path, frozenset()) & lines for path, lines in wanted.items()}
         for path, lines in hits.items():
             ran[path] |= lines
-        if any(hits.values()):
+        if any(hits.values()) or any(not lines.isdisjoint(test.lines.get(path, ())) for path, lines in named.items()):
             tests.append((test.seconds, test.id))
         elif any(not lines.isdisjoint(test.lines.get(path, ())) for path, lines in touched.items()):
             callers.append((test.seconds, test.id))
@@ -141,10 +146,10 @@ def covered(
     )
 
 
-def _bodies(file: ChangedFile) -> Iterator[int]:
-    """The lines of touched functions without their heads, which run where the file is imported."""
-    for _, new in file.touched():
-        yield from range(new.body_line, new.last_line + 1)
+def _lines_of(functions: Iterable[FunctionRegion]) -> Iterator[int]:
+    """The lines of functions without their heads, which run where the file is imported."""
+    for function in functions:
+        yield from range(function.body_line, function.last_line + 1)
 
 
 def _quick(tests: Iterable[tuple[float, str]]) -> Iterator[str]:
