@@ -94,6 +94,7 @@ class _Assessor:
         self._results: dict[str, TestResult] = {}
         self._same_answer = 0
         self._quick: QuickCheck | None = None
+        self._passes_anew = False
         self._anew_seconds = 0.0  # the longest that a mutant took in a program of its own
         turned = [name for name in ask.full.fail_to_pass if name.startswith(CHECK_PREFIX)]
         self._checks = CheckEvidence(
@@ -396,19 +397,29 @@ class _Assessor:
         return fate_of_run(outcomes, whole=len(outcomes) == len(items), in_time=self._left() > 0)
 
     def _fate_anew(self, mutant: Candidate) -> MutantFate | None:
-        """The same in a program that begins anew, as one more candidate that has to turn what the patch turns."""
+        """The same in a program that begins anew, as one more candidate that has to turn what the patch turns.
+
+        None where the patch itself does not pass there: then a mutant that fails tells nothing.
+        """
         if self._ask.quick is None:
             return None
         if self._quick is None:
             self._quick = self._ask.quick()
+            self._passes_anew = self._run_anew(replace(self._ask.candidate, edits=())) is MutantFate.ALIVE
+        if not self._passes_anew:
+            return None
         (changed,) = mutant.patch.changes
         changes = (
             replace(c, after=changed.after) if c.path == changed.path else c for c in self._ask.candidate.patch.changes
         )
-        whole = Candidate(number=mutant.number, patch=Patch(changes=tuple(changes)), edits=(), cost=mutant.cost)
         begin = time.monotonic()
-        result = self._quick.check(whole, cpu_seconds=CPU_SECONDS)
+        fate = self._run_anew(replace(mutant, patch=Patch(changes=tuple(changes)), edits=()))
         self._anew_seconds = max(self._anew_seconds, time.monotonic() - begin)
+        return fate
+
+    def _run_anew(self, whole: Candidate) -> MutantFate | None:
+        assert self._quick is not None
+        result = self._quick.check(whole, cpu_seconds=CPU_SECONDS)
         if result.ending is JailOutcome.CANCELLED:
             return None
         return fate_of_run(list(result.outcomes.values()), whole=result.complete, in_time=self._left() > 0)
