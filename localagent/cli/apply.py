@@ -4,6 +4,7 @@ What touches critical files is written only where a person approved exactly that
 """
 
 import argparse
+from contextlib import suppress
 from pathlib import Path
 
 from localagent.app import Settings
@@ -18,6 +19,7 @@ from localagent.cli.render import Render
 from localagent.cli.show import newest_here
 from localagent.daemon.client.approval_client import service_of
 from localagent.errors import AnswerIsNo, UsageFault
+from localagent.fs.atomic_files import RecordDamaged
 from localagent.record.store import TaskRecord, TaskStore
 
 
@@ -59,7 +61,7 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     record = store.open(args.id) if args.id is not None else newest_here(store, render)
     patch = record.patch() if args.choose is None else record.proposal(args.choose)
     if patch is None or not patch.changes:
-        raise _nothing(record, args.choose)
+        raise _nothing(record, args.choose, None if args.id is not None else _newest_with_patch(store, record))
     hold_patch(settings, record, patch)
     service = service_of(args.daemon, record)
     repo = Path(record.task.repo)
@@ -88,7 +90,17 @@ def run(args: argparse.Namespace, settings: Settings, render: Render) -> int:
     return 0
 
 
-def _nothing(record: TaskRecord, chosen: int | None) -> AnswerIsNo:
+def _newest_with_patch(store: TaskStore, record: TaskRecord) -> TaskRecord | None:
+    """The newest task of the same repository that has an accepted patch; one that cannot be read is none."""
+    for other in store.list():
+        with suppress(RecordDamaged):
+            if other.is_of(record.task.repo) and (patch := other.patch()) is not None and patch.changes:
+                return other
+    return None
+
+
+def _nothing(record: TaskRecord, chosen: int | None, other: TaskRecord | None) -> AnswerIsNo:
+    """The refusal; `other` is a task that may have been meant."""
     report = record.result_json() or {}
     numbers = [str(p["number"]) for p in report.get("proposals", ())]
     accepted = chosen is not None and record.patch() is not None
@@ -99,4 +111,6 @@ def _nothing(record: TaskRecord, chosen: int | None) -> AnswerIsNo:
         remedy = f"it has one accepted patch and no proposals: `localagent apply {record.id}` writes it"
     else:
         remedy = f"`localagent show {record.id}` says why"
+        if other is not None:
+            remedy += f"; the newest task with a patch is {other.id}: `localagent apply {other.id}`"
     return AnswerIsNo(f"task {record.id} has {what}", remedy=remedy)

@@ -52,6 +52,18 @@ def test_a_patch_that_git_took_back_is_neither_stuck_nor_lost(
     assert f"task {record.id} is no longer applied" in capsys.readouterr().out
 
 
+def test_the_task_with_a_patch_is_named_where_the_newest_has_none(
+    repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(repo)
+    meant, newest = keep_task(tmp_path, repo), keep_task(tmp_path, repo, after=None)
+    for given, named in (([], True), ([newest.id], False)):
+        assert main(["apply", *given]) == 1
+        err = capsys.readouterr().err
+        assert f"task {newest.id} has no accepted patch" in err
+        assert (f"localagent apply {meant.id}" in err) is named
+
+
 def test_json(repo: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record = keep_task(tmp_path, repo)
     assert main(["apply", record.id, "--json"]) == 0
