@@ -29,12 +29,14 @@ _PREDICATE = re.compile(r"_*(?:is|has|should|can|contains|exists|supports|needs|
 
 
 def opposite_names(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction | Support]:
-    """`last` put in where the function is named `first_...`, or taken out there."""
+    """`last` put in where the function is named `first_...`, or taken out there; not where both only change places."""
     named = identifier_parts(pair.new.name)
-    for effect in pair.effects:
-        if effect.kind not in _IDENTIFIERS or effect.in_message:
-            continue
+    effects = [e for e in pair.effects if e.kind in _IDENTIFIERS and not e.in_message]
+    went = {(last_name(e.old), last_name(e.new)) for e in effects}
+    for effect in effects:
         old, new = last_name(effect.old), last_name(effect.new)
+        if (new, old) in went:
+            continue
         came, gone = identifier_parts(new) - identifier_parts(old), identifier_parts(old) - identifier_parts(new)
         for word in sorted(named & OPPOSITES.keys()):
             others = OPPOSITES[word]

@@ -187,6 +187,11 @@ class TestAnswers:
 
 
 class TestNames:
+    def test_names_that_change_places(self) -> None:
+        before = "def column(grid, seat):\n    return [grid[seat][row] for row in range(len(grid))]\n"
+        assert "name" not in against(swapped(before, "[seat][row]", "[row][seat]"))
+        assert "name" in against(swapped(before, "[seat][row]", "[row][row]"))
+
     def test_the_opposite_word(self) -> None:
         before = "def get_first(xs):\n    return xs.take(xs.start)\n\ndef copy(xs):\n    return xs.first\n"
         assert "name" in against(swapped(before.replace("xs.start", "xs.first_key"), "xs.first_key", "xs.last_key"))
