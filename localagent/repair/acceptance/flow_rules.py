@@ -415,9 +415,9 @@ def constant_answers(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradi
 
 def equal_branches(file: TouchedFile, pair: FunctionPair) -> Iterator[Contradiction]:
     """An `if` whose `else` now does the same: which way is taken no longer matters."""
-    was = {key(node.test) for node in _with_equal_branches(pair.old)}
+    was = [_keys(node.body) for node in _with_equal_branches(pair.old)]
     for node in _with_equal_branches(pair.new):
-        if key(node.test) not in was:
+        if _keys(node.body) not in was:
             why = f"both branches of `{_line(node.test)}` now do the same"
             yield against(file, pair, ContradictionKind.CONSTANT_CONDITION, ContradictionWeight.HARD, why)
             return

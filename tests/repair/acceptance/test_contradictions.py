@@ -470,7 +470,9 @@ class TestFlow:
         assert found.severity is ContradictionWeight.HARD
         assert "both branches of" in found.why
         assert "constant-condition" not in against(swapped(before, "t.find(w)", "t.index(w)"))
-        assert "constant-condition" not in against(one_file(patch.changes[0].after.decode(), before))
+        alike = patch.changes[0].after.decode()
+        assert "constant-condition" not in against(one_file(alike, before))
+        assert "both branches" not in reasons(one_file(alike, alike.replace("if case", "if not case")))
 
     def test_a_helper_that_is_always_right(self) -> None:
         before = (
