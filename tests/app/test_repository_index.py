@@ -74,6 +74,8 @@ def test_exact_symbols_come_first_and_what_is_unlike_is_not_found(repo: Repo, tm
     assert (first.path, first.name, first.reasons[0]) == ("shop/prices.py", "price_total", "defines price_total")
     assert index.search("what items cost", kind=HitKind.FUNCTION).hits[0].name == "price_total"
     assert index.search("zebra quagga").hits == ()
+    repo.write("shop/area.py", "area = 1\n")
+    assert index_of(repo.folder, tmp_path).search("where are zebras").hits == (), "`are` is not what is looked for"
     wide = index.search("pri")
     assert wide.broadened
     assert wide.hits[0].name == "price_total"

@@ -30,8 +30,7 @@ class Query:
 
 def parse_query(text: str) -> Query:
     """A query of words, identifiers or a sentence. A word of several parts counts whole and in parts."""
-    found = list(dict.fromkeys(words(text)))
-    telling = [word for word in found if word.lower() not in STOP_WORDS] or found
+    found, telling = list(dict.fromkeys(words(text))), _telling(text)
     weights: dict[str, float] = {}
     spelled: dict[str, str] = {}
     for word in telling:
@@ -47,6 +46,12 @@ def parse_query(text: str) -> Query:
     return Query(text=text, terms=kept, identifiers=tuple(dict.fromkeys(names)), spelled=spelled)
 
 
+def _telling(text: str) -> list[str]:
+    """The words of a text that say what is looked for; all of them where none does."""
+    found = list(dict.fromkeys(words(text)))
+    return [word for word in found if word.lower() not in STOP_WORDS] or found
+
+
 def is_identifier(word: str) -> bool:
     """Whether a word is written as code and not as prose: with an underscore, a digit behind letters, or humps."""
     return "_" in word or (len(split_identifier(word)) > 1 and not word.isdigit())
@@ -55,7 +60,7 @@ def is_identifier(word: str) -> bool:
 def broader(query: Query, connection: sqlite3.Connection) -> Query:
     """A query for what is like the words asked: their parts and stems, and terms of the index that resemble these."""
     weights: dict[str, float] = {}
-    for word in words(query.text):
+    for word in _telling(query.text):
         for part in dict.fromkeys((word.lower(), *(p.lower() for p in split_identifier(word)))):
             root = stem(part)
             weights.setdefault(root, 1.0)
