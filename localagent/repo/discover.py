@@ -32,7 +32,7 @@ def repository_root(path: Path) -> Path:
     return next((p for p in (start, *start.parents) if git_kind(p) is not GitKind.NONE), start)
 
 
-def elsewhere(path: Path) -> str:
+def root_hint(path: Path) -> str:
     """The repository to name for a folder inside one, as the beginning of a remedy; "" where the folder is its root."""
     root, folder = repository_root(path), os.path.realpath(path)
     return "" if str(root) == folder else f"{folder} is a folder of {root}: pass --repo {shlex.quote(str(root))}; or "

@@ -12,13 +12,13 @@ from localagent.llm.model import quantized_store
 from localagent.llm.model.quantized_store import (
     AS_IT_IS,
     Tuned,
-    elsewhere,
     load,
     machine,
     record_path,
     serving,
     stands,
     text,
+    tuned_on_another_machine,
     weights_path,
 )
 from localagent.llm.model.registry import ModelFile
@@ -97,16 +97,16 @@ def test_a_record_stands_while_it_is_complete_and_its_file_is_the_measured_one(d
 
 def test_a_record_of_another_machine_says_that_tuning_was_lost(data: Path) -> None:
     place = record_path(data, SOURCE)
-    assert not elsewhere(data, SOURCE)
+    assert not tuned_on_another_machine(data, SOURCE)
     place.write_text(text(record(machine="another")))
-    assert elsewhere(data, SOURCE)
+    assert tuned_on_another_machine(data, SOURCE)
     assert load(data, SOURCE) is None
     place.write_text(text(record(machine="another", form=AS_IT_IS)))  # nothing was lost with that one
-    assert not elsewhere(data, SOURCE)
+    assert not tuned_on_another_machine(data, SOURCE)
     place.write_text(text(record(machine="another", source_sha256="c" * 64)))
-    assert not elsewhere(data, SOURCE)
+    assert not tuned_on_another_machine(data, SOURCE)
     place.unlink()
-    assert not elsewhere(data, SOURCE)
+    assert not tuned_on_another_machine(data, SOURCE)
 
 
 @pytest.mark.long

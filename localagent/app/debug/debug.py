@@ -44,7 +44,7 @@ from localagent.repair.acceptance.acceptance import MORE_AFTER_FIRST
 from localagent.repair.acceptance.confidence_model import load_confidence
 from localagent.repair.search.repair_task import Repair
 from localagent.repair.search.state import Parts
-from localagent.repo.discover import elsewhere
+from localagent.repo.discover import root_hint
 from localagent.repo.git import Git
 from localagent.text.secret_redaction import Sanitizer
 from localagent.text.visible_text import shortened
@@ -96,7 +96,7 @@ def debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:
     try:
         return _debug(request, settings, sink)
     except NoTests as no:
-        raise AnswerIsNo(f"{no} in {request.repo.resolve()}", remedy=elsewhere(request.repo) + NAME_ONE) from None
+        raise AnswerIsNo(f"{no} in {request.repo.resolve()}", remedy=root_hint(request.repo) + NAME_ONE) from None
 
 
 def _debug(request: DebugRequest, settings: Settings, sink: Sink) -> Dossier:

@@ -10,7 +10,7 @@ from localagent.domain.paths import RepoPath
 from localagent.domain.task import Event, Task
 from localagent.errors import CannotEnforce, UsageFault
 from localagent.llm.model.gpu import Offload, offload_of
-from localagent.llm.model.quantized_store import elsewhere, serving, spare_of
+from localagent.llm.model.quantized_store import serving, spare_of, tuned_on_another_machine
 from localagent.llm.model.registry import ModelFile, Registry
 from localagent.llm.process.shared_model_client import Hosted
 from localagent.llm.scoring.scorer import ModelScorer
@@ -36,7 +36,7 @@ class OpenModel:
 def open_model(request: FixRequest, settings: Settings, jail: Jail, sink: Sink) -> OpenModel:
     """Nothing runs yet: the scorer starts its process when it is asked. To be closed by the caller."""
     file, said = _model(request, settings)
-    if file is not None and elsewhere(settings.data_dir, file.sha256):
+    if file is not None and tuned_on_another_machine(settings.data_dir, file.sha256):
         said = _ELSEWHERE.format(name=file.name)
     if said:
         sink.emit(Event(kind="warning", at_seconds=0.0, data={"text": said}))

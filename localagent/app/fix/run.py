@@ -26,7 +26,7 @@ from localagent.record.journal import Journal
 from localagent.record.store import TaskStore
 from localagent.repair.search.event_fanout import combined
 from localagent.repo.diff.write_diff import unified_diff
-from localagent.repo.discover import elsewhere
+from localagent.repo.discover import root_hint
 from localagent.repo.snapshot import CannotCopy, TreeChanged, TreeTooLarge
 from localagent.report.task_report import report_json, write_report
 from localagent.verify.baseline.test_discovery import NoTests
@@ -100,7 +100,7 @@ def _answer(
     except AnswerIsNo as no:
         ours = isinstance(no, CannotRecord | CannotCopy | DiskFull | TreeTooLarge | TreeChanged)
         verdict = Verdict.NEEDS_PERSON if ours else Verdict.NO_TESTS
-        remedy = elsewhere(request.repo) + no.remedy if isinstance(no, NoTests) else no.remedy
+        remedy = root_hint(request.repo) + no.remedy if isinstance(no, NoTests) else no.remedy
         return TaskResult(verdict=verdict, reason=str(no), exit=no.exit_code), remedy
     if result.ambiguity is not None:
         call = result.ambiguity.call

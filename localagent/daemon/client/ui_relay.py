@@ -92,7 +92,7 @@ class Relay:
             return plain_text(403, "This page is for whoever opened the address that `localagent ui` printed.")
         self.asked_at = self._clock()
         if path == "/":
-            return elsewhere(ROOT)
+            return redirect_to(ROOT)
         if not path.startswith(ROOT):
             return plain_text(404, "There is no such page.")
         query = scope["query_string"].decode("latin-1")
@@ -113,7 +113,7 @@ class Relay:
         if not self._entrance.enter(token):
             return plain_text(403, "This address was used already, or is not the right one: run `localagent ui` again.")
         cookie = f"{COOKIE}={self._entrance.cookie}; Path=/; HttpOnly; SameSite=Strict"
-        return elsewhere(ROOT, {"set-cookie": cookie})
+        return redirect_to(ROOT, {"set-cookie": cookie})
 
     async def _passed(self, target: str) -> Response:
         try:
@@ -129,7 +129,7 @@ def plain_text(status: int, text: str) -> Response:
     return Response(f"{text}\n", status, {**HEADERS}, "text/plain; charset=utf-8")
 
 
-def elsewhere(path: str, more: Mapping[str, str] | None = None) -> Response:
+def redirect_to(path: str, more: Mapping[str, str] | None = None) -> Response:
     """To another page of ours."""
     return Response(None, 303, {**HEADERS, "location": path, **(more or {})})
 

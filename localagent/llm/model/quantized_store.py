@@ -86,7 +86,7 @@ def load(data_dir: Path, source_sha256: str) -> Tuned | None:
     return found if found is not None and found.machine == machine() else None
 
 
-def elsewhere(data_dir: Path, source_sha256: str) -> bool:
+def tuned_on_another_machine(data_dir: Path, source_sha256: str) -> bool:
     """Whether another form was found faster on a machine that this one is not, or not any more."""
     found = _read(data_dir, source_sha256)
     return found is not None and found.form != AS_IT_IS and found.machine != machine()
